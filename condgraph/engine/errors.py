@@ -1,0 +1,248 @@
+"""Every exception condgraph raises on purpose, as one tree.
+
+    CondgraphError
+    +-- ParseError               the text of a program is not well formed; has a position
+    +-- PlanError                the program is well formed and means nothing (a qualifier filter on entities, say)
+    |   +-- UnknownNameError     a relation, attribute, concept, entity, function or operator that does not exist; has candidates
+    |   +-- AmbiguousNameError   a name that stands in several sources and was not scoped
+    |   +-- LiteralError         a literal that cannot be read as the type the function asks for
+    +-- UnsupportedError         a target cannot say part of the plan; names the target and all that is missing
+    +-- LoadError                a source cannot be read; has file, row and field
+    |   +-- FormatError          a source whose format is not recognised, or not the one asked for
+    +-- StoreError               the store cannot be used
+    |   +-- StoreMissingError    nothing there
+    |   +-- StoreDamagedError    truncated, missing or altered files
+    |   +-- StoreVersionError    written by a version that this one cannot read
+    |   +-- StoreBusyError       somebody else is writing
+    |   +-- ReadOnlyError        a write through a store opened for reading
+    +-- InterruptedQueryError    a query that was ended
+    |   +-- DeadlineError        by its deadline
+    |   +-- CancelledError       by its caller
+    +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
+    +-- MissingExtraError        an optional dependency is not installed; says the line that installs it (also an ImportError)
+
+Each carries `message`, and where they apply `hint` (what may help), `span` (start and end offset in the text), and `candidates`
+(nearest names, best first). `code` is stable, for programs that look at errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from heapq import nlargest
+
+
+class CondgraphError(Exception):
+    """Base of everything condgraph raises on purpose."""
+
+    code = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        span: tuple[int, int] | None = None,
+        candidates: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.span = span
+        self.candidates = tuple(candidates)
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.span is not None:
+            text += f" (at character {self.span[0] + 1})"
+        if self.candidates:
+            text += "; nearest: " + ", ".join(repr(name) for name in self.candidates)
+        if self.hint:
+            text += f"; {self.hint}"
+        return text
+
+
+class ParseError(CondgraphError):
+    """The text of a program is not well formed. `span` says where."""
+
+    code = "parse"
+
+
+class PlanError(CondgraphError):
+    """The program is well formed and has no meaning."""
+
+    code = "plan"
+
+
+class UnknownNameError(PlanError):
+    """A name that the graph, or the language, does not have. `kind` says what was looked for."""
+
+    code = "unknown-name"
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        *,
+        candidates: Sequence[str] = (),
+        span: tuple[int, int] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(f"unknown {kind} {name!r}", candidates=candidates, span=span, hint=hint)
+        self.kind = kind
+        self.name = name
+
+
+class AmbiguousNameError(PlanError):
+    """A name that stands in several sources. `candidates` lists the sources."""
+
+    code = "ambiguous-name"
+
+
+class LiteralError(PlanError):
+    """A literal that cannot be read as the type that is asked for."""
+
+    code = "literal"
+
+
+class UnsupportedError(CondgraphError):
+    """A target cannot say part of a plan. `missing` lists every operator, so that one look is enough."""
+
+    code = "unsupported"
+
+    def __init__(self, target: str, missing: Sequence[str], *, hint: str | None = None) -> None:
+        super().__init__(f"{target} does not support: {', '.join(missing)}", hint=hint)
+        self.target = target
+        self.missing = tuple(missing)
+
+
+class LoadError(CondgraphError):
+    """A source cannot be read. `file`, `row` (1-based line or record) and `field` say where."""
+
+    code = "load"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        row: int | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+        candidates: Sequence[str] = (),
+    ) -> None:
+        where = ", ".join(
+            part
+            for part in (
+                file,
+                None if row is None else f"row {row}",
+                None if field is None else f"field {field!r}",
+            )
+            if part
+        )
+        super().__init__(f"{where}: {message}" if where else message, hint=hint, candidates=candidates)
+        self.reason = message
+        self.file = file
+        self.row = row
+        self.field = field
+
+
+class FormatError(LoadError):
+    """A source whose format is not recognised, or is not the one that was asked for."""
+
+    code = "format"
+
+
+class StoreError(CondgraphError):
+    """The store cannot be used."""
+
+    code = "store"
+
+
+class StoreMissingError(StoreError):
+    """There is no graph at this place."""
+
+    code = "store-missing"
+
+
+class StoreDamagedError(StoreError):
+    """Files of the store are truncated, missing or altered."""
+
+    code = "store-damaged"
+
+
+class StoreVersionError(StoreError):
+    """The store was written by a version that this one cannot read."""
+
+    code = "store-version"
+
+
+class StoreBusyError(StoreError):
+    """Another process is writing to the store."""
+
+    code = "store-busy"
+
+
+class ReadOnlyError(StoreError):
+    """A write through a store that was opened for reading."""
+
+    code = "read-only"
+
+
+class InterruptedQueryError(CondgraphError):
+    """A query that was ended before it had its answer."""
+
+    code = "interrupted"
+
+
+class DeadlineError(InterruptedQueryError):
+    """A query that did not end before its deadline."""
+
+    code = "deadline"
+
+
+class CancelledError(InterruptedQueryError):
+    """A query that its caller cancelled."""
+
+    code = "cancelled"
+
+
+class OptionError(CondgraphError, ValueError):
+    """An argument of an API call that makes no sense."""
+
+    code = "option"
+
+
+class MissingExtraError(CondgraphError, ImportError):
+    """An optional dependency is not installed."""
+
+    code = "missing-extra"
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed",
+            hint=f"pip install 'condgraph[{extra}]'",
+        )
+        self.package = package
+        self.extra = extra
+
+
+def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
+    """The names most like `name`, best first, at most `most`; those with nothing in common are left out.
+
+    Case does not count. Similarity is the ratio of `difflib`; over many names a cheap bound is looked at first.
+    """
+    wanted = name.casefold()
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    scored: list[tuple[float, str]] = []
+    for candidate in names:
+        matcher.set_seq1(candidate.casefold())
+        if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < 0.5:
+            continue
+        score = matcher.ratio()
+        if score >= 0.5:
+            scored.append((score, candidate))
+    # The negated key makes ties alphabetical.
+    best = nlargest(most, scored, key=lambda item: (item[0], [-ord(c) for c in item[1]]))
+    return [candidate for _, candidate in best]

@@ -1,0 +1,154 @@
+"""What a loader gives and a store keeps: entities, memberships, statements with qualifiers, and where they came from.
+
+A loader is a generator of `Item`s. Everything that is not an `Entity`, a `Member`, a `Subclass` or a `Statement` is a `Batch`:
+many statements side by side, for sources that are columns already. Subjects, objects and predicates are named by their ids;
+an id that no `Entity` declares is an entity whose name is its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from condgraph.engine.values import NO_UNIT, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The qualifier keys that give a statement its validity.
+START_TIME: Final = "start time"
+END_TIME: Final = "end time"
+POINT_IN_TIME: Final = "point in time"
+
+
+class EntityKind(IntEnum):
+    """What an entity is. `CONCEPT` wins over the others where sources differ."""
+
+    ENTITY = 0
+    CONCEPT = 1
+    ROW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where statements come from: the name a user scopes a query by (unique in a graph), and the file or address read."""
+
+    name: str
+    location: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An entity named by its id, where a value could stand as well."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Declares an entity: its id, its name (not unique), its kind; `row` is the 1-based position of a table's row."""
+
+    id: str
+    name: str
+    kind: EntityKind = EntityKind.ENTITY
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An entity is an instance of a concept."""
+
+    entity: str
+    concept: str
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subclass:
+    """A concept lies under another one."""
+
+    concept: str
+    parent: str
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Subject, predicate, object, qualifiers; `row` is the 1-based line or record it stands in (0: not known).
+
+    `raw` is the text as it stood in the source, where the object is a value whose printed form differs from it.
+    """
+
+    subject: str
+    predicate: str
+    object: Ref | Value
+    qualifiers: tuple[tuple[str, Ref | Value], ...] = ()
+    row: int = 0
+    raw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """A column of objects that are entities, by their ids."""
+
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of objects that are texts, white space collapsed."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of objects that are numbers of one unit: float64, or int64 (exact)."""
+
+    numbers: NDArray[np.float64] | NDArray[np.int64]
+    unit: str = NO_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A column of objects that are times: `[start, end)` in seconds, int64, and one precision for each (`values.Precision`, int8)."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    precisions: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A column of objects of mixed types, one by one."""
+
+    values: Sequence[Ref | Value]
+
+
+Column: TypeAlias = Ids | Texts | Numbers | Times | Values
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Statements side by side: every part has one length, and `predicates` may be one name for all.
+
+    `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text where it differs from the printed
+    value and None elsewhere. `qualifiers` are columns of one key each; a None in such a column means that the statement lacks it.
+    """
+
+    subjects: Sequence[str]
+    predicates: str | Sequence[str]
+    objects: Column
+    rows: Sequence[int]
+    raws: Sequence[str | None] | None = None
+    qualifiers: Sequence[tuple[str, Sequence[Ref | Value | None]]] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+
+Item: TypeAlias = Entity | Member | Subclass | Statement | Batch

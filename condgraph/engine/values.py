@@ -1,0 +1,287 @@
+"""Typed values: text, quantity, time, and the value that is known to exist and not known.
+
+Text is a plain `str`. A `Quantity` is a number with a unit ("1" where it has none). A `Time` is a half-open interval of seconds
+with the precision it was written in, so that 1960 is the whole year. `UNKNOWN` is a value that exists and is not known
+(Wikidata's "some value", the `####` of a temporal knowledge graph).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum, IntEnum
+from functools import total_ordering
+from typing import Final, TypeAlias
+
+DAY_SECONDS: Final = 86_400
+#: Bounds of an interval that never began, or has not ended.
+OPEN_START: Final = -(2**63) + 1
+OPEN_END: Final = 2**63 - 1
+#: Bounds that exist and are not known; only the validity of a statement has them.
+UNKNOWN_START: Final = -(2**63)
+UNKNOWN_END: Final = 2**63 - 2
+#: The unit of a pure number.
+NO_UNIT: Final = "1"
+
+Number: TypeAlias = int | float | Decimal
+
+
+class Precision(IntEnum):
+    """How exactly a time was written. `SPAN` is an interval given by its two ends."""
+
+    SPAN = 0
+    YEAR = 1
+    MONTH = 2
+    DAY = 3
+    SECOND = 4
+
+
+class Kind(IntEnum):
+    """The type of a value as it is stored."""
+
+    TEXT = 0
+    QUANTITY = 1
+    TIME = 2
+    ENTITY = 3
+    UNKNOWN = 4
+
+
+class Unknown(Enum):
+    """The type of `UNKNOWN`."""
+
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit. The number is an `int`, a `float`, or a `Decimal` where a float would lose digits."""
+
+    number: Number
+    unit: str = NO_UNIT
+
+    def __str__(self) -> str:
+        number = format_number(self.number)
+        return number if self.unit == NO_UNIT else f"{number} {self.unit}"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The half-open interval `[start, end)` in seconds from 1970-01-01 (proleptic Gregorian, year 0 is 1 BC), with its precision.
+
+    Two times are equal when interval and precision are; they are ordered by start, then end.
+    """
+
+    start: int
+    end: int
+    precision: Precision
+
+    @classmethod
+    def year(cls, year: int) -> Time:
+        """The whole of a year: `Time.year(1960)`, `Time.year(-43)` for 44 BC."""
+        return cls(_day(year, 1, 1) * DAY_SECONDS, _day(year + 1, 1, 1) * DAY_SECONDS, Precision.YEAR)
+
+    @classmethod
+    def month(cls, year: int, month: int) -> Time:
+        """The whole of a month; `month` is 1 to 12."""
+        if not 1 <= month <= 12:
+            raise ValueError(f"there is no month {month}")
+        following = (year, month + 1) if month < 12 else (year + 1, 1)
+        return cls(_day(year, month, 1) * DAY_SECONDS, _day(*following, 1) * DAY_SECONDS, Precision.MONTH)
+
+    @classmethod
+    def day(cls, year: int, month: int, day: int) -> Time:
+        """The whole of a day; raises ValueError for a day that the calendar does not have."""
+        if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
+            raise ValueError(f"there is no day {year}-{month:02d}-{day:02d}")
+        start = _day(year, month, day) * DAY_SECONDS
+        return cls(start, start + DAY_SECONDS, Precision.DAY)
+
+    @classmethod
+    def second(cls, year: int, month: int, day: int, hour: int, minute: int, second: int = 0) -> Time:
+        """One second of a day."""
+        if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+            raise ValueError(f"there is no time of day {hour:02d}:{minute:02d}:{second:02d}")
+        start = cls.day(year, month, day).start + hour * 3600 + minute * 60 + second
+        return cls(start, start + 1, Precision.SECOND)
+
+    @classmethod
+    def span(cls, first: Time | None, last: Time | None) -> Time:
+        """From the start of `first` to the end of `last`; None leaves that side open."""
+        start = OPEN_START if first is None else first.start
+        end = OPEN_END if last is None else last.end
+        if start >= end:
+            raise ValueError(f"the interval from {first} to {last} ends before it begins")
+        return cls(start, end, Precision.SPAN)
+
+    @classmethod
+    def parse(cls, text: str) -> Time:
+        """Read an ISO 8601 year, month, day, second, or `first/last`; raises ValueError with what is wrong."""
+        first, slash, last = text.strip().partition("/")
+        if slash:
+            return cls.span(
+                None if first.strip() in ("", "..") else cls.parse(first),
+                None if last.strip() in ("", "..") else cls.parse(last),
+            )
+        found = _ISO(first)
+        if found is None:
+            raise ValueError(f"{text!r} is not a year, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS")
+        year, month, day, hour, minute, second, zone = found.groups()
+        if hour is not None:
+            moment = cls.second(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
+            shift = _zone_seconds(zone)
+            return cls(moment.start - shift, moment.end - shift, Precision.SECOND) if shift else moment
+        if day is not None:
+            return cls.day(int(year), int(month), int(day))
+        if month is not None:
+            return cls.month(int(year), int(month))
+        return cls.year(int(year))
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Time):
+            return NotImplemented
+        return (self.start, self.end, self.precision) < (other.start, other.end, other.precision)
+
+    def __str__(self) -> str:
+        if self.precision is Precision.SPAN:
+            first = "" if self.start <= OPEN_START else _bound_text(self.start)
+            last = "" if self.end >= UNKNOWN_END else _bound_text(self.end, last=True)
+            return f"{first}/{last}"
+        year, month, day = civil(self.start // DAY_SECONDS)
+        if self.precision is Precision.YEAR:
+            return str(year)
+        text = f"{_year_text(year)}-{month:02d}"
+        if self.precision is Precision.MONTH:
+            return text
+        text += f"-{day:02d}"
+        if self.precision is Precision.DAY:
+            return text
+        rest = self.start % DAY_SECONDS
+        return f"{text}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+
+
+Value: TypeAlias = str | Quantity | Time | Unknown
+
+_ISO: Final[Callable[[str], re.Match[str] | None]] = re.compile(
+    r"\s*([+-]?\d{1,12})(?:-(\d{2})(?:-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.0*)?)?(Z|[+-]\d{2}:?\d{2})?|Z)?)?)?\s*"
+).fullmatch
+
+
+def _zone_seconds(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return -minutes * 60 if zone[0] == "-" else minutes * 60
+
+
+def _day(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01, any year (Hinnant's `days_from_civil`)."""
+    year -= month <= 2
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days from 1970-01-01; the inverse of the calendar used by `Time`."""
+    days += 719_468
+    era = days // 146_097
+    of_era = days - era * 146_097
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + (3 if shifted < 10 else -9)
+    return year_of_era + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) // 5 + 1
+
+
+def days_in_month(year: int, month: int) -> int:
+    """Length of a month in days."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def _year_text(year: int) -> str:
+    return f"{year:04d}" if year >= 0 else f"-{-year:04d}"
+
+
+def _bound_text(seconds: int, *, last: bool = False) -> str:
+    """The shortest ISO text whose start (or, for the last, whose end) is this moment."""
+    days, rest = divmod(seconds, DAY_SECONDS)
+    if rest:
+        return str(Time(seconds - last, seconds - last + 1, Precision.SECOND))
+    year, month, day = civil(days)
+    if day == 1 and month == 1:
+        return str(year - last)
+    if day == 1:
+        return str(Time.month(year, month - 1 if last else month))
+    return str(Time(seconds - last * DAY_SECONDS, seconds + (1 - last) * DAY_SECONDS, Precision.DAY))
+
+
+def format_number(number: Number) -> str:
+    """A number without loss: integral ones as integers, others as Python's shortest form."""
+    if isinstance(number, float):
+        if number.is_integer():
+            return str(int(number))
+        return repr(number)
+    if isinstance(number, Decimal):
+        return str(int(number)) if number == number.to_integral_value() else format(number, "f")
+    return str(number)
+
+
+def parse_number(text: str) -> Number:
+    """Read a plain decimal number without loss; raises ValueError. No separators, no `nan`, no `inf`.
+
+    >>> parse_number("206"), parse_number("-85.55"), parse_number("0.1000000000000000055511151231257827")
+    (206, -85.55, Decimal('0.1000000000000000055511151231257827'))
+    """
+    text = text.strip()
+    if not _NUMBER(text):
+        raise ValueError(f"{text!r} is not a number")
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    number = float(text)
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:  # pragma: no cover - the pattern admits no such text
+        raise ValueError(f"{text!r} is not a number") from None
+    return number if exact == Decimal(repr(number)) else exact
+
+
+_NUMBER: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII).fullmatch
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read a number, optionally followed by its unit: "188 centimetre", "23"; raises ValueError."""
+    number, _, unit = text.strip().partition(" ")
+    return Quantity(parse_number(number), collapse(unit) or NO_UNIT)
+
+
+def collapse(text: str) -> str:
+    """Text with every run of white space made one space, none at the ends: the form in which texts are compared."""
+    return " ".join(text.split())
+
+
+def text_of(value: Value | bool | Number) -> str:
+    """A value as a user sees it: "Bavaria", "1.98 metre", "1958-05-29", "42", "yes"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float, Decimal)):
+        return format_number(value)
+    return str(value)

@@ -1,0 +1,108 @@
+"""What every loader shares: how a source is named, how problems are reported, and the table entry that makes a format known.
+
+A loader is a module with a `FORMAT: Format`. Its `read` is a generator of `facts.Item`s over one source, and reports anything bad
+through the `Reading` it is given: `bad` for a record that has to be left out (raises with `on_error="raise"`, the default),
+`warn` for a record that is kept and may not mean what its author meant. Nothing is left out without one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from condgraph.engine.errors import LoadError, OptionError, nearest
+from condgraph.engine.facts import Item, Source
+
+OnError: TypeAlias = Literal["raise", "skip"]
+#: Called with the source's location, the records read so far, and the fraction of the source read (None where not known).
+Progress: TypeAlias = Callable[[str, int, float | None], None]
+
+#: Problems kept whole; those beyond are counted only.
+MOST_PROBLEMS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something bad in a source: where it is, what it is, and whether the record was left out (`skipped`) or kept."""
+
+    message: str
+    file: str
+    row: int | None
+    field: str | None
+    skipped: bool
+
+    def __str__(self) -> str:
+        return str(LoadError(self.message, file=self.file, row=self.row, field=self.field))
+
+
+@dataclass(slots=True)
+class Reading:
+    """One source while it is read: its `Source`, what to do with bad records, and what has been found so far."""
+
+    source: Source
+    on_error: OnError = "raise"
+    progress: Progress | None = None
+    problems: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+    warned: int = 0
+    records: int = 0
+
+    def bad(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
+        """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers that it was left out."""
+        if self.on_error == "raise":
+            raise LoadError(
+                message,
+                file=file or self.source.location,
+                row=row,
+                field=field,
+                hint="on_error='skip' leaves such records out and reports them",
+            )
+        self.skipped += 1
+        self._remember(Problem(message, file or self.source.location, row, field, True))
+
+    def warn(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
+        """A record that is kept, with something a user should know."""
+        self.warned += 1
+        self._remember(Problem(message, file or self.source.location, row, field, False))
+
+    def advance(self, records: int, fraction: float | None = None) -> None:
+        """Tell the progress callback that `records` more were read; call it once a batch, not once a record."""
+        self.records += records
+        if self.progress is not None:
+            self.progress(self.source.location, self.records, fraction)
+
+    def _remember(self, problem: Problem) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+
+Options: TypeAlias = Mapping[str, Any]
+Read: TypeAlias = Callable[[Any, Reading, Options], Iterator[Item]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name, its loader, the options it takes (name to one line of help), and how it is recognised.
+
+    `sniff` gets the path and the first 64 KiB of it (empty for a folder) and answers 0 (no) to 100 (certainly).
+    `claims` says whether a Python object that is no path (a dataframe, say) is of this format.
+    """
+
+    name: str
+    about: str
+    read: Read
+    options: Mapping[str, str] = field(default_factory=dict)
+    sniff: Callable[[Path, bytes], int] = lambda path, head: 0
+    claims: Callable[[Any], bool] = lambda source: False
+
+    def check_options(self, options: Options) -> None:
+        """Raise `OptionError` for an option that this format does not take."""
+        for option in options:
+            if option not in self.options:
+                raise OptionError(
+                    f"the {self.name} loader takes no option {option!r}",
+                    candidates=nearest(option, self.options),
+                    hint="it takes: " + (", ".join(self.options) or "none"),
+                )
