@@ -1,0 +1,56 @@
+"""What every test shares: the folders of benchmark data, Hypothesis settings, and a last line that says what was skipped and why."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Machines that run tests are shared and slow at times; a deadline would test the machine.
+settings.register_profile("condgraph", deadline=None)
+settings.load_profile("condgraph")
+
+
+def _shared(*parts: str) -> Path:
+    root = os.environ.get("CONDGRAPH_DATA")
+    if not root:
+        pytest.skip("CONDGRAPH_DATA is not set")
+    path = Path(root).joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"CONDGRAPH_DATA has no {'/'.join(parts)}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder named by CONDGRAPH_DATA, which holds `data` and `oracle`."""
+    return _shared()
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of benchmark data, one folder a data set."""
+    return _shared("data")
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Path:
+    """The folder of programs whose answers an independent engine computed."""
+    return _shared("oracle")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Print, after everything else, one line that counts the skipped tests by reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    reasons: Counter[str] = Counter()
+    for report in reporter.stats.get("skipped", []):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[re.sub(r"^Skipped: ", "", text)] += 1
+    told = "; ".join(f"{count} because {reason}" for reason, count in reasons.most_common())
+    reporter.write_line(f"skipped: {told}" if told else "skipped: nothing")
