@@ -1,13 +1,13 @@
 # make demo   an environment, the package, and a few questions over the sample data it ships
 # make test   the test dependencies, then ruff, mypy, the import contracts and pytest
 #
-# PYTHON is the interpreter that the environment is made from, VENV the environment's folder.
+# PYTHON names the interpreters to make the environment from (the first that can is taken), VENV the environment's folder.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 
-PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,$(shell command -v $(name))))
+PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
@@ -36,14 +36,17 @@ format: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# An environment that somebody else made is used as it is.
+# An environment that is there already is used as it is.
 $(VENV)/bin/python:
-	@if [ -z "$(PYTHON)" ]; then echo "make: no python3 found: install Python 3.11 or later" >&2; exit 1; fi
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "make: $(PYTHON) is $$("$(PYTHON)" -V 2>&1), and condgraph needs Python 3.11 or later; name another: make PYTHON=/path/to/python3.12" >&2; exit 1; }
-	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo "make: $(PYTHON) cannot make environments (no ensurepip); on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	"$(PYTHON)" -m venv "$(VENV)"
+	@for python in $(PYTHON); do \
+	  "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  echo "making $(VENV) with $$("$$python" -V)"; \
+	  exec "$$python" -m venv "$(VENV)"; \
+	done; \
+	echo "make: none of '$(PYTHON)' is a Python 3.11 or later that can make environments (venv with ensurepip)." >&2; \
+	echo "make: on Debian 12 or later, and Ubuntu 24.04 or later: apt-get install python3 python3-venv" >&2; \
+	echo "make: another interpreter is named so: make $(firstword $(MAKECMDGOALS) demo) PYTHON=/path/to/python3" >&2; \
+	exit 1
 
 $(VENV)/.condgraph: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e .

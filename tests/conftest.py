@@ -1,4 +1,4 @@
-"""What every test shares: the folders of benchmark data, Hypothesis settings, and a last line that says what was skipped and why."""
+"""What every test shares: folders of benchmark data, Hypothesis settings, and a last line that says what was skipped and why."""
 
 from __future__ import annotations
 
