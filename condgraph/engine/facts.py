@@ -151,4 +151,13 @@ class Batch:
         return len(self.subjects)
 
 
-Item: TypeAlias = Entity | Member | Subclass | Statement | Batch
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """An item with sources of its own, `(source name, row)`, instead of the one being read: what an export holds."""
+
+    item: Entity | Member | Subclass | Statement
+    sources: tuple[tuple[str, int], ...]
+
+
+#: A `Source` among the items only tells where statements of that name come from; it does not change the one being read.
+Item: TypeAlias = Entity | Member | Subclass | Statement | Batch | Sourced | Source

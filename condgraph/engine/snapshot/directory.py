@@ -1,0 +1,190 @@
+"""A store directory: one sub-directory a generation, and the manifest that names the current one.
+
+    STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
+    STORE/GRAPH/g000007/columns    the arrays
+    STORE/GRAPH/lock               held by whoever writes
+
+A generation is written beside the current one, fsynced, and made current by renaming its manifest over the old one. A reader
+keeps what it has mapped, also when its directory is gone. What a killed writer left is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import (
+    OptionError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreMissingError,
+    StoreVersionError,
+)
+from condgraph.engine.snapshot.container import ArrayFile, write_arrays
+
+FORMAT_VERSION: Final = 1
+_MANIFEST: Final = "manifest.json"
+_COLUMNS: Final = "columns"
+_GENERATION: Final = re.compile(r"g(\d{6,})")
+
+
+def graph_directory(store: Path, graph: str) -> Path:
+    """Where a graph of a store lives; any name but the empty one is a legal directory name once quoted."""
+    if not graph:
+        raise OptionError("the name of a graph is empty")
+    return store / quote(graph, safe="").replace(".", "%2E")
+
+
+def graph_names(store: Path) -> list[str]:
+    """The graphs of a store, sorted."""
+    if not store.is_dir():
+        return []
+    return sorted(unquote(path.parent.name) for path in store.glob(f"*/{_MANIFEST}"))
+
+
+def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
+    """The manifest and the mapped arrays of the current generation, or None where there is none."""
+    for attempt in range(5):
+        manifest = _read_manifest(directory)
+        if manifest is None or not manifest["generation"]:
+            return None
+        try:
+            return manifest, ArrayFile(directory / manifest["generation"] / _COLUMNS, manifest["arrays"])
+        except StoreDamagedError:
+            # A writer may have switched and cleaned up between the two reads: then the manifest has changed.
+            again = _read_manifest(directory)
+            if attempt == 4 or again is None or again["generation"] == manifest["generation"]:
+                raise
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def _read_manifest(directory: Path) -> dict[str, Any] | None:
+    path = directory / _MANIFEST
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        # The first writer leaves an empty manifest before anything else, so one that is missing was taken away.
+        if any(True for _ in _generations(directory)):
+            raise StoreDamagedError(f"{path} is missing", hint="load the sources again") from None
+        return None
+    except NotADirectoryError:
+        raise StoreMissingError(f"{directory.parent} is not a directory") from None
+    try:
+        version, checksum = head.split(b" ")[1:]
+        if not head.startswith(b"condgraph ") or int(checksum, 16) != zlib.crc32(body):
+            raise ValueError
+    except ValueError:
+        raise StoreDamagedError(f"{path} is not what was written", hint="load the sources again") from None
+    if int(version) != FORMAT_VERSION:
+        raise StoreVersionError(
+            f"{path} has format {int(version)}, this version reads {FORMAT_VERSION}",
+            hint="export it with the version that wrote it, and load the export",
+        )
+    manifest: dict[str, Any] = json.loads(body)
+    return manifest
+
+
+def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
+    """Write a new generation and make it current. The caller holds `writing(directory)`."""
+    try:
+        # Never the name of a generation that was ever seen here, so that a reader cannot mix two.
+        number = 1 + max((n for n, _ in _generations(directory)), default=0)
+        name = f"g{number:06d}"
+        folder = directory / name
+        folder.mkdir()
+        table = write_arrays(folder / _COLUMNS, arrays)
+        _fsync_directory(folder)
+        _write_manifest(directory, {"generation": name, "written": time.time(), "arrays": table, **about})
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+    _clean(directory, keep=name)
+
+
+def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+    body = json.dumps(manifest).encode()
+    fresh = directory / f"{_MANIFEST}.new"
+    with fresh.open("wb") as file:
+        file.write(f"condgraph {FORMAT_VERSION} {zlib.crc32(body):08x}\n".encode() + body)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, directory / _MANIFEST)
+    _fsync_directory(directory)
+
+
+@contextmanager
+def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
+    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. Freed by the system if the process dies."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+    try:
+        until = time.monotonic() + wait
+        while not _try_lock(handle):
+            if time.monotonic() >= until:
+                raise StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
+            time.sleep(0.05)
+        manifest = _read_manifest(directory)
+        if manifest is None:
+            _write_manifest(directory, {"generation": "", "arrays": {}})
+        _clean(directory, keep=manifest["generation"] if manifest else "")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in directory.iterdir():
+            found = _GENERATION.fullmatch(path.name)
+            if found:
+                yield int(found[1]), path
+
+
+def _clean(directory: Path, *, keep: str) -> None:
+    """Remove generations that are not current, and manifests that never became one."""
+    for _, path in _generations(directory):
+        if path.name != keep:
+            shutil.rmtree(path, ignore_errors=True)
+    for path in directory.glob(f"{_MANIFEST}.*"):
+        path.unlink(missing_ok=True)
+
+
+def _fsync_directory(directory: Path) -> None:
+    with suppress(OSError):  # not every file system lets a directory be opened
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

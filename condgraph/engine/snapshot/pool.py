@@ -1,0 +1,91 @@
+"""The string pool: every distinct text of a graph once, sorted by code point, so that comparing numbers compares texts.
+
+Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (int64, one more than texts), and a hash index, `pool.buckets` and
+`pool.items`: the texts whose CRC-32 ends in the bits b are `items[buckets[b]:buckets[b + 1]]`. UTF-8 keeps code-point order, so
+the number of a text is its rank.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import LoadError
+from condgraph.engine.snapshot.container import ArrayFile
+
+
+def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """Lay out distinct texts. Returns the columns, and for each given text its number in the pool."""
+    try:
+        encoded = [text.encode() for text in texts]
+    except UnicodeEncodeError as error:
+        raise LoadError(f"a text holds half a surrogate pair, which is no character: {error.object!r}") from None
+    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    number = np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    encoded = [encoded[i] for i in order]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    hashes = np.fromiter(map(zlib.crc32, encoded), np.uint32, len(encoded))
+    size = 1 << max(4, len(encoded).bit_length())
+    slots = (hashes & np.uint32(size - 1)).astype(np.int64)
+    buckets = np.zeros(size + 1, np.int32)
+    np.cumsum(np.bincount(slots, minlength=size), out=buckets[1:])
+    columns: dict[str, NDArray[Any]] = {
+        "pool.bytes": np.frombuffer(b"".join(encoded), np.uint8),
+        "pool.offsets": offsets,
+        "pool.buckets": buckets,
+        "pool.items": np.argsort(slots, kind="stable").astype(np.int32),
+    }
+    return columns, number
+
+
+class Pool:
+    """The texts of an open snapshot. Numbers run from 0 to `len(pool) - 1`, in code-point order."""
+
+    def __init__(self, arrays: ArrayFile) -> None:
+        self._bytes = arrays.view("pool.bytes")
+        self._offsets = arrays.view("pool.offsets")
+        self._buckets = arrays.view("pool.buckets")
+        self._items = arrays.view("pool.items")
+        self._mask = max(len(self._buckets) - 2, 0)
+
+    def __len__(self) -> int:
+        return max(len(self._offsets) - 1, 0)
+
+    def __getitem__(self, number: int) -> str:
+        return str(self._bytes[self._offsets[number] : self._offsets[number + 1]], "utf-8")
+
+    def take(self, numbers: NDArray[Any]) -> list[str]:
+        """The texts of many numbers."""
+        data, offsets = self._bytes, self._offsets
+        return [str(data[offsets[n] : offsets[n + 1]], "utf-8") for n in numbers.tolist()]
+
+    def find(self, text: str) -> int:
+        """The number of a text, or -1."""
+        if not len(self):
+            return -1
+        try:
+            key = text.encode()
+        except UnicodeEncodeError:
+            return -1
+        slot = zlib.crc32(key) & self._mask
+        offsets = self._offsets
+        for at in range(self._buckets[slot], self._buckets[slot + 1]):
+            number: int = self._items[at]
+            if self._bytes[offsets[number] : offsets[number + 1]] == key:
+                return number
+        return -1
+
+    def rank(self, text: str) -> int:
+        """How many texts of the pool sort before this one, which need not be in it."""
+        return bisect_left(range(len(self)), text.encode("utf-8", "surrogatepass"), key=self._raw)
+
+    def _raw(self, number: int) -> bytes:
+        return bytes(self._bytes[self._offsets[number] : self._offsets[number + 1]])
