@@ -1,0 +1,226 @@
+"""Files as loaders read them: plain or gzip, text in a stated encoding, heads for recognition, blocks of lines for speed.
+
+Whatever goes wrong underneath (no such file, damaged compression, bytes that are no text) is a `LoadError` with the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TextIO, cast
+
+from condgraph.engine.errors import FormatError, LoadError, OptionError
+from condgraph.loaders.base import Reading
+
+#: How much of a file recognition looks at, in bytes.
+HEAD_BYTES: Final = 65_536
+#: Characters read at once by `blocks`; about 100,000 lines of a graph file.
+BLOCK_CHARS: Final = 4_000_000
+#: What `encoding=` means to every text loader.
+ENCODING_HELP: Final = "text encoding of the file (default: UTF-8, or what a byte order mark says)"
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def path_of(source: Any) -> Path:
+    """The path a source is; raises `FormatError` for anything else."""
+    if isinstance(source, (str, os.PathLike)):
+        return Path(source)
+    raise FormatError(f"this format is read from a file, not from an object of type {type(source).__name__}")
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system, decompression and decoding raise into a `LoadError` that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise LoadError("there is no such file", file=str(path)) from None
+    except IsADirectoryError:
+        raise LoadError("this is a folder, not a file", file=str(path)) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise LoadError(f"the compressed data is damaged or cut short ({error})", file=str(path)) from None
+    except UnicodeError as error:
+        raise LoadError(f"the text cannot be decoded ({error})", file=str(path), hint="encoding= names another encoding") from None
+    except OSError as error:
+        raise LoadError(f"the file cannot be read ({error.strerror or error})", file=str(path)) from None
+
+
+def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for reading bytes; gzip is told by its first bytes and unpacked. Raises `LoadError`."""
+    where = Path(path)
+    with file_errors(where):
+        raw = where.open("rb")
+        try:
+            packed = raw.peek(2)[:2] == _GZIP_MAGIC
+        except BaseException:
+            raw.close()
+            raise
+        if not packed:
+            return raw
+        return cast(BinaryIO, _ClosingGzip(raw))
+
+
+class _ClosingGzip(gzip.GzipFile):
+    """A gzip reader that closes the file below it and tells how far in that file it is."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        super().__init__(fileobj=raw, mode="rb")
+        self.raw_file = raw
+
+    def close(self) -> None:
+        super().close()
+        self.raw_file.close()
+
+
+def open_text(
+    path: str | os.PathLike[str],
+    encoding: str | None = None,
+    *,
+    errors: str = "strict",
+    newline: str | None = "",
+) -> TextIO:
+    """Open a file for reading text, gzip or not.
+
+    `encoding` None is UTF-8, or what a byte order mark says. Line ends are kept as they are (`newline=""`), as `csv` wants them.
+    Raises `LoadError`, and `OptionError` for an encoding that Python does not know. Reading on may raise `UnicodeDecodeError`,
+    `EOFError` or `zlib.error`; `file_errors` translates them.
+    """
+    if encoding is not None:
+        encoding = known_encoding(encoding)
+    stream = open_bytes(path)
+    try:
+        with file_errors(Path(path)):
+            marked = marked_encoding(cast(io.BufferedReader, stream).peek(4)[:4])
+    except BaseException:
+        stream.close()
+        raise
+    if encoding in (None, "utf-8") and marked is not None:
+        encoding = marked
+    return io.TextIOWrapper(stream, encoding=encoding or "utf-8", errors=errors, newline=newline)
+
+
+def known_encoding(encoding: str) -> str:
+    """The canonical name of a text encoding; raises `OptionError` when there is none of this name."""
+    try:
+        info = codecs.lookup(encoding)
+    except (LookupError, ValueError, TypeError):
+        raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common") from None
+    # Codecs such as base64 turn bytes into bytes; only text encodings will do.
+    if not getattr(info, "_is_text_encoding", True):
+        raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common")
+    return info.name
+
+
+def marked_encoding(head: bytes) -> str | None:
+    """The encoding that a byte order mark at the start of a file says, or None."""
+    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+
+
+def read_head(path: str | os.PathLike[str], size: int = HEAD_BYTES) -> bytes:
+    """The first `size` bytes of a file, unpacked. Raises `LoadError`."""
+    with open_bytes(path) as stream, file_errors(Path(path)):
+        return stream.read(size)
+
+
+def head_text(head: bytes) -> str | None:
+    """The head of a file as text, or None when it is none (binary, or another encoding than UTF-8, UTF-16 or UTF-32)."""
+    encoding = marked_encoding(head) or "utf-8"
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        # An incremental decoder keeps back a character that the head cuts in two.
+        text = decoder.decode(head)
+    except UnicodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def head_lines(head: bytes, most: int = 1000) -> list[str]:
+    """The whole lines of a file's head that are not blank, at most `most`; none for a head that is not text."""
+    text = head_text(head)
+    if text is None:
+        return []
+    lines = text.split("\n")
+    if len(head) >= HEAD_BYTES and len(lines) > 1:
+        lines.pop()  # cut short
+    return [line for line in (line.rstrip("\r") for line in lines) if line.strip()][:most]
+
+
+def stem_of(path: Path) -> str:
+    """A file's name without folder, `.gz` and extension: "films" for films.csv.gz; a folder's name as it is."""
+    name = path.name
+    if name.lower().endswith(".gz") and len(name) > 3:
+        name = name[:-3]
+    stem = name if path.is_dir() else Path(name).stem
+    return stem or name
+
+
+def suffix_of(path: Path) -> str:
+    """A file's extension in lower case, looking through `.gz`: ".csv" for films.csv.gz."""
+    name = path.name.lower()
+    return Path(name[:-3] if name.endswith(".gz") else name).suffix
+
+
+def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a text file in blocks: (1-based number of the block's first line, its lines without line ends).
+
+    Lines end at a line feed, with or without a carriage return before it. A line that is not text in the encoding is `bad`; with
+    `on_error="skip"` it reads as an empty line, so that line numbers stay true. Progress is told once a block.
+    """
+    size = max(1, path.stat().st_size) if path.exists() else 1
+    first = 1
+    with open_text(path, encoding, errors="surrogateescape", newline="\n") as stream:
+        while True:
+            with file_errors(path):
+                text = stream.read(BLOCK_CHARS)
+                if text and not text.endswith("\n"):
+                    text += stream.readline()
+            if not text:
+                return
+            if "\r" in text:
+                text = text.replace("\r\n", "\n")
+            lines = text.split("\n")
+            if text.endswith("\n"):
+                lines.pop()
+            if not text.isascii():
+                _refuse_undecodable(text, lines, first, reading, stream.encoding)
+            yield first, lines
+            first += len(lines)
+            reading.advance(len(lines), min(1.0, raw_position(stream) / size))
+
+
+def raw_position(stream: TextIO) -> int:
+    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` has taken."""
+    below: Any = stream.buffer
+    return int(below.raw_file.tell() if isinstance(below, _ClosingGzip) else below.tell())
+
+
+def _refuse_undecodable(text: str, lines: list[str], first: int, reading: Reading, encoding: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        for at, line in enumerate(lines):
+            try:
+                line.encode()
+            except UnicodeEncodeError as error:
+                lines[at] = ""
+                byte = ord(line[error.start]) & 0xFF
+                reading.bad(
+                    f"byte 0x{byte:02x} at character {error.start + 1} is not {encoding.removesuffix('-sig').upper()} text"
+                    " (encoding= names another encoding)",
+                    row=first + at,
+                )
