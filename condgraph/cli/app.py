@@ -1,0 +1,228 @@
+"""The commands: each opens a store, calls the library, and hands the result to `render`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import condgraph
+from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
+from condgraph.cli.options import loader_options, program_text
+from condgraph.cli.progress import loading_progress
+from condgraph.cli.render import Format, json_value, printable, write_answer
+
+#: Problems of a load that are shown; the rest is counted.
+SHOWN_PROBLEMS = 20
+
+app = typer.Typer(
+    name="condgraph",
+    help="Load tables, knowledge graphs and temporal knowledge graphs into one graph, and ask it; every answer has its evidence.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class StatusFormat(StrEnum):
+    """How a status is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class OnError(StrEnum):
+    """What a load does with a record that cannot be used."""
+
+    RAISE = "raise"
+    SKIP = "skip"
+
+
+class OnUnknown(StrEnum):
+    """What a name that the graph does not have leads to."""
+
+    ERROR = "error"
+    EMPTY = "empty"
+
+
+class ExportFormat(StrEnum):
+    """What an export writes."""
+
+    JSONL = "jsonl"
+
+
+StoreOption = Annotated[
+    str,
+    typer.Option("--directory", "-d", envvar="CONDGRAPH_STORE", metavar="STORE", help="The folder of the store."),
+]
+GraphOption = Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")]
+TextArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="The program; `-`, or nothing, reads it from standard input.", show_default=False),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", exists=True, dir_okay=False, help="Read the program from a file."),
+]
+LanguageOption = Annotated[
+    str | None,
+    typer.Option("--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); told from the text by default."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"condgraph {condgraph.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog=EXIT_CODES)
+def demo(
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", metavar="FOLDER", help="Keep the sample files, and the store made from them, in this folder."),
+    ] = None,
+) -> None:
+    """Load the sample data of the package and ask a few questions across a table, a graph and a temporal graph."""
+    with guard():
+        from condgraph.demo import run_demo
+
+        run_demo(sys.stdout, keep)
+
+
+@app.command(epilog=EXIT_CODES)
+def load(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The folder of the store; made where it is missing.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
+    ],
+    form: Annotated[
+        str | None, typer.Option("--as", metavar="FORMAT", help="The sources' format; told from their content by default.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
+    ] = None,
+    on_error: Annotated[
+        OnError, typer.Option("--on-error", help="Stop at a bad record, or leave it out and report it.")
+    ] = OnError.RAISE,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-O", metavar="OPTION=VALUE", help="A loader's option; JSON for a list or an object."),
+    ] = None,
+    graph: GraphOption = "default",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Load sources into a store, as one new generation: all of it, or nothing."""
+    options = loader_options(option or [])
+    with guard(), condgraph.open(store, graph=graph, read_only=False) as opened:
+        with loading_progress(quiet=quiet) as progress:
+            report = opened.load(
+                sources if len(sources) > 1 else sources[0],
+                format=form,
+                name=name,
+                on_error=on_error.value,
+                progress=progress,
+                **options,
+            )
+        for problem in report.problems[:SHOWN_PROBLEMS]:
+            complain(f"{'left out' if problem.skipped else 'warning'}: {printable(str(problem))}")
+        if len(report.problems) > SHOWN_PROBLEMS:
+            complain(f"and {len(report.problems) - SHOWN_PROBLEMS} more problems like these")
+        typer.echo(str(report))
+
+
+@app.command(epilog=EXIT_CODES)
+def query(
+    store: StoreOption,
+    text: TextArgument = None,
+    file: FileOption = None,
+    language: LanguageOption = None,
+    graph: GraphOption = "default",
+    form: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
+    evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step, how many rows it left, and how long it took.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the plan, and do not run it.")] = False,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
+    on_unknown: Annotated[
+        OnUnknown, typer.Option("--on-unknown", help="An unknown name is an error that lists the nearest, or an empty answer.")
+    ] = OnUnknown.ERROR,
+) -> None:
+    """Ask a program of a store."""
+    program = program_text(text, file)
+    with guard(program), condgraph.open(store, graph=graph) as opened:
+        if show:
+            typer.echo(opened.explain(program, language=language))
+            return
+        answer = opened.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value)
+        write_answer(answer, form, evidence=evidence, trace=trace)
+
+
+@app.command(epilog=EXIT_CODES)
+def explain(
+    store: StoreOption,
+    text: TextArgument = None,
+    file: FileOption = None,
+    language: LanguageOption = None,
+    graph: GraphOption = "default",
+) -> None:
+    """Show the plan of a program, and do not run it."""
+    program = program_text(text, file)
+    with guard(program), condgraph.open(store, graph=graph) as opened:
+        typer.echo(opened.explain(program, language=language))
+
+
+@app.command(epilog=EXIT_CODES)
+def status(
+    store: StoreOption,
+    graph: GraphOption = "default",
+    verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
+    form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
+) -> None:
+    """Say what a store holds, and with --verify whether its files are whole."""
+    with guard(), condgraph.open(store, graph=graph) as opened:
+        found = opened.status(verify=verify)
+        if form is StatusFormat.JSON:
+            typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2, default=json_value))
+        else:
+            typer.echo(str(found))
+
+
+@app.command(epilog=EXIT_CODES)
+def export(
+    store: StoreOption,
+    graph: GraphOption = "default",
+    to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="The file; standard output by default.")
+    ] = None,
+) -> None:
+    """Write a whole graph, with its sources, in a form that `load` reads back exactly."""
+    with guard(), condgraph.open(store, graph=graph) as opened:
+        opened.export(sys.stdout if output is None else output, to=to.value)
+
+
+def run() -> None:
+    """Run the command line; an interrupt before a command has begun is told like any other."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        complain("interrupted")
+        sys.exit(Exit.INTERRUPTED)

@@ -1,0 +1,40 @@
+"""A progress bar on standard error while sources load; nothing where standard error is not a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from condgraph.loaders.base import Progress
+
+
+@contextmanager
+def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
+    """The callback that a load tells of its records, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[records]:,} records"),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(location: str, records: int, fraction: float | None) -> None:
+            if location not in tasks:
+                tasks[location] = bars.add_task(escape(location), total=None, records=0)
+            if fraction is None:
+                bars.update(tasks[location], records=records)
+            else:
+                bars.update(tasks[location], total=1.0, completed=fraction, records=records)
+
+        yield advance
