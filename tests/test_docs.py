@@ -1,0 +1,148 @@
+"""The documentation runs: every Python block of the README and of docs/, in order, page by page, and every command line.
+
+A page runs in a folder of its own, which holds the sample data in `samples/` and a store `world` with all of it loaded.
+Where the prints of a Python block have a comment behind them, those comments, in order, are all that the block prints.
+In a block marked `console`, a line `$ condgraph ...` is run, and the lines below it are what it writes; a line `...` stands
+for any number of lines. Other lines that begin with `$` are not run. A block below the comment `<!-- not run: reason -->`
+is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import condgraph
+from condgraph.samples import SAMPLES, copy_to
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
+
+_BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^\n]+ -->\n\s*)?^(?P<indent>[ ]*)```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```", re.S | re.M
+)
+
+
+@dataclass
+class Block:
+    kind: str
+    text: str
+    line: int
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page that are run."""
+    for found in _BLOCK.finditer(text):
+        if found["skip"] is None and found["kind"] in ("python", "console"):
+            body = re.sub(rf"^{found['indent']}", "", found["text"], flags=re.M)
+            yield Block(found["kind"], body, text.count("\n", 0, found.start("text")) + 1)
+
+
+def commands_of(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with the output shown below it."""
+    command, shown = None, list[str]()
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("$ "):
+            if command is not None:
+                yield command, "\n".join(shown)
+            command, shown = line[2:], []
+            while command.endswith("\\"):
+                command = command[:-1] + next(lines).strip()
+        else:
+            shown.append(line)
+    if command is not None:
+        yield command, "\n".join(shown)
+
+
+def matches(shown: str, written: str) -> bool:
+    """Whether output is what a page shows; a line `...` stands for any lines, trailing space does not count."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in shown.splitlines())
+    return re.fullmatch(pattern, "".join(line.rstrip() + "\n" for line in written.splitlines())) is not None
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample data and a store of all of it."""
+    folder = tmp_path_factory.mktemp("world")
+    copy_to(folder / "samples")
+    with condgraph.open(str(folder / "world"), read_only=False) as graph:
+        for sample in SAMPLES:
+            graph.load(sample.path, format=sample.format, **sample.options)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_runs(page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(world, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        place = f"{page.relative_to(ROOT)}:{block.line}"
+        if block.kind == "python":
+            written = io.StringIO()
+            with contextlib.redirect_stdout(written):
+                # As many empty lines before it as the page has, so that a traceback names the page's line.
+                exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
+            promised = [line.split("# ", 1)[1] for line in block.text.splitlines() if re.match(r"\s*print\(.*\)\s+# ", line)]
+            if promised:
+                assert [line.rstrip() for line in written.getvalue().splitlines()] == promised, place
+        else:
+            for command, shown in commands_of(block.text):
+                if command.startswith("condgraph "):
+                    run_command(command, shown, place)
+
+
+def run_command(command: str, shown: str, place: str) -> None:
+    """Run a command line of a page, and compare what it writes with what the page shows, if it shows anything."""
+    ran = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
+    )
+    written = ran.stdout + ran.stderr
+    assert "Traceback" not in written, f"{place}: {command}\n{written}"
+    if shown.strip():
+        assert matches(shown.strip("\n"), written.strip("\n")), f"{place}: {command}\n{written}"
+    else:
+        assert ran.returncode == 0, f"{place}: {command}\n{written}"
+
+
+def test_links_lead_somewhere() -> None:
+    dead = []
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not dead
+
+
+def test_blocks_are_found() -> None:
+    skipped = "<!-- not run: needs a server -->\n```python\ny\n```\n"
+    page = f"a\n```python\nx = 1\n```\n{skipped}  ```console\n  $ condgraph x \\\n    y\n  z\n  ```\n"
+    assert [(block.kind, block.text, block.line) for block in blocks_of(page)] == [
+        ("python", "x = 1\n", 3),
+        ("console", "$ condgraph x \\\n  y\nz\n", 10),
+    ]
+    assert list(commands_of("$ condgraph x \\\n  y\nz\n$ ls\n")) == [("condgraph x y", "z"), ("ls", "")]
+
+
+def test_output_is_compared() -> None:
+    assert matches("a\n...\nd", "a  \nb\nc\nd\n")
+    assert matches("a\n...\nd", "a\nd\n")
+    assert not matches("a\n...\nd", "a\nb\n")
+    assert not matches("a.c", "abc\n")

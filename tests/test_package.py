@@ -1,0 +1,98 @@
+"""The package as others meet it: what importing it costs, what it ships, and that its parts depend in one direction."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+
+import condgraph
+from condgraph import samples
+from condgraph.engine.values import Time
+
+ROOT = Path(condgraph.__file__).parent
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Top-level names of the modules that a fresh interpreter has loaded after a statement."""
+    code = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_the_engine_needs_only_numpy() -> None:
+    names = [module.name for module in walk_packages([str(ROOT / "engine")], "condgraph.engine.")]
+    loaded = loaded_after("import " + ", ".join(["condgraph.engine", *names]))
+    foreign = loaded & {"pyarrow", "rdflib", "pyoxigraph", "pandas", "polars", "pint", "typer", "rich", "click"}
+    assert not foreign
+
+
+def test_importing_the_package_is_cheap() -> None:
+    foreign = loaded_after("import condgraph") & {"pyarrow", "rdflib", "pyoxigraph", "pandas", "polars", "pint", "typer", "rich"}
+    assert not foreign
+
+
+def test_the_version_is_the_one_that_is_installed() -> None:
+    assert metadata.version("condgraph") == condgraph.__version__
+
+
+def test_the_package_is_typed() -> None:
+    assert (ROOT / "py.typed").read_bytes() == b""
+
+
+def test_the_changelog_knows_the_version() -> None:
+    changelog = ROOT.parent / "CHANGELOG.md"
+    if not changelog.exists():
+        pytest.skip("the package is not in its repository")
+    assert f"## [{condgraph.__version__}]" in changelog.read_text(encoding="utf-8")
+
+
+def test_every_sample_has_its_sources() -> None:
+    told = (samples.FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+    data = {path.name for path in samples.FOLDER.iterdir() if path.suffix not in (".py", ".md") and path.is_file()}
+    assert data == {sample.file for sample in samples.SAMPLES}
+    assert all(f"`{name}`" in told for name in data)
+
+
+def test_the_samples_fit_together() -> None:
+    with (samples.FOLDER / "mountains.csv").open(encoding="utf-8", newline="") as file:
+        mountains = list(csv.DictReader(file))
+    entities = json.loads((samples.FOLDER / "countries.json").read_text(encoding="utf-8"))["entities"]
+    with (samples.FOLDER / "governments.tsv").open(encoding="utf-8", newline="") as file:
+        terms = list(csv.DictReader(file, delimiter="\t"))
+    countries = {name for name, entity in entities.items() if entity["instanceOf"] == ["country"]}
+    assert {row["country"] for row in mountains} == countries
+    assert {row["head"] for row in terms} <= countries
+    people = {name for name, entity in entities.items() if entity["instanceOf"] == ["politician"]}
+    assert people <= {row["tail"] for row in terms}
+    assert len({row["mountain"] for row in mountains}) == len(mountains)
+    for entity in entities.values():
+        for relation in entity["relations"]:
+            assert relation["object"] in entities
+
+
+def test_terms_of_office_follow_each_other() -> None:
+    with (samples.FOLDER / "governments.tsv").open(encoding="utf-8", newline="") as file:
+        terms = list(csv.DictReader(file, delimiter="\t"))
+    for before, after in pairwise(terms):
+        assert Time.parse(before["start"]) <= Time.parse(before["end"])
+        if before["head"] == after["head"]:
+            assert Time.parse(before["end"]) <= Time.parse(after["start"])
+
+
+def test_samples_are_copied_and_never_overwrite(tmp_path: Path) -> None:
+    written = samples.copy_to(tmp_path / "new" / "folder")
+    assert {path.name for path in written} == {"mountains.csv", "countries.json", "governments.tsv", "SOURCES.md"}
+    assert samples.copy_to(tmp_path / "new" / "folder") == written
+    written[-1].write_text("mine", encoding="utf-8")
+    written[0].unlink()
+    with pytest.raises(FileExistsError, match=r"SOURCES\.md"):
+        samples.copy_to(tmp_path / "new" / "folder")
+    assert not written[0].exists()
+    assert written[-1].read_text(encoding="utf-8") == "mine"
