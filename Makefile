@@ -27,7 +27,7 @@ check: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 pytest: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)

@@ -166,7 +166,8 @@ def query(
     ] = OnUnknown.ERROR,
 ) -> None:
     """Ask a program of a store."""
-    program = program_text(text, file)
+    with guard():
+        program = program_text(text, file)
     with guard(program), condgraph.open(store, graph=graph) as opened:
         if show:
             typer.echo(opened.explain(program, language=language))
@@ -184,7 +185,8 @@ def explain(
     graph: GraphOption = "default",
 ) -> None:
     """Show the plan of a program, and do not run it."""
-    program = program_text(text, file)
+    with guard():
+        program = program_text(text, file)
     with guard(program), condgraph.open(store, graph=graph) as opened:
         typer.echo(opened.explain(program, language=language))
 

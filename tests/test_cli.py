@@ -1,0 +1,346 @@
+"""The command line against real stores: what goes to which stream, exit codes, formats, signals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import condgraph
+from condgraph.cli.app import app
+from condgraph.samples import FOLDER, SAMPLES
+
+ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
+NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
+COMMANDS = ["demo", "load", "query", "explain", "status", "export"]
+
+
+def call(*arguments: str | Path, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+
+
+def ok(*arguments: str | Path, text: str | None = None) -> str:
+    result = call(*arguments, text=text)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "condgraph", *map(str, arguments)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of all the sample data."""
+    store = tmp_path_factory.mktemp("cli") / "world"
+    with condgraph.open(str(store), read_only=False) as graph:
+        for sample in SAMPLES:
+            graph.load(sample.path, format=sample.format, **sample.options)
+    return store
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_exit_codes_mean(name: str) -> None:
+    assert "4 the deadline" in " ".join(ok(name, "--help").split())
+
+
+def test_the_module_is_the_command() -> None:
+    ran = subprocess.run(command("--version"), capture_output=True, text=True, check=True)
+    assert ran.stdout == f"condgraph {condgraph.__version__}\n"
+
+
+def test_load_then_ask(tmp_path: Path) -> None:
+    options = ["-O", "key=mountain", "-O", 'refs=["country"]', "--as", "csv", "--name", "peaks"]
+    loaded = call("load", tmp_path / "store", FOLDER / "mountains.csv", *options)
+    assert loaded.exit_code == 0, loaded.output
+    assert "peaks" in loaded.stdout
+    assert loaded.stderr == ""
+    assert json.loads(ok("query", "-d", tmp_path / "store", ABOVE_7500, "--format", "json"))["answers"] == NAMES
+
+
+def test_several_sources_in_one_load(tmp_path: Path) -> None:
+    ok("load", tmp_path / "store", FOLDER / "countries.json", FOLDER / "governments.tsv")
+    program = "Find(Asia) Relate(continent, backward) Relate(head of government, forward) Count()"
+    assert ok("query", "-d", tmp_path / "store", program) == "11\n"
+
+
+def test_every_format_holds_the_same_answers(world: Path) -> None:
+    document = json.loads(ok("query", "-d", world, ABOVE_7500, "--format", "json"))
+    assert document["answers"] == NAMES
+    assert document["warnings"] == []
+    rows = list(csv.reader(io.StringIO(ok("query", "-d", world, ABOVE_7500, "--format", "csv"))))
+    assert [row[0] for row in rows[1:]] == NAMES
+    table = ok("query", "-d", world, ABOVE_7500).splitlines()
+    assert [line for line in table if line.startswith(tuple(NAMES))] == table[-4:]
+
+
+def test_arrow_goes_to_standard_output_as_bytes(world: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    ran = subprocess.run(command("query", "-d", world, ABOVE_7500, "--format", "arrow"), capture_output=True, check=True)
+    table = pa.ipc.open_stream(ran.stdout).read_all()
+    assert table.num_rows == 4
+    assert any(column.to_pylist() == NAMES for column in table.columns)
+
+
+def test_evidence_and_trace_are_shown(world: Path) -> None:
+    program = "Find(Trisul) QueryAttr(height)"
+    table = ok("query", "-d", world, program, "--evidence", "--trace")
+    assert table.startswith("7120 m\n")
+    assert "evidence:" in table
+    assert "mountains" in table
+    document = json.loads(ok("query", "-d", world, program, "--evidence", "--trace", "--format", "json"))
+    assert document["values"] == [{"number": 7120, "unit": "m"}]
+    assert any(fact["predicate"] == "height" for fact in document["evidence"])
+    assert len(document["trace"]) >= 2
+
+
+def test_a_program_comes_from_a_file_or_standard_input(world: Path, tmp_path: Path) -> None:
+    file = tmp_path / "program.kopl"
+    file.write_text("Find(Nepal) Relate(capital, forward)\nQueryName()\n", encoding="utf-8")
+    assert ok("query", "-d", world, "-f", file) == "Kathmandu\n"
+    assert ok("query", "-d", world, text=file.read_text(encoding="utf-8")) == "Kathmandu\n"
+    assert ok("query", "-d", world, "-", text=file.read_text(encoding="utf-8")) == "Kathmandu\n"
+
+
+def test_the_store_may_come_from_the_environment(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDGRAPH_STORE", str(world))
+    assert ok("query", "Find(Nepal) Relate(capital, forward) QueryName()") == "Kathmandu\n"
+
+
+def test_limit_is_kept_and_told(world: Path) -> None:
+    result = call("query", "-d", world, ABOVE_7500, "--limit", "2", "--format", "json")
+    assert json.loads(result.stdout)["answers"] == NAMES[:2]
+    assert "warning" in result.stderr
+
+
+def test_show_prints_the_plan_only(world: Path) -> None:
+    plan = ok("query", "-d", world, "--show", ABOVE_7500)
+    assert "height" in plan
+    assert "Dhaulagiri" not in plan
+    assert ok("explain", "-d", world, ABOVE_7500) == plan
+
+
+def test_an_unknown_name_lists_the_nearest(world: Path) -> None:
+    result = call("query", "-d", world, "Find(Toubkal) QueryAttr(hight)")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "error[unknown-name]: unknown attribute 'hight'" in result.stderr
+    assert "nearest: 'height'" in result.stderr
+    empty = call("query", "-d", world, "--on-unknown", "empty", "Find(Toubkal) QueryAttr(hight)")
+    assert empty.exit_code == 0
+    assert empty.stdout == ""
+    assert "hight" in empty.stderr
+
+
+def test_a_program_that_cannot_be_read_shows_the_place(world: Path) -> None:
+    result = call("query", "-d", world, "Find(Nepal) Relate(capital", "--language", "kopl")
+    assert result.exit_code == 1
+    assert "error[parse]" in result.stderr
+    assert "^" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "Find(a)"],
+        ["query", "-d", "STORE", "Find(a)", "--format", "xml"],
+        ["query", "-d", "STORE", "Find(a)", "--limit", "0"],
+        ["query", "-d", "STORE", "Find(a)", "-f", "missing.kopl"],
+        ["query", "-d", "STORE", "Find(a)", "--language", "klingon"],
+        ["load", "NEW", "SAMPLE", "-O", "delimiter"],
+        ["load", "NEW", "SAMPLE", "-O", "delimeter=;", "--as", "csv"],
+        ["load", "NEW"],
+        ["frobnicate"],
+    ],
+)
+def test_wrong_usage_is_2(arguments: list[str], world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONDGRAPH_STORE", raising=False)
+    places = {"STORE": str(world), "NEW": str(tmp_path / "new"), "SAMPLE": str(FOLDER / "mountains.csv")}
+    result = call(*(places.get(argument, argument) for argument in arguments))
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+
+
+def test_a_missing_store_is_3(tmp_path: Path) -> None:
+    for arguments in (["query", "FindAll() Count()"], ["status"], ["export"], ["explain", "FindAll() Count()"]):
+        result = call(*arguments, "-d", tmp_path / "nowhere")
+        assert result.exit_code == 3, result.output
+        assert "error[store-missing]" in result.stderr
+
+
+def test_a_damaged_store_is_found(world: Path, tmp_path: Path) -> None:
+    ok("load", tmp_path / "store", FOLDER / "governments.tsv")
+    assert ok("status", "-d", tmp_path / "store", "--verify")
+    file = max((path for path in (tmp_path / "store").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 255
+    file.chmod(0o644)
+    file.write_bytes(content)
+    result = call("status", "-d", tmp_path / "store", "--verify")
+    assert result.exit_code == 3, result.output
+    assert "error[store-damaged]" in result.stderr
+
+
+def test_a_store_that_is_being_written_is_busy(tmp_path: Path) -> None:
+    with condgraph.open(str(tmp_path / "store"), read_only=False):
+        ran = subprocess.run(
+            command("load", tmp_path / "store", FOLDER / "governments.tsv"), capture_output=True, text=True, check=False
+        )
+    assert ran.returncode == 3, ran.stderr
+    assert "error[store-busy]" in ran.stderr
+
+
+def test_a_deadline_is_4(world: Path) -> None:
+    result = call("query", "-d", world, ABOVE_7500, "--timeout", "0.000000001")
+    assert result.exit_code == 4, result.output
+    assert "error[deadline]" in result.stderr
+
+
+def test_status_counts(world: Path) -> None:
+    assert "mountains" in ok("status", "-d", world)
+    document = json.loads(ok("status", "-d", world, "--format", "json"))
+    assert document["graph"] == "default"
+    assert document["concepts"] == 10
+    assert document["bytes"] > 0
+
+
+def test_an_export_is_read_back_exactly(world: Path, tmp_path: Path) -> None:
+    file = tmp_path / "world.jsonl"
+    assert ok("export", "-d", world, "-o", file) == ""
+    assert ok("export", "-d", world) == file.read_text(encoding="utf-8")
+    ok("load", tmp_path / "again", file)
+    assert ok("export", "-d", tmp_path / "again").splitlines()[1:] == file.read_text(encoding="utf-8").splitlines()[1:]
+
+
+def test_a_bad_record_stops_a_load_or_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "ragged.csv"
+    file.write_text("name,height\nTrisul,7120\nEiger\nToubkal,4167\n", encoding="utf-8")
+    stopped = call("load", tmp_path / "store", file)
+    assert stopped.exit_code == 1
+    assert "ragged.csv" in stopped.stderr
+    assert "row 3" in stopped.stderr or "row 2" in stopped.stderr
+    assert call("query", "-d", tmp_path / "store", "FindAll() Count()").exit_code == 3
+    kept = call("load", tmp_path / "store", file, "--on-error", "skip")
+    assert kept.exit_code == 0, kept.output
+    assert "left out" in kept.stderr
+    assert ok("query", "-d", tmp_path / "store", "FindAll() Count()") == "2\n"
+
+
+def test_a_missing_source_is_an_error_of_the_data(tmp_path: Path) -> None:
+    result = call("load", tmp_path / "store", tmp_path / "missing.csv")
+    assert result.exit_code == 1
+    assert "missing.csv" in result.stderr
+
+
+def test_graphs_of_a_store_are_apart(tmp_path: Path) -> None:
+    ok("load", tmp_path / "store", FOLDER / "governments.tsv", "--graph", "terms")
+    ok("load", tmp_path / "store", FOLDER / "countries.json", "--graph", "world")
+    assert (
+        ok("query", "-d", tmp_path / "store", "--graph", "world", "Find(Nepal) Relate(capital, forward) QueryName()")
+        == "Kathmandu\n"
+    )
+    result = call("query", "-d", tmp_path / "store", "--graph", "terms", "Find(India) Relate(capital, forward) QueryName()")
+    assert result.exit_code == 1
+    assert call("status", "-d", tmp_path / "store", "--graph", "neither").exit_code == 3
+
+
+def test_a_reader_that_leaves_is_no_error(world: Path) -> None:
+    with subprocess.Popen(command("export", "-d", world), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 141
+
+
+def test_an_interrupt_is_told_in_a_word(world: Path) -> None:
+    # Standard input stays open, so the command waits for its program.
+    with subprocess.Popen(
+        command("query", "-d", world, "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(lambda: waits_for_input(process.pid))
+        process.send_signal(signal.SIGINT)
+        written, complained = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (written, complained) == ("", "interrupted\n")
+
+
+def waits_for_input(process: int) -> bool:
+    place = Path(f"/proc/{process}/wchan")
+    if not place.exists():
+        pytest.skip("this system does not say what a process waits for")
+    return "pipe" in place.read_text(encoding="utf-8")
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_for_terminals(tmp_path: Path, quiet: bool) -> None:
+    file = tmp_path / "many.tsv"
+    file.write_text("".join(f"a{number}\tr\tb{number}\n" for number in range(50_000)), encoding="utf-8")
+    ours, theirs = pty.openpty()
+    arguments = command("load", tmp_path / "store", file, *(["-q"] if quiet else []))
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(theirs)
+        seen = b""
+        # Linux ends the reading of a terminal that nobody holds with an error.
+        try:
+            while part := os.read(ours, 65536):
+                seen += part
+        except OSError:
+            pass
+        assert process.stdout is not None
+        assert b"many" in process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0, seen
+    assert (b"records" in seen) is not quiet
+
+
+def test_arrow_is_not_written_to_a_terminal(world: Path) -> None:
+    ours, theirs = pty.openpty()
+    ran = subprocess.run(
+        command("query", "-d", world, ABOVE_7500, "--format", "arrow"),
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert ran.returncode == 2
+    assert "arrow is binary" in ran.stderr
+
+
+def test_the_demo_answers_and_shows_why() -> None:
+    written = ok("demo")
+    for answer in (*NAMES, "United Kingdom", "Edward Heath", "Harold Wilson", "Indira Gandhi", "John Turner"):
+        assert f"  = {answer}\n" in written
+    assert written.count("    because ") >= 10
+    assert "warning" not in written
+
+
+def test_the_demo_keeps_its_files(tmp_path: Path) -> None:
+    written = ok("demo", "--keep", tmp_path / "kept")
+    assert "condgraph query -d" in written
+    assert json.loads(ok("query", "-d", tmp_path / "kept" / "store", ABOVE_7500, "--format", "json"))["answers"] == NAMES
+    (tmp_path / "kept" / "mountains.csv").write_text("mine", encoding="utf-8")
+    again = call("demo", "--keep", tmp_path / "kept")
+    assert again.exit_code == 1
+    assert "mountains.csv" in again.stderr
