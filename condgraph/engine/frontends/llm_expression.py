@@ -10,7 +10,8 @@
     argument    := [ name operator ] expression
     choice      := "(" test "," a "," b ")" | test ("then" | ":" | ",") ["return"] a ["," | ";"] "else" [":" | ","] ["return"] b
 
-A text between quotes that holds nothing but such an expression over outputs (`condition='output_of_query2 > 2000'`) is that expression.
+A text between quotes that holds nothing but such an expression over outputs (`condition='output_of_query2 > 2000'`) is that
+expression.
 """
 
 from __future__ import annotations

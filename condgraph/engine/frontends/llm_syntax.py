@@ -6,9 +6,9 @@
     Step2: Count them
     Query2: "count(set='output_of_query1')"
 
-The answer is the last query; what it needs is followed back from there. A query that nobody needs is not run, so its errors are notices.
-Lines that are neither step nor query are left out with a notice: language models like to explain themselves.
-The grammar of one query is in `llm_expression`, what its functions mean in `llm_functions`.
+The answer is the last query; what it needs is followed back from there. A query that nobody needs is not run, so its errors are
+notices. Lines that are neither step nor query are left out with a notice: language models like to explain themselves. The grammar
+of one query is in `llm_expression`, what its functions mean in `llm_functions`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class _Section:
 
 
 def parse(text: str) -> Program:
-    """Read a program. Raises `ParseError` for what has no meaning, and `UnknownNameError` for an output that no earlier query gives.
+    """Read a program. Raises `ParseError` for what has no meaning, and `UnknownNameError` for an output that no earlier query
+    gives.
 
     A single expression without any `Query1:` is a program as well.
 

@@ -1,18 +1,17 @@
 """The words of an LLM query line: quoted texts, numbers, references, operators.
 
-Language models do not escape apostrophes: `head_entity='Child's Play'` is normal. A quote therefore closes a text only where what follows
-can follow an argument (a comma and a parameter, a closing parenthesis that ends the call, an operator, the end of the line). Where no quote
-of the line qualifies, the first one before a comma or a parenthesis does. Every pattern is anchored to one quote and looks at text up to the
-next, and a failed search is remembered, so scanning takes time linear in the length of the line.
+Language models do not escape apostrophes: `head_entity='Child's Play'` is normal. A quote therefore closes a text only where what
+follows can follow an argument (a comma and a parameter, a closing parenthesis that ends the call, an operator, the end of the
+line). Where no quote of the line qualifies, the first one before a comma or a parenthesis does. Every pattern is anchored to one
+quote and looks at text up to the next, and a failed search is remembered, so scanning takes time linear in the length of the line.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from condgraph.engine.errors import ParseError
 from condgraph.engine.frontends.llm_tree import Notice, Span
@@ -103,8 +102,8 @@ _CLOSERS: Final = ")]}"
 def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[Notice]) -> list[Token]:
     """Words of `text[start:stop]` up to the end of the expression; the last one is of kind `end`.
 
-    `wrapper` are the quotes (`SINGLE` or `DOUBLE`) one of which was opened around the whole expression, or None. The expression ends
-    outside all parentheses, at such a quote, a line break, a backtick or a closing parenthesis. Raises `ParseError`.
+    `wrapper` are the quotes (`SINGLE` or `DOUBLE`) one of which was opened around the whole expression, or None. The expression
+    ends outside all parentheses, at such a quote, a line break, a backtick or a closing parenthesis. Raises `ParseError`.
     """
     tokens: list[Token] = []
     depth = 0

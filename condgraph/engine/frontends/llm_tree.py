@@ -1,8 +1,9 @@
 """The syntax tree of an LLM query: what `llm_syntax.parse` gives, and what the lowering reads.
 
-A `Program` is a list of `Query` lines; each holds one expression. Every node is frozen and carries its `span` (start and end offset in
-the program's text), which takes no part in equality. An `OutputRef` names an earlier query by its position in `Program.queries`, so that
-nothing is looked up by label later. Nodes hold what was written; `llm_functions.bind` says which function and parameters are meant.
+A `Program` is a list of `Query` lines; each holds one expression. Every node is frozen and carries its `span` (start and end offset
+in the program's text), which takes no part in equality. An `OutputRef` names an earlier query by its position in `Program.queries`,
+so that nothing is looked up by label later. Nodes hold what was written; `llm_binding.bind` says which function and parameters
+are meant.
 """
 
 from __future__ import annotations
@@ -142,7 +143,8 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program. The last query is the answer; `used` are the positions of those that it needs, itself included, ascending."""
+    """A whole program. The last query is the answer; `used` are the positions of those that it needs, itself included,
+    ascending."""
 
     queries: tuple[Query, ...]
     used: tuple[int, ...]
