@@ -69,30 +69,84 @@ _TABLE: Final = (
     _case("HK", (_Q, "qualifiers_of_any", "qualifier K of H's facts"), (_P, "objects_of_k", "the objects of F(K)[H]")),
     _case("HV", (_A, "predicates_between", "the distinct predicates of H's facts with object V")),
     _case("RT", (_A, "subjects", "the subjects of F(R)[T]")),
-    _case("RK", (_Q, "qualifiers", "qualifier K of the facts of R"), (_P, None, "two columns without a condition: ask one at a
-    time")), _case("RV", (_A, "subjects", "the subjects of F(R)[V]")), _case("TK", (_Q, "subjects_qualified", "the subjects of facts
-    whose qualifier K is T"), (_P, "subjects_k", "the subjects of F(K)[T]")), _case("TV", (_A, "subjects_any_both", "the subjects of
-    any fact with object T that also have one with object V")), _case("KV", (_Q, "subjects_qualified", "the subjects of facts whose
-    qualifier K is V"), (_P, "subjects_k", "the subjects of F(K)[V]")), _case("HRT", (_C, "holds", "whether F(R)[H][T] is there"),
-    (_S, "holding", "those of H that have F(R)[T]")), _case("HRK", (_Q, "qualifiers_of", "qualifier K of F(R)[H]"), (_P, "two_hops",
-    "the objects of F(K) of the objects of F(R)[H]")), _case("HRV", (_C, "holds", "whether F(R)[H][V] is there"), (_S, "holding",
-    "those of H that have F(R)[V]")), _case( "HTK", (_Q, "qualifiers_between", "qualifier K of the facts between H and T"), (_P,
-    "holds_k", "as H R T, with K for R"), ), _case("HTV", (_A, "holds_any", "whether any fact of H has object T, and any has object
-    V")), _case( "HKV", (_Q, "objects_of_any_qualified", "the objects of H's facts whose qualifier K is V"), (_P, "holds_k", "as H R
-    V, with K for R"), ), _case( "RTK", (_Q, "qualifiers_with_object", "qualifier K of F(R)[T]"), (_P, "objects_k_of_subjects", "the
-    objects of F(K) of the subjects of F(R)[T]"), ), _case("RTV", (_A, "subjects_both", "the subjects of F(R) whose object satisfies
-    both T and V")), _case( "RKV", (_Q, "objects_qualified", "the objects of the facts of R whose qualifier K is V"), (_P,
-    "objects_of_subjects_k", "the objects of F(R) of the subjects of F(K)[V]"), ), _case( "TKV", (_Q, "subjects_any_qualified", "the
-    subjects of facts with object T whose qualifier K is V"), (_P, "subjects_k_and_any", "the subjects of F(K)[V] that also have a
-    fact with object T"), ), _case( "HRTK", (_Q, "qualifiers_of_with_object", "qualifier K of F(R)[H][T]"), (_P,
-    "objects_k_if_holds", "the objects of F(K) of those of H that have F(R)[T]"), ), _case("HRTV", (_C, "holds_both", "whether an
-    object of F(R)[H] satisfies both T and V"), (_S, "holding_both", "those of H for which it does")), _case( "HRKV", (_Q,
-    "objects_of_qualified", "the objects of the facts F(R)[H] whose qualifier K is V"), (_P, "objects_of_having", "the objects of
-    F(R)[H] that themselves have F(K)[V]"), ), _case( "HTKV", (_Q, "predicates_between_qualified", "the predicates of facts between
-    H and T whose qualifier K is V"), (_P, "predicates_between_having", "the predicates between those of H that have F(K)[V], and
-    T"), ), _case( "RTKV", (_Q, "subjects_with_qualified", "the subjects of the facts F(R)[T] whose qualifier K is V"), (_P,
-    "subjects_and_k", "the subjects of F(R)[T] that are subjects of F(K)[V]"), ), _case( "HRTKV", (_Q, "holds_qualified", "whether
-    F(R)[H][T] is there with qualifier K equal to V"), (_P, "holds_and_k", "whether one of H has F(R)[T] and F(K)[V]"), ), )
+    _case(
+        "RK", (_Q, "qualifiers", "qualifier K of the facts of R"), (_P, None, "two columns without a condition: ask one at a time")
+    ),
+    _case("RV", (_A, "subjects", "the subjects of F(R)[V]")),
+    _case(
+        "TK",
+        (_Q, "subjects_qualified", "the subjects of facts whose qualifier K is T"),
+        (_P, "subjects_k", "the subjects of F(K)[T]"),
+    ),
+    _case("TV", (_A, "subjects_any_both", "the subjects of any fact with object T that also have one with object V")),
+    _case(
+        "KV",
+        (_Q, "subjects_qualified", "the subjects of facts whose qualifier K is V"),
+        (_P, "subjects_k", "the subjects of F(K)[V]"),
+    ),
+    _case("HRT", (_C, "holds", "whether F(R)[H][T] is there"), (_S, "holding", "those of H that have F(R)[T]")),
+    _case(
+        "HRK", (_Q, "qualifiers_of", "qualifier K of F(R)[H]"), (_P, "two_hops", "the objects of F(K) of the objects of F(R)[H]")
+    ),
+    _case("HRV", (_C, "holds", "whether F(R)[H][V] is there"), (_S, "holding", "those of H that have F(R)[V]")),
+    _case(
+        "HTK",
+        (_Q, "qualifiers_between", "qualifier K of the facts between H and T"),
+        (_P, "holds_k", "as H R T, with K for R"),
+    ),
+    _case("HTV", (_A, "holds_any", "whether any fact of H has object T, and any has object V")),
+    _case(
+        "HKV",
+        (_Q, "objects_of_any_qualified", "the objects of H's facts whose qualifier K is V"),
+        (_P, "holds_k", "as H R V, with K for R"),
+    ),
+    _case(
+        "RTK",
+        (_Q, "qualifiers_with_object", "qualifier K of F(R)[T]"),
+        (_P, "objects_k_of_subjects", "the objects of F(K) of the subjects of F(R)[T]"),
+    ),
+    _case("RTV", (_A, "subjects_both", "the subjects of F(R) whose object satisfies both T and V")),
+    _case(
+        "RKV",
+        (_Q, "objects_qualified", "the objects of the facts of R whose qualifier K is V"),
+        (_P, "objects_of_subjects_k", "the objects of F(R) of the subjects of F(K)[V]"),
+    ),
+    _case(
+        "TKV",
+        (_Q, "subjects_any_qualified", "the subjects of facts with object T whose qualifier K is V"),
+        (_P, "subjects_k_and_any", "the subjects of F(K)[V] that also have a fact with object T"),
+    ),
+    _case(
+        "HRTK",
+        (_Q, "qualifiers_of_with_object", "qualifier K of F(R)[H][T]"),
+        (_P, "objects_k_if_holds", "the objects of F(K) of those of H that have F(R)[T]"),
+    ),
+    _case(
+        "HRTV",
+        (_C, "holds_both", "whether an object of F(R)[H] satisfies both T and V"),
+        (_S, "holding_both", "those of H for which it does"),
+    ),
+    _case(
+        "HRKV",
+        (_Q, "objects_of_qualified", "the objects of the facts F(R)[H] whose qualifier K is V"),
+        (_P, "objects_of_having", "the objects of F(R)[H] that themselves have F(K)[V]"),
+    ),
+    _case(
+        "HTKV",
+        (_Q, "predicates_between_qualified", "the predicates of facts between H and T whose qualifier K is V"),
+        (_P, "predicates_between_having", "the predicates between those of H that have F(K)[V], and T"),
+    ),
+    _case(
+        "RTKV",
+        (_Q, "subjects_with_qualified", "the subjects of the facts F(R)[T] whose qualifier K is V"),
+        (_P, "subjects_and_k", "the subjects of F(R)[T] that are subjects of F(K)[V]"),
+    ),
+    _case(
+        "HRTKV",
+        (_Q, "holds_qualified", "whether F(R)[H][T] is there with qualifier K equal to V"),
+        (_P, "holds_and_k", "whether one of H has F(R)[T] and F(K)[V]"),
+    ),
+)
 
 CASES: Final[Mapping[str, Case]] = MappingProxyType({case.given: case for case in _TABLE})
 
