@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, repeat
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
 
@@ -333,6 +332,8 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
     rows = [row for row in (split(line, shape.mark) for line in lines) if len(row) == len(shape.roles)]
     at = shape.at(RELATION)
     relations = [row[at] for row in rows] if at is not None else []
+    if sum(row[0].count(" ") >= 5 for row in rows) * 2 > len(rows):
+        return 0  # sentences: a file of questions
     by_mark = {"\t": 70, "|": 80, " | ": 80, "": 60}.get(shape.mark, 55)
     alike = len(rows) > 1 and (relations[0] in relations[1:] or any(map(_of_ids, zip(*rows, strict=True))))
     few = len(set(relations)) * 2 <= len(relations)
@@ -343,7 +344,7 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
 
 def _of_ids(column: Sequence[str]) -> bool:
     """Whether every field of a column, the first one too, is an id of one kind: `Q42`, `17`, or a common beginning as `/m/`."""
-    return all(map(_ID, column)) or (len(set(column)) > 1 and len(commonprefix(list(column))) > 1)
+    return all(map(_ID, column)) or (len(set(column)) > 1 and len({one[:2] for one in column}) == 1)
 
 
 _ID: Final = re.compile(r"[A-Z]?\d+", re.ASCII).fullmatch

@@ -6,6 +6,7 @@ Whatever goes wrong underneath (no such file, damaged compression, bytes that ar
 from __future__ import annotations
 
 import codecs
+import gc
 import gzip
 import io
 import os
@@ -58,6 +59,18 @@ def file_errors(path: Path) -> Iterator[None]:
         raise LoadError(f"the text cannot be decoded ({error})", file=str(path), hint="encoding= names another encoding") from None
     except OSError as error:
         raise LoadError(f"the file cannot be read ({error.strerror or error})", file=str(path)) from None
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Hold the garbage collector while a large file is parsed: nothing there is cyclic, and looking takes most of the time."""
+    held = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if held:
+            gc.enable()
 
 
 def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:

@@ -128,10 +128,10 @@ class EntityNames:
         if self._table is None and not self.prefix:
             return
         seen, table, prefix = self._seen, self._table, self.prefix
-        fresh = [one for column in columns for one in dict.fromkeys(column) if one not in seen]
+        fresh = dict.fromkeys(one for column in columns for one in column if one not in seen)
         if table is not None:
             table.settle(fresh, self._reading)
-        for one in dict.fromkeys(fresh):
+        for one in fresh:
             seen.add(one)
             name = None if table is None else table.get(one)
             if name is None and table is not None:

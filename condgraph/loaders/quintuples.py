@@ -1,7 +1,7 @@
 """Temporal facts: `head, relation, tail, start, end` a line, or `head, relation, tail, time`.
 
-The times become the qualifiers `start time` and `end time`, or `point in time`. `####` is a time that is not known, `2012-##-##` the
-year, an empty field or `-` an open end, which has no qualifier. Statements go out as batches of about 100,000 lines.
+The times become the qualifiers `start time` and `end time`, or `point in time`. `####` is a time that is not known, `2012-##-##`
+the year, an empty field or `-` an open end, which has no qualifier. Statements go out as batches of about 100,000 lines.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[_Piece]:
     if _claims(source):
         columns = [list(column) for column in zip(*source, strict=True)]
         roles = next(roles for roles in ROLES if len(roles) == len(columns))
-        yield _Piece(range(1, len(source) + 1), *columns[:3], dict(zip(roles[3:], columns[3:], strict=True)))
+        yield _Piece(range(1, len(source) + 1), columns[0], columns[1], columns[2], dict(zip(roles[3:], columns[3:], strict=True)))
         reading.advance(len(source), 1.0)
         return
     path = path_of(source)
@@ -76,7 +76,7 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[_Piece]:
         return
     for rows, columns in columns_of(path, shape, reading, options):
         by_role = dict(zip(shape.roles, columns, strict=True))
-        times = {role: by_role[role] for role in (START, END, TIME) if role in by_role}
+        times: dict[str, list[str]] = {role: by_role[role] for role in (START, END, TIME) if role in by_role}
         yield _Piece(rows, by_role[HEAD], by_role[RELATION], by_role[TAIL], times)
 
 
