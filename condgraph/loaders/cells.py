@@ -1,0 +1,94 @@
+"""Typing of cells: what a text in a table means, decided over its whole column.
+
+A cell is text, a number with its unit, a time, or missing. Each text has a few possible readings (`table_numbers`, `table_times`);
+a `Profile` counts them over a column, `Profile.decide` chooses, and the `ColumnType` it gives reads the cells. The rules:
+
+- A column is of the type that more than half of its cells, or of its distinct texts, can be read as. The other cells stay text.
+- **Missing**: blanks, `n/a`, `-`, `–`, `—` (and runs of them), `NULL`, `#N/A`; `NaN` and `NA` in a column of numbers.
+- **Marks** at the end (`[1]`, `[note 2]`, `*`, `†`, `‡`, `§`, `=`) do not keep a cell from being read.
+- **Years**: four digits from 1000 to 2100 are a year where every plain number of the column is one and the header speaks of time
+  (year, season, date, founded, opened, born, ...; `YEAR_WORDS`), or where other cells of the column are dates. Otherwise a number.
+- **03/05/2010** is read where another cell of the column has a day after the 12th, or `day_first` says; otherwise it stays text.
+- **2004-05** is two years where the column has such a pair that is no month, or only pairs that follow each other; a month where
+  some pair does not; one such cell alone stays text.
+- **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a comma than with a point.
+- **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header like "profit"); otherwise text.
+- **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from being numbers.
+- **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column. Singular and plural are one
+  unit, spelled as most cells do. A bare number has no unit.
+- **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header like "kick-off", say time of
+  day; parts of a second, more than 23 in front, or a header like "length" say duration. Otherwise a column of minutes that are all
+  multiples of five, or zero-padded hours before noon, is times of day, and anything else durations; one such cell alone stays text.
+- Dates that all have the time 00:00:00 are days.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from condgraph.engine.values import collapse
+from condgraph.loaders.table_columns import DECLARED, Cell, ColumnType, Declared, decide
+from condgraph.loaders.table_shapes import MISSING, MISSING_NUMBERS, Shape, shape
+
+__all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
+
+#: Different shapes that a profile counts one by one; in a column with more, no word stands out as a unit.
+_MOST_SHAPES: Final = 2000
+
+
+@dataclass(slots=True)
+class Profile:
+    """What the cells of a column look like: how many cells, and distinct texts, there are of every shape.
+
+    `missing` are the markers of missing cells, white space collapsed and case folded. A text counts as distinct once for every call
+    of `add` it occurs in, so that a profile stays small whatever the column holds.
+    """
+
+    missing: frozenset[str] = MISSING
+    shapes: dict[Shape, list[int]] = field(default_factory=dict)
+    not_numbers: list[int] = field(default_factory=lambda: [0, 0])
+
+    def add(self, cells: Iterable[str]) -> None:
+        """Count cells, as they stand in the source."""
+        missing, shapes = self.missing, self.shapes
+        for cell, times in Counter(cells).items():
+            text = collapse(cell)
+            folded = text.casefold()
+            if folded in missing:
+                continue
+            if folded in MISSING_NUMBERS:
+                counted = self.not_numbers
+            else:
+                key = shape(text)
+                found = shapes.get(key)
+                if found is None:
+                    found = shapes.setdefault(key if len(shapes) < _MOST_SHAPES else (), [0, 0])
+                counted = found
+            counted[0] += times
+            counted[1] += 1
+
+    def decide(self, header: str = "", declared: Declared = "auto", day_first: bool | None = None) -> ColumnType:
+        """The type of the column, by the rules of this module; `declared` and `day_first` overrule what the cells say."""
+        return decide(self.shapes, header, declared, day_first, self.missing)
+
+
+def type_cells(
+    cells: Sequence[str],
+    header: str = "",
+    *,
+    declared: Declared = "auto",
+    day_first: bool | None = None,
+    missing: frozenset[str] = MISSING,
+) -> list[Cell | None]:
+    """The cells of one column, typed together: value and raw text of each (`ColumnType.read`), None for a missing one.
+
+    >>> [str(cell[0]) if cell else None for cell in type_cells(["1,234", "n/a", "3rd", "DNF"])]
+    ['1234', None, '3', 'DNF']
+    """
+    profile = Profile(missing)
+    profile.add(cells)
+    read = profile.decide(header, declared, day_first).reader()
+    return [read(cell) for cell in cells]
