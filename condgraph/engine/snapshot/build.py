@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +62,24 @@ class Builder:
         self.subclasses: list[tuple[int, int, int, int]] = []
         self.provenance: list[tuple[int, int, int]] = []
         self.previous_members: _Chunk | None = None
-        self._source = -1
+        self._source = Source("")
+        self._source_at = -1
         self._pending: list[tuple[int, Statement]] = []
         if previous is not None:
             previous.seed(self)
 
     def begin(self, source: Source) -> None:
-        """Everything that follows comes from this source. A source of the same name is the same source."""
+        """Everything that follows comes from this source. A source of the same name is the same source.
+
+        It becomes a source of the graph with the first item that it gives.
+        """
         self._flush()
-        self._source = self._source_number(source)
+        self._source, self._source_at = source, -1
+
+    def _current(self) -> int:
+        if self._source_at < 0:
+            self._source_at = self._source_number(self._source)
+        return self._source_at
 
     def _source_number(self, source: Source) -> int:
         for number, known in enumerate(self.sources):
@@ -94,9 +104,9 @@ class Builder:
             elif isinstance(item, Entity):
                 self._declare(item)
             elif isinstance(item, Member):
-                self.members.append((self.entities[item.entity], self._concept(item.concept), self._source, item.row))
+                self.members.append((self.entities[item.entity], self._concept(item.concept), self._current(), item.row))
             elif isinstance(item, Subclass):
-                self.subclasses.append((self._concept(item.concept), self._concept(item.parent), self._source, item.row))
+                self.subclasses.append((self._concept(item.concept), self._concept(item.parent), self._current(), item.row))
             elif isinstance(item, Sourced):
                 self._add_sourced(item)
             elif isinstance(item, Source):
@@ -125,32 +135,29 @@ class Builder:
         if entity.kind is EntityKind.CONCEPT or (entity.kind is EntityKind.ROW and kind is EntityKind.ENTITY):
             self.kinds[number] = entity.kind
         if entity.kind is EntityKind.ROW:
-            self.rows.setdefault(number, (self._source, entity.row))
+            self.rows.setdefault(number, (self._current(), entity.row))
 
     # -- statements -------------------------------------------------------------------------------------------------------
 
-    def _add_sourced(self, item: Sourced) -> None:
-        statement = item.item
-        outer = self._source
-        numbers = [(self._source_number(Source(name)), row) for name, row in item.sources] or [(outer, 0)]
+    def _add_sourced(self, sourced: Sourced) -> None:
+        item = sourced.item
+        numbers = [(self._source_number(Source(name)), row) for name, row in sourced.sources]
+        if not numbers:
+            self.add((item,))
+            return
         self._flush()
-        self._source = numbers[0][0]
-        if isinstance(statement, Statement):
-            self._pending.append((self.statements, Statement(
-                statement.subject, statement.predicate, statement.object, statement.qualifiers, numbers[0][1], statement.raw
-            )))
-            self.provenance.extend((self.statements, source, row) for source, row in numbers[1:])
-            self.statements += 1
-            self._flush()
-        else:
-            for self._source, row in numbers:
-                if isinstance(statement, Member):
-                    self.add((Member(statement.entity, statement.concept, row),))
-                elif isinstance(statement, Subclass):
-                    self.add((Subclass(statement.concept, statement.parent, row),))
-                else:
-                    self.add((statement,))
-        self._source = outer
+        outer = self._source_at
+        try:
+            if isinstance(item, Statement):
+                self._source_at, row = numbers[0]
+                self.provenance.extend((self.statements, source, at) for source, at in numbers[1:])
+                self.add((replace(item, row=row),))
+                self._flush()
+            else:
+                for self._source_at, row in numbers:
+                    self.add((replace(item, row=row),))
+        finally:
+            self._source_at = outer
 
     def _flush(self) -> None:
         """Turn the single statements gathered so far into chunks."""
@@ -193,7 +200,7 @@ class Builder:
         return encode_values(values, self.texts.__getitem__, self.entities.__getitem__)
 
     def _chunk(self, family: list[_Chunk], chunk: _Chunk) -> None:
-        chunk["src"] = np.full(len(chunk["sid"]), self._source, np.int32)
+        chunk["src"] = np.full(len(chunk["sid"]), self._current(), np.int32)
         family.append(chunk)
 
     def _qualify(self, owners: NDArray[np.int32], keys: NDArray[np.int32], cells: Cells) -> None:

@@ -1,0 +1,81 @@
+"""Plans in words: one line an operator, and the tree of them for `explain`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, Test
+from condgraph.engine.values import Quantity, Time, text_of
+
+
+def describe_test(test: Test) -> str:
+    """A test as text: `= 1960`, `any of (= 3, = '3')`, `in (...)`."""
+    if isinstance(test, alg.Compare):
+        value = test.value
+        shown = text_of(value) if isinstance(value, (Quantity, Time)) else repr(text_of(value))
+        return f"{test.operator} {shown}"
+    if isinstance(test, (alg.AnyOf, alg.AllOf)):
+        word = "any of" if isinstance(test, alg.AnyOf) else "all of"
+        return f"{word} ({', '.join(describe_test(part) for part in test.tests)})"
+    return "among"
+
+
+def describe(node: Node) -> str:
+    """One operator with its own parameters, without its inputs."""
+    words: list[str] = []
+    if isinstance(node, alg.Scan):
+        predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates))
+        arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
+        words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
+    else:
+        for part in fields(node):  # type: ignore[arg-type]
+            words.extend(_words(getattr(node, part.name)))
+    source = getattr(node, "source", None)
+    if source is not None and isinstance(node, alg.Scan):
+        words.append(f"source {source!r}")
+    return f"{type(node).__name__}({', '.join(words)})"
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, Test):
+        return [describe_test(value)]
+    if value is None or isinstance(value, Node):
+        return []
+    if isinstance(value, tuple):
+        return [word for part in value for word in _words(part)]
+    if isinstance(value, (Time, Quantity)):
+        return [str(value)]
+    return [repr(value) if isinstance(value, str) else str(getattr(value, "name", value)).lower()]
+
+
+def tree(plan: Node, notes: dict[int, str] | None = None) -> str:
+    """The plan as an indented tree, a node that stands twice shown once and referred to; `notes` are put behind operators."""
+    lines: list[str] = []
+    numbers: dict[int, int] = {}
+    shared = _shared(plan)
+    stack: list[tuple[Node, int, str]] = [(plan, 0, "")]
+    while stack:
+        node, depth, label = stack.pop()
+        indent = "  " * depth + label
+        if id(node) in numbers:
+            lines.append(f"{indent}(see #{numbers[id(node)]})")
+            continue
+        mark = ""
+        if id(node) in shared:
+            numbers[id(node)] = len(numbers) + 1
+            mark = f"#{numbers[id(node)]} "
+        note = (notes or {}).get(id(node))
+        lines.append(f"{indent}{mark}{describe(node)}" + (f"   -- {note}" if note else ""))
+        stack.extend((child, depth + 1, "") for child in reversed(node.inputs()))
+    return "\n".join(lines)
+
+
+def _shared(plan: Node) -> set[int]:
+    seen: set[int] = set()
+    twice: set[int] = set()
+    for node in alg.postorder(plan):
+        for child in node.inputs():
+            (twice if id(child) in seen else seen).add(id(child))
+    return twice

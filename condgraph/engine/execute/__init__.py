@@ -1,0 +1,10 @@
+"""Execution of a plan in process, on a snapshot.
+
+In order of control flow: `run` walks the plan and keeps every operator's result; `entities`, `facts` and `bags` hold the operators of
+the three sorts; `tests` decides tests on columns; `sets` has sorted sets of numbers; `evidence` walks back from an answer to the
+statements it rests on.
+"""
+
+from condgraph.engine.execute.run import Run, run
+
+__all__ = ["Run", "run"]

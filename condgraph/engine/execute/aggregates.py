@@ -1,0 +1,183 @@
+"""Operators that look at a whole set or bag: counts, sums, extremes, existence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import Best, Count, Exists, Extreme, Mean, Mode, Scan, Some, Sum
+from condgraph.engine.execute.bags import Bag, Part
+from condgraph.engine.execute.facts import object_cells, scan
+from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
+from condgraph.engine.execute.tests import Cells, Mask, holds
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, parse_number
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+
+def competing(run: Run, cells: Cells, what: str) -> Mask:
+    """The cells of the most frequent comparable type and unit; the answer warns of the rest. Ties: time first, then unit by name."""
+    columns = cells.columns
+    kind, unit = columns["kind"], columns["unit"]
+    ordered = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
+    groups = Counter(zip(kind[ordered].tolist(), unit[ordered].tolist(), strict=True))
+    if not groups:
+        return ordered
+    texts = run.snapshot.texts
+
+    def rank(group: tuple[int, int]) -> tuple[int, int, str]:
+        return -groups[group], -group[0], texts[group[1]] if group[1] >= 0 else ""
+
+    best = min(groups, key=rank)
+    mask: Mask = ordered & (kind == best[0]) & (unit == best[1])
+    rest = len(cells) - int(mask.sum())
+    if rest:
+        unit_text = f" in {texts[best[1]]}" if best[1] >= 0 else ""
+        run.warn(f"{what}: {rest} values are no {Kind(best[0]).name.lower()}{unit_text} and do not compete")
+    return mask
+
+
+def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], largest: bool) -> NDArray[np.int64]:
+    """Positions of the best among cells of one type and unit: times by start for the smallest, by end for the largest."""
+    columns = cells.columns
+    if not len(positions):
+        return positions
+    if columns["kind"][positions[0]] == Kind.TIME:
+        keys = columns["b" if largest else "a"][positions]
+    else:
+        keys = columns["a"][positions].view(np.float64)
+    top = positions[keys == (keys.max() if largest else keys.min())]
+    refs = columns["ref"][top]
+    if columns["kind"][top[0]] == Kind.QUANTITY and (refs >= 0).any():
+        # Numbers a float cannot tell apart: compare them as they were written.
+        exact = [
+            Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(Decimal(repr(x)))
+            for r, x in zip(refs.tolist(), columns["a"][top].view(np.float64).tolist(), strict=True)
+        ]
+        winner = max(exact) if largest else min(exact)
+        top = top[[value == winner for value in exact]]
+    return top
+
+
+def best(run: Run, node: Best) -> Numbers:
+    """The entities with the best value of the key, all ties."""
+    winners = best_facts(run, node)
+    return distinct(run.snapshot.subjects(winners), run.snapshot.entities)
+
+
+def best_facts(run: Run, node: Best) -> Numbers:
+    """The statements that hold the best value."""
+    statements = scan(run, Scan(node.of, (node.key,), family="attribute")).all()
+    if not len(statements):
+        run.warn(f"none of the {len(run.entities(node.of))} entities has a value of {node.key!r}")
+        return EMPTY
+    cells = object_cells(run, statements)
+    columns = cells.columns
+    if (columns["kind"] == columns["kind"][0]).all() and (columns["unit"] == columns["unit"][0]).all() and columns["kind"][0] in (1, 2):
+        positions = np.arange(len(statements))
+    else:
+        positions = np.flatnonzero(competing(run, cells, node.key))
+    return statements[_best_positions(run, cells, positions, node.direction == "largest")]
+
+
+def extreme(run: Run, node: Extreme) -> Bag:
+    """The best values with their carriers. Where nothing is a number or a time, texts compete, with a warning."""
+    bag = run.values(node.values)
+    cells = bag.cells()
+    if not len(cells):
+        run.warn("the largest or smallest of no values is nothing")
+        return bag
+    largest = node.direction == "largest"
+    mask = competing(run, cells, node.direction)
+    if mask.any():
+        return bag.take(_best_positions(run, cells, np.flatnonzero(mask), largest))
+    run.warn(f"{node.direction}: the values are texts and are compared by code point")
+    texts = bag.texts()
+    winner = max(texts) if largest else min(texts)
+    return bag.take(np.array([text == winner for text in texts]))
+
+
+def mode(run: Run, node: Mode) -> Bag:
+    """The values that occur most or least often, with their carriers."""
+    bag = run.values(node.values)
+    texts = bag.texts()
+    counts = Counter(texts)
+    if not counts:
+        run.warn("the most frequent of no values is nothing")
+        return bag
+    wanted = max(counts.values()) if node.direction == "largest" else min(counts.values())
+    return bag.take(np.array([counts[text] == wanted for text in texts]))
+
+
+def count(run: Run, node: Count) -> int:
+    """How many entities, or distinct texts."""
+    found: Any = run.results[id(node.of)]
+    return len(set(found.texts())) if isinstance(found, Bag) else len(found)
+
+
+def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
+    """The numbers of a bag as loaded, and their unit; what is no number, or of a less frequent unit, is warned of."""
+    found = [value for value in bag.values() if isinstance(value, Quantity)]
+    other = len(bag) - len(found)
+    units = Counter(value.unit for value in found)
+    unit = min(units, key=lambda u: (-units[u], u)) if units else NO_UNIT
+    chosen = [value.number for value in found if value.unit == unit]
+    other += len(found) - len(chosen)
+    if other:
+        run.warn(f"{what}: {other} of {len(bag)} values are no numbers" + (f" in {unit}" if unit != NO_UNIT else "") + " and are left out")
+    return chosen, unit
+
+
+def exact_sum(numbers: list[Any]) -> Fraction:
+    """The exact sum of numbers as they were written (a float stands for its shortest text)."""
+    return sum((Fraction(Decimal(repr(n)) if isinstance(n, float) else n) for n in numbers), Fraction(0))
+
+
+def as_number(exact: Fraction) -> int | float:
+    """An exact number as an integer where it is one, else the nearest float."""
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def total(run: Run, node: Sum) -> Bag:
+    """The sum of all numbers; 0 of none."""
+    bag = run.values(node.values)
+    numbers, unit = numbers_of(run, bag, "sum")
+    return _given(run, [Quantity(as_number(exact_sum(numbers)), unit)])
+
+
+def mean(run: Run, node: Mean) -> Bag:
+    """The mean of all numbers; nothing, with a warning, of none."""
+    bag = run.values(node.values)
+    numbers, unit = numbers_of(run, bag, "mean")
+    if not numbers:
+        run.warn("the mean of no numbers is nothing")
+        return _given(run, [])
+    return _given(run, [Quantity(as_number(exact_sum(numbers) / len(numbers)), unit)])
+
+
+def _given(run: Run, values: list[Any]) -> Bag:
+    return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
+
+
+def some(run: Run, node: Some) -> bool:
+    """Whether any value satisfies the test; the trace says how many do."""
+    bag = run.values(node.values)
+    cells = bag.cells()
+    run.warn_incomparable(cells, node.test)
+    satisfied = int(holds(run, node.test, cells).sum())
+    run.notes[id(node)] = f"{satisfied} of {len(bag)} values satisfy it"
+    return satisfied > 0
+
+
+def exists(run: Run, node: Exists) -> bool:
+    """Whether there is any fact."""
+    return len(run.facts(node.facts)) > 0
+
+
+

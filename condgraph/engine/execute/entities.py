@@ -1,0 +1,154 @@
+"""Operators that give sets of entities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgraph.engine.algebra import (
+    Every,
+    Holders,
+    Intersect,
+    Known,
+    Members,
+    Minus,
+    Named,
+    Neighbour,
+    Reached,
+    Referents,
+    Union,
+)
+from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+
+def every(run: Run, node: Every) -> Numbers:
+    """All entities of the kinds; of one source those that are rows of it or subject or object of its statements."""
+    snapshot = run.snapshot
+    found = snapshot.every(node.kinds)
+    if node.source is None:
+        return found
+    source = run.source(node.source)
+    statements = snapshot.sourced(source)
+    relations = statements[: int(np.searchsorted(statements, snapshot.relations))]
+    keys = snapshot.arrays.get("row.key")
+    first, last = keys.searchsorted((source << 32, (source + 1) << 32))
+    parts = [snapshot.subjects(statements), snapshot.relation_object[relations], snapshot.arrays.get("row.entity")[first:last]]
+    return intersect(distinct(np.concatenate(parts), snapshot.entities), found, snapshot.entities)
+
+
+def known(run: Run, node: Known) -> Numbers:
+    """Entities by id; ids that the graph does not have are left out (lowering has looked)."""
+    found = {number for ident in node.ids if (number := run.snapshot.identified(ident)) >= 0}
+    return np.array(sorted(found), np.int32)
+
+
+def named(run: Run, node: Named) -> Numbers:
+    """Entities and concepts by exact name."""
+    if len(node.names) == 1:
+        return run.snapshot.named(node.names[0])
+    return union([run.snapshot.named(name) for name in node.names], run.snapshot.entities)
+
+
+def members(run: Run, node: Members) -> Numbers:
+    """The entities in any of the concepts."""
+    return run.snapshot.members(tuple(_concepts(run, node)))
+
+
+def _concepts(run: Run, node: Members) -> list[int]:
+    found = run.entities(node.concepts)
+    kinds = run.snapshot.entity_kind
+    if len(found) == 1 and kinds[found[0]] == EntityKind.CONCEPT:
+        return found.tolist()
+    concepts: list[int] = found[kinds[found] == EntityKind.CONCEPT].tolist()
+    return concepts
+
+
+def union_of(run: Run, node: Union) -> Numbers:
+    """Entities in any part."""
+    return union([run.entities(part) for part in node.parts], run.snapshot.entities)
+
+
+def intersect_of(run: Run, node: Intersect) -> Numbers:
+    """Entities in all parts, the smallest first; concepts by their masks."""
+    snapshot = run.snapshot
+    parts = sorted(node.parts, key=lambda part: len(run.entities(part)))
+    found = run.entities(parts[0])
+    for part in parts[1:]:
+        if isinstance(part, Members) and len(found) > 8:
+            found = found[snapshot.member_mask(tuple(_concepts(run, part)))[found]]
+        else:
+            found = intersect(found, run.entities(part), snapshot.entities)
+    return found
+
+
+def minus_of(run: Run, node: Minus) -> Numbers:
+    """Entities of the left that are not in the right."""
+    return minus(run.entities(node.left), run.entities(node.right), run.snapshot.entities)
+
+
+def neighbour(run: Run, node: Neighbour) -> Numbers:
+    """Rows at a distance in the order of their source; entities that are no rows have none, and are counted in a warning."""
+    snapshot = run.snapshot
+    found = run.entities(node.of)
+    places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
+    keys, entities = snapshot.arrays.get("row.key"), snapshot.arrays.get("row.entity")
+    in_table = found[places[found] >= 0] if len(places) else EMPTY
+    if len(in_table) < len(found):
+        run.warn(f"{len(found) - len(in_table)} entities are no table rows and have no neighbours")
+    if not len(in_table):
+        return EMPTY
+    place: Any = places[in_table].astype(np.int64)
+    at = np.searchsorted(keys, place << 32 | rows[in_table]) + node.distance
+    inside = (at >= 0) & (at < len(keys))
+    at, place = at[inside], place[inside]
+    at = at[keys[at] >> 32 == place]
+    return distinct(entities[at], snapshot.entities)
+
+
+def reached(run: Run, node: Reached) -> Numbers:
+    """The distinct ends of the facts."""
+    return run.facts(node.facts).ends()
+
+
+def holders(run: Run, node: Holders) -> Numbers:
+    """The subjects of the carriers."""
+    snapshot = run.snapshot
+    parts = []
+    for part in run.values(node.values).parts:
+        if part.kind in ("name", "row"):
+            parts.append(distinct(part.carriers, snapshot.entities))
+        elif part.kind != "given":
+            parts.append(distinct(snapshot.subjects(part.carriers), snapshot.entities))
+    return union(parts, snapshot.entities)
+
+
+def referents(run: Run, node: Referents) -> Numbers:
+    """The entities the values are, or are the names of; other values are counted in a warning."""
+    snapshot = run.snapshot
+    parts = []
+    other = 0
+    for part in run.values(node.values).parts:
+        if part.kind == "ent":
+            parts.append(distinct(part.ids.astype(np.int32), snapshot.entities))
+        elif part.kind == "name":
+            parts.append(distinct(part.carriers, snapshot.entities))
+    rest = [part for part in run.values(node.values).parts if part.kind not in ("ent", "name")]
+    for part in rest:
+        cells = run.values(node.values)._part_cells(part)
+        entity = cells["kind"] == Kind.ENTITY
+        parts.append(distinct(cells["ref"][entity].astype(np.int32), snapshot.entities))
+        texts = np.unique(cells["ref"][cells["kind"] == Kind.TEXT])
+        first = np.searchsorted(snapshot.entity_name, texts)
+        last = np.searchsorted(snapshot.entity_name, texts, side="right")
+        for low, high in zip(first.tolist(), last.tolist(), strict=True):
+            parts.append(np.arange(low, high, dtype=np.int32))
+        other += int(((cells["kind"] != Kind.ENTITY) & (cells["kind"] != Kind.TEXT)).sum())
+    if other:
+        run.warn(f"{other} values are neither entities nor names of entities")
+    return union(parts, snapshot.entities)

@@ -1,0 +1,195 @@
+"""One execution of a plan: walks the operators inputs first, keeps every result, gathers warnings, keeps the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import Event
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine import algebra
+from condgraph.engine.algebra import Node, Test, postorder
+from condgraph.engine.errors import CancelledError, DeadlineError, UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.execute.bags import Bag
+from condgraph.engine.execute.facts import FactSet
+from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.tests import Cells, compared_kinds
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: What an operator gives: sorted entity numbers, statements, values, or one value.
+Outcome = NDArray[np.int32] | FactSet | Bag | bool | int | float | None
+
+
+class Run:
+    """The state of one execution. `results` has the outcome of each operator by its identity."""
+
+    __slots__ = ("_cancelled", "_deadline", "_given", "_left_out", "notes", "order", "results", "seconds", "snapshot", "warnings")
+
+    def __init__(self, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> None:
+        self.snapshot = snapshot
+        self.results: dict[int, Outcome] = {}
+        self.order: list[Node] = []
+        self.warnings: list[str] = []
+        #: Remarks on single operators for the trace, by identity.
+        self.notes: dict[int, str] = {}
+        self._left_out: Counter[tuple[str, str]] = Counter()
+        self._given: dict[str, int] = {}
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._cancelled = cancelled
+
+    def execute(self, plan: Node) -> Outcome:
+        """Run a plan; the outcome of its root."""
+        table, results = _OPERATORS, self.results
+        self.order = postorder(plan)
+        for node in self.order:
+            if self._deadline is not None or self._cancelled is not None:
+                self._check()
+            try:
+                operator = table[type(node)]
+            except KeyError:
+                raise UnsupportedError("the snapshot", [type(node).__name__]) from None
+            results[id(node)] = operator(self, node)
+        for (what, wanted), count in self._left_out.items():
+            values = "1 value" if count == 1 else f"{count} values"
+            self.warnings.append(f"{values} ({what}) cannot be compared with {wanted} and are left out")
+        return results[id(plan)]
+
+    def _check(self) -> None:
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise CancelledError("the query was cancelled")
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help")
+
+    # -- results of inputs ------------------------------------------------------------------------------------------------
+
+    def entities(self, node: algebra.Entities) -> Numbers:
+        """The outcome of an operator of that sort."""
+        return cast("Numbers", self.results[id(node)])
+
+    def facts(self, node: algebra.Facts) -> FactSet:
+        """The outcome of an operator of that sort."""
+        return cast("FactSet", self.results[id(node)])
+
+    def values(self, node: algebra.Values) -> Bag:
+        """The outcome of an operator of that sort."""
+        return cast("Bag", self.results[id(node)])
+
+    # -- helpers of the operators -----------------------------------------------------------------------------------------
+
+    def source(self, name: str | None) -> int:
+        """The number of a source, -1 for none given; an unknown one is an error."""
+        if name is None:
+            return -1
+        sources = self.snapshot.schema.sources
+        if name not in sources:
+            raise UnknownNameError("source", name, candidates=nearest(name, sources))
+        return sources.index(name)
+
+    def warn(self, message: str) -> None:
+        """Add a warning, once."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+    def warn_incomparable(self, cells: Cells, test: Test) -> None:
+        """Count the cells that the test cannot compare, by type and unit."""
+        wanted = compared_kinds(test)
+        if not wanted or not len(cells):
+            return
+        columns = cells.columns
+        first = int(columns["kind"][0]), int(columns["unit"][0])
+        if (columns["kind"] == first[0]).all() and (columns["unit"] == first[1]).all():
+            found = {first: len(cells)}
+        else:
+            found = Counter(zip(columns["kind"].tolist(), columns["unit"].tolist(), strict=True))
+        for (kind, unit), count in found.items():
+            unit_text = self.snapshot.texts[unit] if unit >= 0 else NO_UNIT
+            if (Kind(kind), unit_text) not in wanted and kind != Kind.UNKNOWN:
+                what = Kind(kind).name.lower() + (f" in {unit_text}" if unit >= 0 else "")
+                self._left_out[what, describe_kinds(wanted)] += count
+
+    def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
+        """Fill columns with values written in a program; texts the graph does not have get numbers below -1."""
+        for i, value in enumerate(values):
+            if isinstance(value, Quantity):
+                columns["kind"][i] = Kind.QUANTITY
+                columns["a"][i] = np.float64(float(value.number)).view(np.int64)
+                if value.unit != NO_UNIT:
+                    columns["unit"][i] = self._text(value.unit)
+            elif isinstance(value, Time):
+                columns["kind"][i] = Kind.TIME
+                columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
+            else:
+                columns["ref"][i] = self._text(text_of(value))
+
+    def _text(self, text: str) -> int:
+        found = self.snapshot.texts.find(text)
+        return found if found >= 0 else self._given.setdefault(text, -2 - len(self._given))
+
+
+def describe_kinds(kinds: set[tuple[Kind, str]]) -> str:
+    """Types and units in words."""
+    words = []
+    for kind, unit in sorted(kinds):
+        if kind is not Kind.ENTITY or len(kinds) == 1:
+            words.append(("a " if kind is not Kind.ENTITY else "an ") + kind.name.lower() + (f" in {unit}" if unit != NO_UNIT else ""))
+    return " or ".join(words)
+
+
+def run(plan: Node, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> Run:
+    """Execute a plan on a snapshot; `timeout` is in seconds. The `Run` has every operator's outcome."""
+    execution = Run(snapshot, timeout=timeout, cancelled=cancelled)
+    execution.execute(plan)
+    return execution
+
+
+def _operators() -> dict[type[Node], Callable[[Run, Any], Outcome]]:
+    """The table of operators; a test holds it against the algebra."""
+    from condgraph.engine.execute import aggregates, entities, facts, values
+
+    return {
+        algebra.Every: entities.every,
+        algebra.Known: entities.known,
+        algebra.Named: entities.named,
+        algebra.Members: entities.members,
+        algebra.Union: entities.union_of,
+        algebra.Intersect: entities.intersect_of,
+        algebra.Minus: entities.minus_of,
+        algebra.Neighbour: entities.neighbour,
+        algebra.Reached: entities.reached,
+        algebra.Holders: entities.holders,
+        algebra.Referents: entities.referents,
+        algebra.Best: aggregates.best,
+        algebra.Scan: facts.scan,
+        algebra.Where: facts.where,
+        algebra.WhereQualifier: facts.where_qualifier,
+        algebra.During: facts.during,
+        algebra.Turn: facts.turn,
+        algebra.Objects: values.objects,
+        algebra.Qualifiers: values.qualifiers,
+        algebra.Validity: values.validity,
+        algebra.Predicates: values.predicates,
+        algebra.QualifierKeys: values.qualifier_keys,
+        algebra.Names: values.names,
+        algebra.RowNumbers: values.row_numbers,
+        algebra.Keep: values.keep,
+        algebra.Distinct: values.distinct,
+        algebra.Concat: values.concat,
+        algebra.Given: values.given,
+        algebra.Extreme: aggregates.extreme,
+        algebra.Mode: aggregates.mode,
+        algebra.Count: aggregates.count,
+        algebra.Sum: aggregates.total,
+        algebra.Mean: aggregates.mean,
+        algebra.Some: aggregates.some,
+        algebra.Exists: aggregates.exists,
+    }
+
+
+_OPERATORS = _operators()

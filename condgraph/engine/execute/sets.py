@@ -1,0 +1,65 @@
+"""Sets of entity or statement numbers as sorted int32 arrays without repeats."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int32]
+EMPTY: Final[Numbers] = np.empty(0, np.int32)
+EMPTY.flags.writeable = False
+
+
+def distinct(numbers: Numbers, size: int) -> Numbers:
+    """The distinct numbers, sorted; `size` is one more than the largest possible."""
+    n = len(numbers)
+    if n < 2:
+        return numbers
+    if n * 24 < size:
+        return np.unique(numbers)
+    # Marking beats sorting once there are enough numbers for the size of the space.
+    return np.flatnonzero(mask_of(numbers, size)).astype(np.int32)
+
+
+def mask_of(numbers: Numbers, size: int) -> NDArray[np.bool_]:
+    """One truth value for each possible number."""
+    mask = np.zeros(size, bool)
+    mask[numbers] = True
+    return mask
+
+
+def among(numbers: NDArray[Any], of: Numbers, size: int) -> NDArray[np.bool_]:
+    """For each number (in any order), whether it is in the sorted set `of`."""
+    if not len(of):
+        return np.zeros(len(numbers), bool)
+    if len(of) == 1:
+        one: NDArray[np.bool_] = numbers == of[0]
+        return one
+    if (len(numbers) + len(of)) * 16 > size:
+        return mask_of(of, size)[numbers]
+    at = np.searchsorted(of, numbers)
+    at[at == len(of)] = 0
+    found: NDArray[np.bool_] = of[at] == numbers
+    return found
+
+
+def intersect(left: Numbers, right: Numbers, size: int) -> Numbers:
+    """Both sorted; the smaller is looked up in the larger."""
+    if len(left) > len(right):
+        left, right = right, left
+    return left[among(left, right, size)]
+
+
+def minus(left: Numbers, right: Numbers, size: int) -> Numbers:
+    """`left` without `right`, both sorted."""
+    return left[~among(left, right, size)]
+
+
+def union(parts: list[Numbers], size: int) -> Numbers:
+    """All of the parts, each sorted."""
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return EMPTY
+    return parts[0] if len(parts) == 1 else distinct(np.concatenate(parts), size)

@@ -1,0 +1,112 @@
+"""Operators that give bags of values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from condgraph.engine.algebra import (
+    Concat,
+    Distinct,
+    Given,
+    Keep,
+    Names,
+    Objects,
+    Predicates,
+    QualifierKeys,
+    Qualifiers,
+    RowNumbers,
+    Validity,
+)
+from condgraph.engine.execute.bags import Bag, Part, distinct_positions, span_part
+from condgraph.engine.execute.facts import validity as validity_of
+from condgraph.engine.execute.sets import EMPTY
+from condgraph.engine.execute.tests import holds
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+
+def objects(run: Run, node: Objects) -> Bag:
+    """The object of each fact; of a backward scan the object is still the statement's."""
+    snapshot = run.snapshot
+    numbers = run.facts(node.facts).all()
+    split = 0
+    if snapshot.relations and len(numbers) and numbers[0] < snapshot.relations:
+        split = int(np.searchsorted(numbers, snapshot.relations))
+    parts = []
+    if split:
+        parts.append(Part("ent", snapshot.relation_object[numbers[:split]], numbers[:split]))
+    if split < len(numbers) or not parts:
+        parts.append(Part("att", numbers[split:] - np.int32(snapshot.relations), numbers[split:]))
+    return Bag(run, parts)
+
+
+def qualifiers(run: Run, node: Qualifiers) -> Bag:
+    """The values of one qualifier key, or of all."""
+    snapshot = run.snapshot
+    statements = run.facts(node.facts).all()
+    positions, numbers = snapshot.qualifiers(statements)
+    if node.key is not None:
+        chosen = snapshot.arrays.get("q.key")[numbers] == snapshot.predicate(node.key)
+        positions, numbers = positions[chosen], numbers[chosen]
+    return Bag(run, [Part("q", numbers, statements[positions])])
+
+
+def validity(run: Run, node: Validity) -> Bag:
+    """When each fact holds."""
+    statements = run.facts(node.facts).all()
+    positions, start, end = validity_of(run, statements)
+    return Bag(run, [span_part(statements[positions], start, end, node.part)])
+
+
+def predicates(run: Run, node: Predicates) -> Bag:
+    """The predicate of each fact."""
+    statements = run.facts(node.facts).all()
+    return Bag(run, [Part("pred", run.snapshot.predicates(statements), statements)])
+
+
+def qualifier_keys(run: Run, node: QualifierKeys) -> Bag:
+    """The qualifier keys of each fact."""
+    statements = run.facts(node.facts).all()
+    positions, numbers = run.snapshot.qualifiers(statements)
+    return Bag(run, [Part("pred", run.snapshot.arrays.get("q.key")[numbers], statements[positions])])
+
+
+def names(run: Run, node: Names) -> Bag:
+    """The name of each entity."""
+    found = run.entities(node.entities)
+    return Bag(run, [Part("name", found, found)])
+
+
+def row_numbers(run: Run, node: RowNumbers) -> Bag:
+    """The position of each row; entities that are no rows have none."""
+    found = run.entities(node.entities)
+    rows = run.snapshot.arrays.get("ent.row")
+    found = found[rows[found] > 0] if len(rows) else EMPTY
+    return Bag(run, [Part("row", found, found)])
+
+
+def keep(run: Run, node: Keep) -> Bag:
+    """The values that satisfy the test."""
+    bag = run.values(node.values)
+    cells = bag.cells()
+    run.warn_incomparable(cells, node.test)
+    return bag.take(holds(run, node.test, cells))
+
+
+def distinct(run: Run, node: Distinct) -> Bag:
+    """Each value once, the first carrier staying."""
+    bag = run.values(node.values)
+    return bag if len(bag) < 2 else bag.take(distinct_positions(bag.cells()))
+
+
+def concat(run: Run, node: Concat) -> Bag:
+    """The bags one after the other."""
+    return Bag(run, [part for value in node.parts for part in run.values(value).parts])
+
+
+def given(run: Run, node: Given) -> Bag:
+    """Values written in the program."""
+    return Bag(run, [Part("given", np.arange(len(node.values)), EMPTY, node.values)])

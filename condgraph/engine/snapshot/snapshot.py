@@ -1,0 +1,277 @@
+"""An open snapshot: the access paths that execution, lowering and reading back stand on.
+
+Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1 (relations before attributes),
+predicates 0..P-1 by name. `layout` says what each column holds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import Entity, EntityKind, Ref, Source
+from condgraph.engine.snapshot.cells import PARTS, decode_value
+from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
+from condgraph.engine.snapshot.directory import read_generation
+from condgraph.engine.snapshot.pool import Pool
+from condgraph.engine.values import Value
+
+if TYPE_CHECKING:
+    from condgraph.engine.schema import Schema
+    from condgraph.engine.snapshot.build import Builder
+
+Numbers = NDArray[np.int32]
+_NONE: Final = np.empty(0, np.int32)
+
+
+class Snapshot:
+    """One generation of a graph, read-only. Opening maps it; nothing is read until it is asked for."""
+
+    def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None) -> None:
+        self.arrays = arrays
+        self.about = about or {}
+        self.counts: dict[str, int] = self.about.get("counts", {})
+        get, view = arrays.get, arrays.view
+        self.texts = Pool(arrays)
+        self.entity_id, self.entity_name, self.entity_kind = get("ent.id"), get("ent.name"), get("ent.kind")
+        self.relation_subject, self.relation_object = get("rel.s"), get("rel.o")
+        self.attribute_subject = get("att.s")
+        self.source, self.row = get("st.src"), get("st.row")
+        self.relation_offsets, self.attribute_offsets = view("rel.offsets"), view("att.offsets")
+        self.out_items, self.in_items = get("out.items"), get("in.items")
+        self._out_offsets, self._in_offsets = view("out.offsets"), view("in.offsets")
+        self._out_view, self._in_view = view("out.items"), view("in.items")
+        self._name_view, self._id_view, self._by_id = view("ent.name"), view("ent.id"), view("ent.by_id")
+        self._predicates, self._concepts, self._con_offsets = view("pred.text"), view("con.entity"), view("con.offsets")
+        #: How many entities, relations and statements there are.
+        self.entities = len(self.entity_id)
+        self.relations = len(self.relation_subject)
+        self.statements = self.relations + len(self.attribute_subject)
+        #: Whether some number is not exactly its float.
+        self.inexact = self.counts.get("inexact", 0) > 0
+        self._names: dict[str, Numbers] = {}
+        self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        self._members: dict[tuple[int, ...], Numbers] = {}
+        self._everything: dict[tuple[int, ...], Numbers] = {}
+        self._predicate_numbers: dict[str, int] = {}
+        self._schema: Schema | None = None
+
+    @classmethod
+    def open(cls, directory: Path) -> Snapshot | None:
+        """Map the current generation of a graph's directory; None where there is none."""
+        found = read_generation(directory)
+        return None if found is None else cls(found[1], found[0])
+
+    @classmethod
+    def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int]) -> Snapshot:
+        """A snapshot in memory."""
+        return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory"})
+
+    @property
+    def schema(self) -> Schema:
+        """What lowering knows of this graph."""
+        if self._schema is None:
+            from condgraph.engine.schema import Schema
+
+            self._schema = Schema(self)
+        return self._schema
+
+    # -- names ------------------------------------------------------------------------------------------------------------
+
+    def named(self, name: str) -> Numbers:
+        """The entities and concepts of exactly this name, in order; empty where there are none."""
+        found = self._names.get(name)
+        if found is None:
+            text = self.texts.find(name)
+            if text < 0:
+                return _NONE
+            low = bisect_left(self._name_view, text)
+            found = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
+            if len(self._names) > 4096:
+                self._names.clear()
+            self._names[name] = found
+        return found
+
+    def identified(self, ident: str) -> int:
+        """The entity of this id, or -1."""
+        text = self.texts.find(ident)
+        if text < 0:
+            return -1
+        ids = self._id_view
+        at = bisect_left(self._by_id, text, key=ids.__getitem__)
+        return self._by_id[at] if at < len(self._by_id) and ids[self._by_id[at]] == text else -1
+
+    def entity(self, number: int) -> Entity:
+        """An entity as a record."""
+        rows = self.arrays.get("ent.row")
+        return Entity(
+            self.texts[self._id_view[number]],
+            self.texts[self._name_view[number]],
+            EntityKind(int(self.entity_kind[number])),
+            int(rows[number]) if len(rows) else 0,
+        )
+
+    def name(self, number: int) -> str:
+        """The name of an entity."""
+        return self.texts[self._name_view[number]]
+
+    def ident(self, number: int) -> str:
+        """The id of an entity."""
+        return self.texts[self._id_view[number]]
+
+    def predicate(self, name: str) -> int:
+        """The number of a predicate or qualifier key, or -1."""
+        found = self._predicate_numbers.get(name)
+        if found is None:
+            text = self.texts.find(name)
+            at = bisect_left(self._predicates, text) if text >= 0 else 0
+            known = text >= 0 and at < len(self._predicates) and self._predicates[at] == text
+            found = self._predicate_numbers[name] = at if known else -1
+        return found
+
+    def predicate_name(self, number: int) -> str:
+        """The name of a predicate or qualifier key."""
+        return self.texts[self._predicates[number]]
+
+    @property
+    def predicate_count(self) -> int:
+        """How many predicates and qualifier keys there are."""
+        return len(self._predicates)
+
+    def source_of(self, number: int) -> Source:
+        """A source by its number."""
+        name, location, form = (self.texts[int(self.arrays.get(f"src.{p}")[number])] for p in ("name", "location", "format"))
+        return Source(name, location, form)
+
+    # -- sets of entities -------------------------------------------------------------------------------------------------
+
+    def every(self, kinds: tuple[int, ...]) -> Numbers:
+        """All entities of these kinds."""
+        found = self._everything.get(kinds)
+        if found is None:
+            found = self._everything[kinds] = np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
+        return found
+
+    def members(self, concepts: tuple[int, ...]) -> Numbers:
+        """The entities (no concepts) in any of these concepts, closed under subclass. `concepts` are entity numbers."""
+        found = self._members.get(concepts)
+        if found is None:
+            items, parts = self.arrays.get("con.items"), []
+            for concept in concepts:
+                at = bisect_left(self._concepts, concept)
+                if at < len(self._concepts) and self._concepts[at] == concept:
+                    parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
+            found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else _NONE
+            self._members[concepts] = found
+        return found
+
+    def member_mask(self, concepts: tuple[int, ...]) -> NDArray[np.bool_]:
+        """`members` as one truth value an entity; the last few are kept."""
+        found = self._masks.get(concepts)
+        if found is None:
+            found = np.zeros(self.entities, bool)
+            found[self.members(concepts)] = True
+            # Bounded by bytes, so that large graphs do not fill the memory with masks.
+            while self._masks and (len(self._masks) + 1) * self.entities > 64_000_000:
+                del self._masks[next(iter(self._masks))]
+            self._masks[concepts] = found
+        return found
+
+    # -- statements of entities -------------------------------------------------------------------------------------------
+
+    def outgoing(self, entity: int, low: int, high: int) -> Numbers:
+        """Statements numbered `[low, high)` with this subject."""
+        return self._slice(self._out_view, self.out_items, self._out_offsets, entity, low, high)
+
+    def incoming(self, entity: int, low: int, high: int) -> Numbers:
+        """Relations numbered `[low, high)` with this object."""
+        return self._slice(self._in_view, self.in_items, self._in_offsets, entity, low, high)
+
+    @staticmethod
+    def _slice(view: memoryview, items: Numbers, offsets: memoryview, entity: int, low: int, high: int) -> Numbers:
+        first, last = offsets[entity], offsets[entity + 1]
+        begin = bisect_left(view, low, first, last)
+        return items[begin : bisect_left(view, high, begin, last)]
+
+    def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
+        """All statements with a subject (backward: relations with an object) among these entities, in no order."""
+        offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
+        return take_ranges(self.in_items if backward else self.out_items, offsets[entities], offsets[entities + 1])
+
+    def degree(self, entities: Numbers, *, backward: bool = False) -> int:
+        """How many statements `touching` would give."""
+        offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
+        return int((offsets[entities + 1] - offsets[entities]).sum())
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """The subject of each statement."""
+        return self._ends(statements, self.relation_subject, self.attribute_subject)
+
+    def _ends(self, statements: Numbers, relations: Numbers, attributes: Numbers) -> Numbers:
+        if not len(attributes) or not len(statements) or int(statements.max()) < self.relations:
+            return relations[statements]
+        if int(statements.min()) >= self.relations:
+            return attributes[statements - self.relations]
+        ends = np.empty(len(statements), np.int32)
+        relation = statements < self.relations
+        ends[relation] = relations[statements[relation]]
+        ends[~relation] = attributes[statements[~relation] - self.relations]
+        return ends
+
+    def predicates(self, statements: Numbers) -> Numbers:
+        """The predicate of each statement."""
+        out = np.empty(len(statements), np.int32)
+        relation = statements < self.relations
+        for family, mask, base in (("rel", relation, 0), ("att", ~relation, self.relations)):
+            offsets = self.arrays.get(f"{family}.offsets")
+            out[mask] = np.searchsorted(offsets, statements[mask] - base, side="right") - 1
+        return out
+
+    def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
+        """The qualifiers of sorted statements: for each the position of its statement in the input, and its own number."""
+        owners = self.arrays.get("q.owner")
+        begin, end = np.searchsorted(owners, statements), np.searchsorted(owners, statements, side="right")
+        counts = end - begin
+        return np.repeat(np.arange(len(statements), dtype=np.int32), counts), ranges(begin, end)
+
+    def sourced(self, source: int) -> Numbers:
+        """The statements of one source, sorted."""
+        if len(self.arrays.get("src.name")) <= 1:
+            return np.arange(self.statements, dtype=np.int32)
+        offsets = self.arrays.get("bysrc.offsets")
+        return self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
+
+    # -- values -----------------------------------------------------------------------------------------------------------
+
+    def value(self, family: str, number: int) -> Ref | Value:
+        """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its number, as a value."""
+        view = self.arrays.view
+        kind, a, b, ref, unit, precision = (view(f"{family}.{part}")[number] for part, _ in PARTS)
+        x = float(self.arrays.get(f"{family}.a")[number : number + 1].view(np.float64)[0]) if kind == 1 else 0.0
+        return decode_value(kind, a, b, ref, unit, precision, x, self.texts.__getitem__, self.ident)
+
+    def seed(self, builder: Builder) -> None:
+        """Give a builder everything this snapshot holds, under the numbers it has here."""
+        from condgraph.engine.snapshot.readback import seed
+
+        seed(self, builder)
+
+
+def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
+    """The numbers of `[begin[0], end[0])`, `[begin[1], end[1])`, ... one after the other."""
+    counts = end - begin
+    total = int(counts.sum())
+    if not total:
+        return np.empty(0, np.int64)
+    skip = np.repeat(begin - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    numbers: NDArray[np.int64] = np.arange(total, dtype=np.int64) + skip
+    return numbers
+
+
+def take_ranges(items: Numbers, begin: NDArray[Any], end: NDArray[Any]) -> Numbers:
+    """The items of those ranges."""
+    return items[ranges(begin, end)]

@@ -1,0 +1,46 @@
+"""Conversion between units, where the optional library `pint` knows both; without it only equal units compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from condgraph.engine.values import NO_UNIT, Quantity
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Any:
+    try:
+        import pint
+    except ImportError:
+        return None
+    return pint.UnitRegistry()
+
+
+@lru_cache(maxsize=4096)
+def _factor(unit: str, other: str) -> float | None:
+    """What a number of `unit` is multiplied with to be one of `other`; None where that is not known, or no plain factor."""
+    registry = _registry()
+    if registry is None or NO_UNIT in (unit, other):
+        return None
+    try:
+        left, right = registry.Unit(unit.replace(" ", "_")), registry.Unit(other.replace(" ", "_"))
+        if left.dimensionality != right.dimensionality:
+            return None
+        zero = registry.Quantity(0, left).to(right).magnitude
+        one: float = registry.Quantity(1, left).to(right).magnitude
+    except Exception:  # pint raises its own, and others, for text that is no unit
+        return None
+    return one if zero == 0 else None
+
+
+def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
+    """The same quantity in each of the other units that can be converted to."""
+    found = []
+    for unit in units:
+        factor = _factor(quantity.unit, unit)
+        if factor is not None:
+            # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
+            found.append(Quantity(float(f"{float(quantity.number) * factor:.12g}"), unit))
+    return found
