@@ -68,6 +68,8 @@ def _parse(source: Any, reading: Reading, options: Options) -> tuple[dict[str, A
             raise LoadError(f"this is not JSON: {error.msg} (column {error.colno})", file=file, row=error.lineno) from None
         except ValueError as error:
             raise LoadError(f"this is not JSON: {error}", file=file) from None
+        if isinstance(base, dict) and text.count('"name"') != sum(len(part) for part in base.values() if isinstance(part, dict)):
+            _refuse_repeats(text, reading)
     if not isinstance(base, Mapping) or not ("concepts" in base or "entities" in base):
         raise FormatError("a kb.json is an object with 'concepts' and 'entities'", file=file)
     for key in base:
@@ -80,6 +82,25 @@ def _parse(source: Any, reading: Reading, options: Options) -> tuple[dict[str, A
             raise FormatError(f"{key!r} is an object of records by id, not {_kind(part)}", file=file)
         parts.append(dict(part))
     return parts[0], parts[1]
+
+
+def _refuse_repeats(text: str, reading: Reading) -> None:
+    """Report ids that stand twice in one part of the file: JSON readers keep the last such record and say nothing.
+
+    Looking at every object's keys takes longer than all the rest, so it is done only where names and records differ in number.
+    """
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(found)
+        if len(record) != len(found):
+            seen: set[str] = set()
+            for key, _ in found:
+                if key in seen:
+                    reading.bad("this key stands twice in one object; only the last one counts", field=key)
+                seen.add(key)
+        return record
+
+    json.loads(text, parse_float=_float, object_pairs_hook=pairs)
 
 
 def _float(text: str) -> Any:

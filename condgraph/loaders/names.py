@@ -34,13 +34,15 @@ class Table:
         self._decided = not swapped
 
     def settle(self, ids: Iterable[str], reading: Reading) -> None:
-        """Decide which column holds the ids, from ids of the data; later calls do nothing."""
+        """Decide which column holds the ids, from ids of the data; once decided, later calls do nothing."""
         if self._decided:
             return
-        self._decided = True
         known = list(ids)
         straight = sum(one in self._names for one in known)
         turned = sum(one in self._swapped for one in known)
+        if straight == turned:
+            return
+        self._decided = True
         if turned > straight:
             self._names = self._swapped
             reading.warn(
