@@ -52,6 +52,8 @@ _PARAMETER: Final = re.compile(r"relation|(?:head|tail)_entity\d*|key|value\d*|s
 _MENTION: Final = re.compile(r"(?i)output_?(?:of_?)?query_?\d")
 _OTHER_MENTION: Final = re.compile(r"(?i)_?query_?\d")
 #: Words that stand for "the first operand" in front of an operator and say nothing themselves: `set1='...' > set2='...'`.
+#: A quote around the whole expression. An apostrophe is one only before a call: `'A' if ... else 'B'` begins with a text.
+_WRAPPED: Final = re.compile(rf"[{DOUBLE}]|[{SINGLE}](?=[^\W\d][\w.]*+\s*+\(|if\b)")
 _UNBOUND: Final = re.compile(r"set\d+")
 _PLACEHOLDER: Final = re.compile(r"(?:set|value|count|x|y|a|b)\d*")
 
@@ -94,9 +96,9 @@ class Parser:
         wrapper = None
         while start < stop and text[start] in " \t`*":
             start += 1
-        if limits is None and start < stop and text[start] in SINGLE + DOUBLE:
-            wrapper = SINGLE if text[start] in SINGLE else DOUBLE
-            start += 1
+        if limits is None and (found := _WRAPPED.match(text, start, stop)) is not None:
+            wrapper = SINGLE if found[0] in SINGLE else DOUBLE
+            start = found.end()
         self._tokens = scan(text, start, stop, wrapper, notices)
         self._at = 0
 

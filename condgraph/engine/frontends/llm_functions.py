@@ -38,7 +38,7 @@ _EQUAL: Final = {"operator": "="}
 _YEARS: Final = {"unit": "years"}
 _ABSOLUTE: Final = {"absolute": "true"}
 
-_TABLE: Final = (
+TABLE: Final = (
     Function("get_information", "search the graph", (0, 0)),
     Function("set_union", "members of any of the sets", (1, MANY), ("union",)),
     Function("set_intersection", "members of all sets", (1, MANY), ("intersection", "intersect", "check_intersection")),
@@ -196,8 +196,8 @@ _TABLE: Final = (
     Function("length", "how many characters a text has, or members a set", (1, 1), ("len", "calculate_length")),
 )
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({function.name: function for function in _TABLE})
-BY_NAME: Final[Mapping[str, Function]] = {name: function for function in _TABLE for name in (function.name, *function.synonyms)}
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({function.name: function for function in TABLE})
+BY_NAME: Final[Mapping[str, Function]] = {name: function for function in TABLE for name in (function.name, *function.synonyms)}
 
 #: Words for operators, as they are written in an `operator` option.
 OPERATOR_WORDS: Final[Mapping[str, str]] = MappingProxyType(

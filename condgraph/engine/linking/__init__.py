@@ -1,0 +1,1 @@
+"""Names in programs to names in the graph: encoders of texts, vocabularies, resolution."""
