@@ -17,8 +17,8 @@ a `Profile` counts them over a column, `Profile.decide` chooses, and the `Column
 - **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column. Singular and plural are one
   unit, spelled as most cells do. A bare number has no unit.
 - **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header like "kick-off", say time of
-  day; parts of a second, more than 23 in front, or a header like "length" say duration. Otherwise a column of minutes that are all
-  multiples of five, or zero-padded hours before noon, is times of day, and anything else durations; one such cell alone stays text.
+  day; parts of a second, more than 23 in front, or a header like "length" say duration. Otherwise a column whose last parts are all
+  multiples of five is times of day, and any other durations; one such cell alone stays text.
 - Dates that all have the time 00:00:00 are days.
 """
 
@@ -31,7 +31,8 @@ from typing import Final
 
 from condgraph.engine.values import collapse
 from condgraph.loaders.table_columns import DECLARED, Cell, ColumnType, Declared, decide
-from condgraph.loaders.table_shapes import MISSING, MISSING_NUMBERS, Shape, shape
+from condgraph.loaders.table_shapes import Shape, shape
+from condgraph.loaders.table_words import MISSING, MISSING_NUMBERS
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
 

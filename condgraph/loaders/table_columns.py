@@ -1,4 +1,4 @@
-"""How a column is read: `ColumnType`, and `decide`, which chooses it from the shapes of the column's cells by the rules of `cells`."""
+"""How a column is read: `ColumnType`, and `decide`, which chooses it from the shapes of the cells by the rules of `cells`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ from typing import Final, Literal, TypeAlias
 
 from condgraph.engine.values import Quantity, Time, Value, collapse, text_of
 from condgraph.loaders.table_numbers import MONEY, Reading
-from condgraph.loaders.table_shapes import (
+from condgraph.loaders.table_shapes import INT, ISO, POINT, YEAR, Shape, readings
+from condgraph.loaders.table_words import (
     AMOUNT_WORDS,
     CERTAIN_YEAR_WORDS,
     CLOCK_WORDS,
     DURATION_WORDS,
-    INT,
     MISSING,
     MISSING_NUMBERS,
     MONEY_WORDS,
-    POINT,
     SEASON_WORDS,
-    YEAR,
     YEAR_HEADERS,
     YEAR_WORDS,
-    Shape,
-    readings,
 )
 
 Declared: TypeAlias = Literal["auto", "text", "number", "time"]
@@ -40,9 +36,10 @@ Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
 class ColumnType:
     """How the cells of a column are read; made by `Profile.decide`.
 
-    `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy", "mdy" or "" (not known); `units` maps
-    folded unit words to their spelling (None: any word is a unit). `plain` is "int" or "float" where every cell is a plain number,
-    so that the column can be read at once. `unread` cells stay text though the type was asked for, `cut` lose a part of a second.
+    `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy", "mdy" or "" (not known); `units`
+    maps folded unit words to their spelling (None: any word is a unit). `plain` is "int", "float" or "day" where every cell is a
+    plain number or an ISO day, so that the column can be read at once. `unread` cells stay text though the type was asked for,
+    `cut` cells lose a part of a second, `ambiguous` ones are dates whose order of day and month is not known.
     """
 
     kind: Literal["text", "number", "time", "clock"]
@@ -100,7 +97,7 @@ class ColumnType:
         return value
 
 
-_PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", POINT: "float"}
+_PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", POINT: "float", ISO: "day"}
 _WORD: Final = re.compile(r"[^\W\d_]+").findall
 _NO_WORD: Final = frozenset(("", MONEY, "num", "en", "comma", "space"))
 
@@ -111,10 +108,9 @@ def _fold(unit: str) -> str:
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
 
 
-
 def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | None, missing: frozenset[str]) -> ColumnType:
     """The type of a column whose cells have these shapes; see `cells` for the rules."""
-    if declared == "text":
+    if declared == "text" or (declared == "auto" and not any(shapes)):
         return ColumnType("text", missing=missing)
     evidence = _Evidence(shapes, " ".join(header.casefold().split()), day_first)
     time, number, clock = evidence.time(), evidence.number(), evidence.clock()
@@ -152,8 +148,10 @@ class _Evidence:
     def has(self, tag: str, *, note: str | None = None, but: str = "") -> tuple[int, int]:
         """Cells and distinct texts with a reading of this tag (and note), and none of the tag `but`."""
         return self.count(
-            lambda shape: any(reading.tag == tag and note in (None, reading.note) for reading in shape)
-            and not any(reading.tag == but for reading in shape)
+            lambda shape: (
+                any(reading.tag == tag and note in (None, reading.note) for reading in shape)
+                and not any(reading.tag == but for reading in shape)
+            )
         )
 
     def share(self, candidate: ColumnType) -> tuple[int, int]:
@@ -206,7 +204,7 @@ class _Evidence:
         }
 
     def time(self) -> ColumnType:
-        tags = ["time", "second", "cut"]
+        tags = ["iso", "time", "second", "cut"]
         tags.append("second0" if self.has("second")[0] + self.has("cut")[0] else "day0")
         tags.extend(self.seasons())
         candidate = ColumnType("time", tuple(tags), order=self.order())
@@ -271,7 +269,11 @@ class _Evidence:
                 ambiguous += cells if {"dmy", "mdy"} <= {reading.note for reading in shape} and not chosen.order else 0
             elif shape[at].tag == "cut":
                 cut += cells
-        whole = "" if chosen.kind != "number" or "" in plain or not plain else "int" if plain == {"int"} else "float"
+        whole = ""
+        if chosen.kind == "number" and plain <= {"int", "float"}:
+            whole = "float" if "float" in plain else "int"
+        elif chosen.kind == "time" and plain == {"day"}:
+            whole = "day"
         return replace(chosen, plain=whole, unread=unread, cut=cut, ambiguous=ambiguous)
 
 

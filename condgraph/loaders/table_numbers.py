@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Value, format_number, parse_number
+from condgraph.loaders.table_words import KNOWN_UNITS, NO_UNITS
 
 Family: TypeAlias = Literal["number", "time", "clock"]
 
@@ -40,28 +41,6 @@ class Reading(NamedTuple):
     note: str = ""
 
 
-#: Plural "s" does not count, nor does case where the table below does not say so.
-_KNOWN_UNITS: Final = frozenset(
-    """mm cm dm m km mi mile miles ft foot feet in inch inches yd yard yards nmi furlong furlongs metre metres meter meters
-    kilometre kilometres kilometer kilometers centimetre centimetres centimeter centimeters millimetre millimetres
-    km² km2 m² m2 cm² cm2 ha hectare hectares acre acres m³ m3 cm³ cm3 km³ km3 cc
-    sq|mi sq|km sq|ft sq|m square|miles square|kilometres square|kilometers square|feet square|metres square|meters nautical|miles
-    kg g mg µg lb lbs pound pounds oz ounce ounces tonne tonnes ton tons kilogram kilograms gram grams
-    l L litre litres liter liters ml mL cl hl gal gallon gallons
-    s sec secs second seconds ms min mins minute minutes h hr hrs hour hours day days week weeks month months year years
-    km/h kph mph m/s kn kt knots km/s °C °F °
-    kW MW GW kWh MWh GWh TWh hp bhp PS kV mV mA Hz kHz MHz GHz THz Nm
-    kB KB MB GB TB KiB MiB GiB bit bits byte bytes kbit/s Mbit/s Gbit/s kbps Mbps Gbps bps
-    Pa hPa kPa MPa psi bar mbar kJ MJ kcal dB dBA rpm ppm""".replace("|", "\0").split()
-)
-KNOWN_UNITS: Final = frozenset(unit.replace("\0", " ") for unit in _KNOWN_UNITS)
-
-#: Words that follow a number and are never its unit.
-_NO_UNITS: Final = frozenset(
-    """jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august september october
-    november december am pm a.m p.m a.m. p.m. bc bce ad ce b.c. a.d. st nd rd th and or to of the in at by vs v x on from for with
-    autumn winter spring summer""".split()
-)
 _SCALES: Final = {
     "hundred": 2,
     "thousand": 3,
@@ -93,7 +72,7 @@ _SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{_CODES})")
 _PARTS: Final = re.compile(
     rf"(?P<sign>[+-]\s?)?(?:(?P<money>{_PREFIX})\s?)?(?P<sign2>[+-])?"
     r"(?P<body>(?:\d|\.\d)(?:[\d.,'’]*\d)?(?: \d{3}(?![\d:/]))*(?:(?<=\d \d{3})[.,]\d+)?)(?P<dot>\.(?=$))?"
-    r"(?P<exponent>[eE][+-]?\d{1,3}(?![\w.]))?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?(?P<rest>.*)",
+    r"(?P<exponent>[eE][+-]?\d{1,3}(?![\w.]))?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?\s?(?P<rest>.*)",
     re.ASCII | re.DOTALL,
 )
 _COMMAS: Final = re.compile(
@@ -103,8 +82,9 @@ _POINT: Final = re.compile(r"\d*\.\d+", re.ASCII)
 _POINTS: Final = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
 _COMMA: Final = re.compile(r"\d+,\d+", re.ASCII)
 _SPACES: Final = re.compile(r"[1-9]\d{0,2}(?: \d{3})+(?:[.,]\d+)?", re.ASCII)
+_PLAIN_YEAR: Final = re.compile(r"1\d{3}|20\d{2}", re.ASCII)
 _ORDINAL: Final = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,9}) ?(st|nd|rd|th)", re.ASCII | re.IGNORECASE)
-_UNIT: Final = re.compile(r"[°µΩ]?[^\W\d_]*(?:[./·][^\W\d_]+)*[²³23]?\.?(?: [^\W\d_]+[²³23]?\.?){0,2}|°")
+_UNIT: Final = re.compile(r"[°µΩ]?[^\W\d_]+(?:[./·][^\W\d_]+)*[²³23]?\.?(?: [^\W\d_]+[²³23]?\.?){0,2}")
 _CONVERSION: Final = re.compile(r"\s*\([~≈]?[+-]?[\d.,½¼¾⁄ ]*\d[½¼¾]?\s?[^\W\d][^()]{0,24}\)")
 _FEET: Final = re.compile(
     r"(?P<feet>\d{1,4})\s?(?:ft|feet|foot)\.?,? (?P<inches>\d{1,2}(?:\.\d+)?)?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?"
@@ -121,6 +101,9 @@ def read_number(text: str) -> list[Reading]:
     >>> [str(reading.value) for reading in read_number("£10.2 billion")]
     ['10200000000 £']
     """
+    if text[0] == "=" and text[1:].isdigit():
+        # A shared rank.
+        text = text[1:]
     if text[0] in "−–﹣－" and len(text) > 1:
         text = "-" + text[1:]
     elif "−" in text:
@@ -199,7 +182,9 @@ def _special(text: str, parts: re.Match[str]) -> list[Reading] | None:
     if "f" in parts["rest"]:
         feet = _FEET.fullmatch(_without_conversion(text))
         if feet is not None and (feet["inches"] or feet["fraction"]):
-            inches = int(feet["feet"]) * 12 + Decimal(feet["inches"] or 0) + Decimal("0." + _FRACTIONS.get(feet["fraction"] or "", "0"))
+            inches = (
+                int(feet["feet"]) * 12 + Decimal(feet["inches"] or 0) + Decimal("0." + _FRACTIONS.get(feet["fraction"] or "", "0"))
+            )
             return [Reading("number", "num", Quantity(parse_number(format_number(inches)), "in"))]
     return None
 
@@ -241,6 +226,11 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
     if rest in KNOWN_UNITS or rest.rstrip(".") in KNOWN_UNITS or rest.lower() in KNOWN_UNITS:
         # 1980s is a decade, not a duration.
         return None if rest == "s" and attached and len(parts["body"]) == 4 else (rest.rstrip("."), power, "")
-    if attached or len(rest) > 32 or not _UNIT.fullmatch(rest) or rest.split(" ")[0].lower() in _NO_UNITS:
+    if attached or len(rest) > 32 or not _UNIT.fullmatch(rest):
+        return None
+    if rest.split(" ")[0].lower() in NO_UNITS and not (rest == "AM" and len(parts["body"]) > 2):
+        return None
+    if rest[0].isupper() and _PLAIN_YEAR.fullmatch(parts["body"]):
+        # 2003 World Championships is an event, not an amount.
         return None
     return rest, power, rest

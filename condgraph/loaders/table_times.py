@@ -3,14 +3,14 @@
 Tags of the readings given here; the column decides where a cell has several (`cells.Profile`):
 
 - `year`    four digits from 1000 to 2100 alone: a year, or a number
+- `iso`     a day as ISO 8601 writes it
 - `time`    a date, month, year with its era, decade or range that can be nothing else
 - `season`  2004-05 or 2004/05 as two years (the note `next` where the second follows the first), `month` as May 2004; only a bare
   hyphen is also how a month is written
 - `second`  a date with its time of day; `cut` where it has a part of a second, which is left off
 - `day0` `second0`  a date with the time 00:00:00, as a day and as a second
-- `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration tells what the column
-  needs to know of it: "2" or "3" parts, "r" where the last part is a multiple of five, "z" where the first is padded with a zero.
-  The note of a time of day is its zone.
+- `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration says
+  whether it has "2" or "3" parts, and "r" where the second is a multiple of five. The note of a time of day is its zone.
 - `ratio`   two numbers with a colon that are no clock (3:2); a column that has such cells holds no durations
 
 The note `dmy` or `mdy` says which of day and month stands first in 03/05/2010; a day after the 12th leaves one of them.
@@ -29,7 +29,8 @@ SECOND_OF_DAY: Final = "second of the day"
 FIRST_YEAR: Final = 1000
 LAST_YEAR: Final = 2100
 
-_MONTHS: Final = {name: n for n, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_SHORT_MONTHS: Final = re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec")
+_MONTHS: Final = {name: n for n, name in enumerate(_SHORT_MONTHS, 1)}
 _MONTH: Final = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
@@ -37,6 +38,7 @@ _MONTH: Final = (
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>\d{4})"
 _FLAGS: Final = re.ASCII | re.IGNORECASE
+_HAS_YEAR: Final = re.compile(r"\d{4}", re.ASCII).search
 _DAY_YEAR: Final = re.compile(rf"{_DAY},\s?{_YEAR}", _FLAGS)
 _WORDS: Final = tuple(
     re.compile(pattern, _FLAGS)
@@ -82,7 +84,9 @@ def read_time(text: str) -> list[Reading]:
     if len(text) == 4 and text.isdigit() and text.isascii():
         return [Reading("time", "year", Time.year(int(text)))] if FIRST_YEAR <= int(text) <= LAST_YEAR else []
     try:
-        return _point(text) or _with_clock(text) or _range(text) or (_clock(text) if ":" in text or "m" in text.lower() else [])
+        if _HAS_YEAR(text):
+            return _point(text) or _with_clock(text) or _range(text) or _clock(text)
+        return _era(text) or _clock(text)
     except ValueError:
         # A day that the calendar does not have, or a range that ends before it begins: no time, whatever the shape.
         return []
@@ -92,7 +96,7 @@ def _point(text: str) -> list[Reading]:
     text = _AGE.sub("", text)
     found = _ISO_DAY.fullmatch(text)
     if found:
-        return [_certain(Time.day(int(found[1]), int(found[2]), int(found[3])))]
+        return [Reading("time", "iso", Time.day(int(found[1]), int(found[2]), int(found[3])))]
     found = _NUMERIC.fullmatch(text)
     if found:
         return _numeric(int(found[1]), int(found[3]), int(found[4]), found[2] == ".")
@@ -108,15 +112,19 @@ def _point(text: str) -> list[Reading]:
     found = _DECADE.fullmatch(text)
     if found:
         return [_certain(Time.span(Time.year(int(found[1])), Time.year(int(found[1]) + 9)))]
-    found = _ERA.fullmatch(text)
-    if found:
-        year = int(found["n"] or found["m"])
-        before = (found["era"] or "").startswith("B")
-        return [_certain(Time.year(1 - year if before else year))] if year else []
     found = _MONTH_YEAR.fullmatch(text)
     if found:
         return [_certain(Time.month(int(found[2]), int(found[1])))]
-    return []
+    return _era(text)
+
+
+def _era(text: str) -> list[Reading]:
+    found = _ERA.fullmatch(text)
+    if found is None:
+        return []
+    year = int(found["n"] or found["m"])
+    before = (found["era"] or "").startswith("B")
+    return [_certain(Time.year(1 - year if before else year))] if year else []
 
 
 def _certain(time: Time) -> Reading:
@@ -146,7 +154,8 @@ def _two_years(first: int, dash: str, digits: str) -> list[Reading]:
         last += 100
     readings = []
     if last - first <= 60 and last <= LAST_YEAR:
-        readings.append(Reading("time", "season", Time.span(Time.year(first), Time.year(last)), "next" if last == first + 1 else ""))
+        span = Time.span(Time.year(first), Time.year(last))
+        readings.append(Reading("time", "season", span, "next" if last == first + 1 else ""))
     if dash == "-" and 1 <= int(digits) <= 12:
         readings.append(Reading("time", "month", Time.month(first, int(digits))))
     return readings
@@ -230,12 +239,14 @@ def _one(text: str) -> Time | None:
     if len(text) == 4 and text.isdigit():
         return Time.year(int(text)) if FIRST_YEAR <= int(text) <= LAST_YEAR else None
     for reading in _point(text):
-        if reading.tag == "time" and not reading.note and isinstance(reading.value, Time):
+        if reading.tag in ("iso", "time") and not reading.note and isinstance(reading.value, Time):
             return reading.value
     return None
 
 
 def _clock(text: str) -> list[Reading]:
+    if ":" not in text and "m" not in text and "M" not in text:
+        return []
     found = _CLOCK.fullmatch(text)
     if found:
         sign, first, second, third, part = found.groups()
@@ -244,7 +255,7 @@ def _clock(text: str) -> list[Reading]:
         total = int(first) * 60 + int(second)
         total = total * 60 + int(third) if third else total
         number = parse_number(f"{total}.{part}" if part else str(total))
-        note = ("3" if third else "2") + ("r" if int(second) % 5 == 0 else "") + ("z" if len(first) == 2 and first[0] == "0" else "")
+        note = ("3" if third else "2") + ("r" if int(second) % 5 == 0 else "")
         readings = [Reading("clock", "dur", Quantity(-number if sign and sign[0] == "-" else number, SECOND), note)]
         if int(first) < 24 and len(first) <= 2 and not sign and not part:
             readings.append(Reading("clock", "tod", Quantity(total if third else total * 60, SECOND_OF_DAY)))
