@@ -220,9 +220,7 @@ def _position(stream: Any) -> int:
 
 def _said(error: SyntaxError) -> str:
     """What the parser says, without the place, which is told apart."""
-    text = re.sub(
-        r"^Parser error at line \d+ (?:between columns? \d+ and (?:line \d+ column )?\d+|column \d+): ", "", error.msg or str(error)
-    )
+    text = re.sub(r"^Parser error [^:]*: ", "", error.msg or str(error))
     column = f" (column {error.offset})" if error.offset else ""
     return f"syntax error: {text}{column}"
 
