@@ -8,7 +8,8 @@ The first line is `{"condgraph": 1, "graph": name, "sources": [{"name", "locatio
     {"subclass": concept, "of": parent, "row": n}
     {"s": id, "p": predicate, "o": value, "q": [[key, value], ...], "raw": text, "row": n}
 
-all but the first with `"src": [[source name, row], ...]` where it names its sources; parts that say nothing are left out. A value is a text, or
+all but the first with `"src": [[source name, row], ...]` where it names its sources; parts that say nothing are left out. A value
+is a text, or
 
     {"ref": id}                                   an entity
     {"n": number, "u": unit}                      a quantity; the number is a string where it is a decimal
