@@ -19,6 +19,6 @@ def is_document(path: Path) -> bool:
     name = path.name.casefold()
     if name.startswith(".") or path.suffix.casefold() in _SUFFIXES:
         return True
-    stem, _, rest = name.partition(".")
+    stem = name.partition(".")[0]
     called = any(stem == one or stem.startswith((one + "-", one + "_")) for one in _NAMES)
     return called and (path.suffix.casefold() in _MAYBE or stem.startswith(("license", "licence")))

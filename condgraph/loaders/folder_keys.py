@@ -3,7 +3,7 @@
 - **Primary key**: the column that `primary=` names; else one called `id`, or like the file (`productID`, `product_id`, `product` in
   products.csv), whose cells are all there and all different.
 - **Foreign key**: what `keys=` names; else a column called like the primary key of another table (`productID`), or like that table
-  (`product_id` where its key is `id`), of whose different values at least nine tenths are keys there. The others dangle.
+  (`product_id` where its key is `id`), of whose different values at least half are keys there. The others dangle.
 - **Join table**: two foreign keys to rows and no other column.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 from condgraph.engine.errors import OptionError, nearest
 
 #: The part of a column's different values that have to be keys of the other table.
-CONTAINED: Final = 0.9
+CONTAINED: Final = 0.5
 
 _ENDINGS: Final = ("", "id", "key", "code", "no", "number", "uuid", "guid")
 
@@ -125,7 +125,7 @@ def find_keys(
                 if inside >= CONTAINED * len(mine):
                     table.foreign[at] = target
                     break
-                if inside * 2 >= len(mine):
+                if inside:
                     doubtful.append((name, column, f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"))
     return doubtful
 

@@ -1,0 +1,286 @@
+"""What a source is: every format by name, and which loader a file, folder, pattern or Python object goes to.
+
+Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`) and the best one reads it. Where
+two score the same, the source is not read and the error asks for `format=`. A folder of tables with keys between them is one
+source, any other folder is its files, each by its own content; files about the data (README, LICENSE, archives) are left out, with a
+warning.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.errors import FormatError, LoadError, nearest
+from condgraph.engine.facts import Item, Source
+from condgraph.loaders import folder, jsonl, kqapro, quintuples, rdf, table, triples, wikidata
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.documents import is_document
+from condgraph.loaders.files import read_head, stem_of
+
+#: Every format, by the name that `format=` takes.
+FORMATS: Final[dict[str, Format]] = {
+    one.name: one
+    for one in (
+        *table.FORMATS,
+        kqapro.FORMAT,
+        triples.FORMAT,
+        quintuples.FORMAT,
+        wikidata.FORMAT,
+        rdf.FORMAT,
+        folder.FORMAT,
+        jsonl.FORMAT,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A source and the loader it goes to: `format.read(data, Reading(source), options)`."""
+
+    format: Format
+    source: Source
+    data: Any
+
+
+def recognise(source: Any, format: str | None = None, *, name: str | None = None) -> list[Recognised]:
+    """What to load, and how: one entry a file, folder of tables, or object.
+
+    `source` is a path, a glob pattern, a Python object that a format claims, or a list of these; `format` overrules what the
+    content says; `name` is what the source is called (`name/stem` for several). Raises `FormatError`, naming what was looked at and
+    the formats there are, and `LoadError` for a path that does not exist.
+    """
+    wanted = None if format is None else _named(format)
+    found: list[tuple[Format, Any]] = []
+    left_out: list[Path] = []
+    for one in _listed(source, wanted):
+        if isinstance(one, Path):
+            found += _paths(one, wanted, left_out)
+        else:
+            found.append((wanted or _claimed(one), one))
+    if not found:
+        raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
+    _no_repeats(found)
+    names = sources_of([data for _, data in found])
+    if name is not None:
+        names = [name] if len(names) == 1 else [f"{name}/{one}" for one in names]
+    recognised = [
+        Recognised(form, Source(called, str(data) if isinstance(data, Path) else "", form.name), data)
+        for (form, data), called in zip(found, names, strict=True)
+    ]
+    if left_out:
+        first = recognised[0]
+        recognised[0] = replace(first, format=_telling(first.format, left_out))
+    return recognised
+
+
+def sources_of(sources: Sequence[Any]) -> list[str]:
+    """What sources are called: a file's name without folder and extension, with as many folders before it as tell equal ones apart.
+
+    Files that only differ in their extension keep it. Objects are called like their type.
+
+    >>> sources_of([Path("csv/204-csv/57.csv"), Path("csv/204-csv/58.csv"), Path("csv/203-csv/57.csv")])
+    ['204-csv/57', '58', '203-csv/57']
+    """
+    parts: list[list[str]] = []
+    for one in sources:
+        if isinstance(one, (str, os.PathLike)):
+            path = Path(one)
+            stem = stem_of(path) if path.name else stem_of(path.resolve())
+            parts.append([stem, *reversed([part for part in path.parts[:-1] if part not in (path.anchor, ".")])])
+        else:
+            parts.append([type(one).__name__.casefold()])
+    depths = [1] * len(parts)
+    while True:
+        names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
+        groups: dict[str, list[int]] = {}
+        for at, called in enumerate(names):
+            groups.setdefault(called, []).append(at)
+        clashing = [group for group in groups.values() if len(group) > 1]
+        deeper = [at for group in clashing for at in group if depths[at] < len(parts[at])]
+        if not clashing:
+            return names
+        if not deeper:
+            break
+        for at in deeper:
+            depths[at] += 1
+    for group in clashing:
+        for count, at in enumerate(group, 1):
+            one = sources[at]
+            called = Path(one).name if isinstance(one, (str, os.PathLike)) else f"{parts[at][0]} {count}"
+            parts[at], depths[at] = [called], 1
+    names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
+    # Whatever still clashes is numbered, so that names are different in any case.
+    used: set[str] = set()
+    for at, called in enumerate(names):
+        fresh, count = called, 1
+        while fresh in used:
+            count += 1
+            fresh = f"{called} ({count})"
+        used.add(fresh)
+        names[at] = fresh
+    return names
+
+
+def _named(format: str) -> Format:
+    found = FORMATS.get(str(format))
+    if found is None:
+        raise FormatError(
+            f"there is no format {format!r}",
+            candidates=nearest(str(format), FORMATS),
+            hint="formats: " + ", ".join(sorted(FORMATS)),
+        )
+    return found
+
+
+def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
+    """The sources of a list, patterns opened, paths as `Path`."""
+    if isinstance(source, (str, os.PathLike)):
+        yield from _opened(source)
+    elif isinstance(source, (list, tuple, set, frozenset)) and not _is_claimed(source, wanted):
+        if not source:
+            raise FormatError("the list of sources is empty")
+        if isinstance(source, (set, frozenset)):
+            source = sorted(source, key=str)
+        for one in source:
+            yield from _listed(one, wanted)
+    else:
+        yield source
+
+
+def _is_claimed(source: Any, wanted: Format | None) -> bool:
+    return any(form.claims(source) for form in ([wanted] if wanted is not None else FORMATS.values()))
+
+
+def _opened(source: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path, or the files that a pattern stands for."""
+    text = os.fspath(source)
+    path = Path(text)
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        raise LoadError(f"this cannot be a path ({error})", file=repr(text)[:200]) from None
+    if there:
+        yield path
+        return
+    if glob.has_magic(text):
+        found = sorted(glob.glob(text, recursive=True))
+        files = [one for one in found if os.path.isfile(one)]
+        if not found:
+            raise LoadError("no file matches this pattern", file=text)
+        yield from map(Path, files or found)
+        return
+    raise LoadError("there is no such file or folder", file=text, candidates=_neighbours(path))
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return []
+    return [str(path.parent / one) for one in nearest(path.name, names)]
+
+
+def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[tuple[Format, Path]]:
+    """A file, or what a folder is: itself, or its files."""
+    if not path.is_dir():
+        yield wanted or _sniffed(path), path
+        return
+    whole = FORMATS["folder"]
+    if wanted is whole or (wanted is None and whole.sniff(path, b"") > 0):
+        yield whole, path
+        return
+    strange: list[str] = []
+    found: list[tuple[Format, Path]] = []
+    for one in sorted(path.iterdir()):
+        if one.is_dir():
+            if not one.name.startswith("."):
+                found += _paths(one, wanted, left_out)
+        elif is_document(one):
+            left_out.append(one)
+        elif wanted is not None:
+            found.append((wanted, one))
+        else:
+            scores = _scores(one)
+            if scores:
+                found.append((_best(one, scores), one))
+            else:
+                strange.append(one.name)
+    if strange:
+        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+        raise FormatError(
+            f"the folder holds files of no known format: {', '.join(strange[:5])}{more}",
+            file=str(path),
+            hint=f"a pattern ('{path.name}/*.csv') or a list of paths says which files to load",
+        )
+    yield from found
+
+
+def _scores(path: Path) -> list[tuple[int, str]]:
+    """Formats that could read a file, the likeliest first."""
+    head = read_head(path)
+    scores = [(form.sniff(path, head), one) for one, form in FORMATS.items()]
+    return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
+
+
+def _sniffed(path: Path) -> Format:
+    scores = _scores(path)
+    if scores:
+        return _best(path, scores)
+    raise FormatError(
+        "the format is not recognised" if path.stat().st_size else "the file is empty, so its format cannot be recognised",
+        file=str(path),
+        hint="format= is one of " + ", ".join(sorted(FORMATS)),
+    )
+
+
+def _best(path: Path, scores: list[tuple[int, str]]) -> Format:
+    tied = [one for score, one in scores if score == scores[0][0]]
+    if len(tied) > 1:
+        raise FormatError(
+            "this could be " + " or ".join(tied),
+            file=str(path),
+            candidates=tied,
+            hint="format= says which",
+        )
+    return FORMATS[tied[0]]
+
+
+def _claimed(source: Any) -> Format:
+    claiming = [form for form in FORMATS.values() if form.claims(source)]
+    if len(claiming) == 1:
+        return claiming[0]
+    if claiming:
+        raise FormatError(
+            "this object could be " + " or ".join(form.name for form in claiming),
+            candidates=[form.name for form in claiming],
+            hint="format= says which",
+        )
+    raise FormatError(
+        f"no format reads an object of type {type(source).__name__}",
+        hint="a path, a pattern, a dataframe, or a list of these; formats: " + ", ".join(sorted(FORMATS)),
+    )
+
+
+def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
+    seen: set[Path] = set()
+    for _, data in found:
+        if isinstance(data, Path):
+            if data in seen:
+                raise FormatError("this file is listed twice", file=str(data))
+            seen.add(data)
+
+
+def _telling(form: Format, left_out: Sequence[Path]) -> Format:
+    """The same format, whose reading begins with a warning about files that were left out."""
+    names = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
+
+    def read(data: Any, reading: Reading, options: Options) -> Iterator[Item]:
+        reading.warn(f"files that are no data are left out: {names}", file=str(left_out[0].parent))
+        yield from form.read(data, reading, options)
+
+    return replace(form, read=read)
