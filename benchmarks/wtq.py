@@ -1,0 +1,151 @@
+"""LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why the others do not.
+
+    python benchmarks/wtq.py DATA [--most N] [--wrong FILE]
+
+DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json` (question to program, as a model
+wrote it). A question that stands with several tables is run and scored with each of them. Programs that are `None` are counted
+apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.frontends.llm_denotation import is_right
+
+SPLITS = ("training", "pristine-seen-tables", "pristine-unseen-tables")
+#: Answers a program over one table: the table's file and the program to the answer's texts.
+Answers = Callable[[Path, str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its table (a path below the data set's folder), its gold answers and its program (None: none was written)."""
+
+    id: str
+    text: str
+    table: str
+    gold: tuple[str, ...]
+    program: str | None
+
+
+@dataclass(slots=True)
+class Score:
+    """How many were right, wrong, or ended in an error; errors by code; seconds in all."""
+
+    right: int = 0
+    wrong: int = 0
+    without: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    misses: list[tuple[Question, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def tried(self) -> int:
+        return self.right + self.wrong + self.errors.total()
+
+    def __str__(self) -> str:
+        share = 100 * self.right / self.tried if self.tried else 0.0
+        errors = ", ".join(f"{code} {times}" for code, times in self.errors.most_common()) or "none"
+        return (
+            f"{self.right} of {self.tried} programs right ({share:.1f} %), {self.wrong} wrong, errors: {errors}; "
+            f"{self.without} questions without a program; "
+            f"{1000 * self.seconds / max(self.tried, 1):.1f} ms a program with its table"
+        )
+
+
+def unescape(text: str) -> str:
+    """A field of the data set's TSV files: `\\n`, `\\p` and `\\\\` stand for a line break, a bar and a backslash."""
+    parts = text.split("\\\\")
+    return "\\".join(part.replace("\\n", "\n").replace("\\p", "|") for part in parts)
+
+
+def questions(data: Path) -> Iterator[Question]:
+    """Every question that the file of programs knows, once a table."""
+    programs: dict[str, str] = json.loads((data / "trustuqa_programs" / "wtq.json").read_text("utf-8"))
+    for split in SPLITS:
+        path = data / "wikitablequestions" / "data" / f"{split}.tsv"
+        if not path.exists():
+            continue
+        with path.open(encoding="utf-8") as file:
+            next(file)
+            for line in file:
+                ident, text, table, gold = line.rstrip("\n").split("\t")
+                program = programs.get(unescape(text))
+                if program is not None:
+                    answers = tuple(unescape(part) for part in gold.split("|"))
+                    yield Question(ident, unescape(text), table, answers, None if program.strip() == "None" else program)
+
+
+def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
+    """Run every program on its table below `folder`; typed errors are counted by their code, others are bugs and end the run."""
+    result = Score()
+    begin = time.perf_counter()
+    for question in asked:
+        if question.program is None:
+            result.without += 1
+            continue
+        try:
+            found = answers(folder / question.table, question.program)
+        except CondgraphError as error:
+            result.errors[error.code] += 1
+            result.misses.append((question, f"{error.code}: {error}"))
+            continue
+        if is_right(question.gold, found):
+            result.right += 1
+        else:
+            result.wrong += 1
+            result.misses.append((question, f"gave {list(found)[:10]}, not {list(question.gold)}"))
+    result.seconds = time.perf_counter() - begin
+    return result
+
+
+def engine() -> Answers:
+    """The engine as a user calls it; the graph of the table used last is kept."""
+    import condgraph
+
+    last: list[tuple[Path, condgraph.Graph]] = []
+
+    def answers(table: Path, program: str) -> Sequence[str]:
+        if not last or last[0][0] != table:
+            graph = condgraph.open()
+            graph.load(table)
+            last[:] = [(table, graph)]
+        return last[0][1].query(program, language="llm_query").texts
+
+    return answers
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    arguments.add_argument("data", type=Path)
+    arguments.add_argument("--most", type=int, help="stop after so many questions")
+    arguments.add_argument("--wrong", type=Path, help="write what was not right to this file, a JSON line each")
+    given = arguments.parse_args()
+    asked = sorted(questions(given.data), key=lambda question: (question.table, question.id))[: given.most]
+    result = score(asked, given.data / "wikitablequestions", engine())
+    print(result)
+    if given.wrong is not None:
+        with given.wrong.open("w", encoding="utf-8") as file:
+            for question, why in result.misses:
+                record = {
+                    "id": question.id,
+                    "question": question.text,
+                    "table": question.table,
+                    "why": why,
+                    "program": question.program,
+                }
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
