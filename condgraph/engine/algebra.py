@@ -11,7 +11,6 @@ values of other types and, for quantities, of other units; the answer warns of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -563,6 +562,23 @@ def any_of(tests: list[Test] | tuple[Test, ...]) -> Test:
 
 def postorder(root: Node) -> list[Node]:
     """Every node below and including `root` once (by identity), inputs before what takes them; no recursion."""
+    # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts from being walked again and again.
+    order: list[Node] = []
+    stack: list[Node] = [root]
+    while stack and len(order) < 64:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(node.inputs())
+    if stack:
+        return _postorder(root)
+    order.reverse()
+    if len(set(map(id, order))) == len(order):
+        return order
+    seen: set[int] = set()
+    return [node for node in order if not (id(node) in seen or seen.add(id(node)))]  # type: ignore[func-returns-value]
+
+
+def _postorder(root: Node) -> list[Node]:
     order: list[Node] = []
     seen: set[int] = set()
     stack: list[Node] = [root]
@@ -579,8 +595,6 @@ def postorder(root: Node) -> list[Node]:
             order.append(stack.pop())
     return order
 
-
-Rewrite: TypeAlias = Callable[[Node], Node]
 
 #: The types a value can have in a literal's readings, in the order they are tried.
 LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)

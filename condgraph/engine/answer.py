@@ -134,22 +134,28 @@ class Answer:
     ) -> None:
         self.run, self.plan, self.program, self.language = run, plan, program, language
         self._steps, self._warnings, self._limit = steps, warnings, limit
+        self._found: tuple[list[Any], list[str]] | None = None
+        self._texts: list[str] | None = None
         #: The compiled queries of other targets; None for an answer computed in process.
         self.cypher: str | None = None
         self.sparql: str | None = None
 
     # -- values -----------------------------------------------------------------------------------------------------------
 
-    @cached_property
     def _outcome(self) -> tuple[list[Any], list[str]]:
-        """Values and their texts, in order, cut at the limit."""
+        """Values and their texts, in order, cut at the limit; worked out once."""
+        if self._found is None:
+            self._found = self._work_out()
+        return self._found
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
         found: Any = self.run.results[id(self.plan)]
         snapshot = self.run.snapshot
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
             names = len(found.parts) == 1 and found.parts[0].kind == "name"
-            values, texts = found.values(), found.texts()
+            values, texts = found.values_and_texts()
             if not names and len(values) > 1:
                 order = sorted(range(len(values)), key=lambda i: (order_key(values[i]), texts[i]))
                 values, texts = [values[i] for i in order], [texts[i] for i in order]
@@ -169,12 +175,14 @@ class Answer:
     @property
     def values(self) -> list[Result]:
         """Typed values in the fixed order."""
-        return self._outcome[0]
+        return self._outcome()[0]
 
-    @cached_property
+    @property
     def texts(self) -> list[str]:
         """The values as distinct strings, in the order of `values`."""
-        return list(dict.fromkeys(self._outcome[1]))
+        if self._texts is None:
+            self._texts = list(dict.fromkeys(self._outcome()[1]))
+        return self._texts
 
     @cached_property
     def entities(self) -> list[Entity]:
@@ -222,9 +230,7 @@ class Answer:
 
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
         snapshot = self.run.snapshot
-        if id(node) not in self.run.results:
-            return 0, ()
-        found: Any = self.run.results[id(node)]
+        found: Any = self.run.outcome(node)
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
@@ -243,7 +249,7 @@ class Answer:
     def warnings(self) -> list[str]:
         """What a user should know: what was left out, cut, or normalised; for an empty answer, the step that emptied it."""
         found = [*self._warnings, *self.run.warnings]
-        empty = not self._outcome[0]
+        empty = not self._outcome()[0]
         if self._cut:
             found.append(f"{self._cut} more values are not shown (limit {self._limit})")
         if empty:
@@ -269,7 +275,7 @@ class Answer:
     def data(self) -> list[dict[str, Any]]:
         """One record a value: `value` and `text`; `id` and `name` for entities; `number` and `unit`, `start` and `end` for typed values."""
         entities: list[Entity | None]
-        values, texts = self._outcome
+        values, texts = self._outcome()
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
         return [_record(value, text, entities[i] if i < len(entities) else None) for i, (value, text) in enumerate(zip(values, texts, strict=True))]
 

@@ -58,8 +58,7 @@ class Schema:
 
     def has_concept(self, name: str) -> bool:
         """Some concept has exactly this name."""
-        found = self._snapshot.named(name)
-        return bool((self._snapshot.entity_kind[found] == EntityKind.CONCEPT).any())
+        return len(self._snapshot.concepts_named(name)) > 0
 
     def has_id(self, ident: str) -> bool:
         """Some entity has this id."""

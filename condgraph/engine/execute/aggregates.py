@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def competing(run: Run, cells: Cells, what: str) -> Mask:
     """The cells of the most frequent comparable type and unit; the answer warns of the rest. Ties: time first, then unit by name."""
-    columns = cells.columns
-    kind, unit = columns["kind"], columns["unit"]
+    kind, unit = cells["kind"], cells["unit"]
     ordered = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
     groups = Counter(zip(kind[ordered].tolist(), unit[ordered].tolist(), strict=True))
     if not groups:
@@ -45,20 +44,20 @@ def competing(run: Run, cells: Cells, what: str) -> Mask:
 
 def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], largest: bool) -> NDArray[np.int64]:
     """Positions of the best among cells of one type and unit: times by start for the smallest, by end for the largest."""
-    columns = cells.columns
     if not len(positions):
         return positions
-    if columns["kind"][positions[0]] == Kind.TIME:
-        keys = columns["b" if largest else "a"][positions]
+    every = len(positions) == len(cells)
+    if cells["kind"][positions[0]] == Kind.TIME:
+        keys: NDArray[Any] = cells["b" if largest else "a"]
     else:
-        keys = columns["a"][positions].view(np.float64)
+        keys = cells.numbers()
+    keys = keys if every else keys[positions]
     top = positions[keys == (keys.max() if largest else keys.min())]
-    refs = columns["ref"][top]
-    if columns["kind"][top[0]] == Kind.QUANTITY and (refs >= 0).any():
+    if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY and (cells["ref"][top] >= 0).any():
         # Numbers a float cannot tell apart: compare them as they were written.
         exact = [
             Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(Decimal(repr(x)))
-            for r, x in zip(refs.tolist(), columns["a"][top].view(np.float64).tolist(), strict=True)
+            for r, x in zip(cells["ref"][top].tolist(), cells.numbers()[top].tolist(), strict=True)
         ]
         winner = max(exact) if largest else min(exact)
         top = top[[value == winner for value in exact]]
@@ -73,13 +72,14 @@ def best(run: Run, node: Best) -> Numbers:
 
 def best_facts(run: Run, node: Best) -> Numbers:
     """The statements that hold the best value."""
-    statements = scan(run, Scan(node.of, (node.key,), family="attribute")).all()
+    facts = scan(run, Scan(node.of, (node.key,), family="attribute"))
+    statements = facts.all()
     if not len(statements):
         run.warn(f"none of the {len(run.entities(node.of))} entities has a value of {node.key!r}")
         return EMPTY
     cells = object_cells(run, statements)
-    columns = cells.columns
-    if (columns["kind"] == columns["kind"][0]).all() and (columns["unit"] == columns["unit"][0]).all() and columns["kind"][0] in (1, 2):
+    groups = run.snapshot.schema.attribute_kinds(node.key)
+    if len(groups) == 1 and next(iter(groups))[0] in (Kind.QUANTITY, Kind.TIME):
         positions = np.arange(len(statements))
     else:
         positions = np.flatnonzero(competing(run, cells, node.key))

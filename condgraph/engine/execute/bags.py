@@ -14,13 +14,12 @@ A bag is a list of parts of one kind each. A part has `ids` (what the values are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.tests import Cells, Mask
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import (
@@ -34,7 +33,7 @@ from condgraph.engine.values import (
     Quantity,
     Time,
     Value,
-    format_number,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -88,45 +87,36 @@ class Bag:
 
     def cells(self) -> Cells:
         """All values as cells. Texts that the graph does not have get numbers below -1, the same for the same text."""
-        columns = [self._part_cells(part) for part in self.parts]
-        if len(columns) == 1:
-            return Cells(columns[0])
-        names = ("kind", "a", "b", "ref", "unit", "precision")
-        if not columns:
-            empty = {name: np.empty(0, np.int64) for name in names}
-            return Cells(empty)
-        return Cells({name: np.concatenate([column[name] for column in columns]) for name in names})
+        parts = [self.part_cells(part) for part in self.parts]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Cells(0, lambda name: np.empty(0, np.int64))
+        return Cells(len(self), lambda name: np.concatenate([part[name] for part in parts]))
 
-    def _part_cells(self, part: Part) -> dict[str, NDArray[Any]]:
+    def part_cells(self, part: Part) -> Cells:
+        """The values of one part as cells."""
         snapshot, n = self.run.snapshot, len(part.ids)
         get = snapshot.arrays.get
         if part.kind in ("att", "q"):
-            return {name: get(f"{part.kind}.{name}")[part.ids] for name in ("kind", "a", "b", "ref", "unit", "precision")}
-        columns: dict[str, NDArray[Any]] = {
-            "kind": np.zeros(n, np.int8),
-            "a": np.zeros(n, np.int64),
-            "b": np.zeros(n, np.int64),
-            "ref": np.full(n, -1, np.int32),
-            "unit": np.full(n, -1, np.int32),
-            "precision": np.zeros(n, np.int8),
-        }
+            return Cells(n, lambda name: get(f"{part.kind}.{name}").take(part.ids))
+        columns: dict[str, NDArray[Any]] = {}
         if part.kind == "ent":
-            columns["kind"][:] = Kind.ENTITY
-            columns["ref"] = part.ids
+            columns["kind"], columns["ref"] = np.full(n, Kind.ENTITY, np.int8), part.ids
         elif part.kind == "name":
-            columns["ref"] = snapshot.entity_name[part.ids]
+            columns["ref"] = snapshot.entity_name.take(part.ids)
         elif part.kind == "pred":
             columns["ref"] = get("pred.text")[part.ids]
         elif part.kind == "row":
-            columns["kind"][:] = Kind.QUANTITY
+            columns["kind"] = np.full(n, Kind.QUANTITY, np.int8)
             columns["a"] = get("ent.row")[part.ids].astype(np.float64).view(np.int64)
         elif part.kind == "span":
-            columns["kind"][:] = Kind.TIME
-            columns["a"], columns["b"] = part.data[0][part.ids], part.data[1][part.ids]
-            columns["precision"] = part.data[2][part.ids]
+            columns["kind"] = np.full(n, Kind.TIME, np.int8)
+            columns["a"], columns["b"], columns["precision"] = (column[part.ids] for column in part.data)
         else:
+            columns = {name: np.full(n, default, dtype) for name, (default, dtype) in _DEFAULTS.items()}
             self.run.encode_given([part.data[i] for i in part.ids.tolist()], columns)
-        return columns
+        return Cells(n, lambda name: np.full(n, *_DEFAULTS[name]), columns)
 
     # -- as Python values -------------------------------------------------------------------------------------------------
 
@@ -144,7 +134,7 @@ class Bag:
         if part.kind == "ent":
             return [snapshot.entity(i) for i in part.ids.tolist()]
         if part.kind == "name":
-            return snapshot.texts.take(snapshot.entity_name[part.ids])
+            return snapshot.texts.take(snapshot.entity_name.take(part.ids))
         if part.kind == "pred":
             return [snapshot.predicate_name(i) for i in part.ids.tolist()]
         if part.kind == "row":
@@ -154,38 +144,53 @@ class Bag:
             return [Time(a, b, Precision(p)) for a, b, p in zip(start, end, precision, strict=True)]
         return [part.data[i] for i in part.ids.tolist()]
 
-    def texts(self) -> list[str]:
-        """Every value as a user sees it: raw text of table cells as it stood, names of entities."""
-        from condgraph.engine.values import text_of
-
+    def values_and_texts(self) -> tuple[list[Any], list[str]]:
+        """Every value, and how a user sees it: raw text of table cells as it stood, names of entities."""
         snapshot = self.run.snapshot
-        found: list[str] = []
         raws = snapshot.arrays.get("att.raw")
+        values: list[Any] = []
+        texts: list[str] = []
         for part in self.parts:
+            found = self._part_values(part)
+            values.extend(found)
+            if part.kind == "ent":
+                texts.extend(entity.name for entity in found)
+                continue
+            shown = [value if type(value) is str else text_of(value) for value in found]
             if part.kind == "att" and len(raws):
-                raw = raws[part.ids].tolist()
-                plain = [text_of(value) for value in self._part_values(part)]
-                found.extend(snapshot.texts[r] if r >= 0 else text for r, text in zip(raw, plain, strict=True))
-            elif part.kind == "ent":
-                found.extend(snapshot.texts.take(snapshot.entity_name[part.ids]))
-            else:
-                found.extend(text_of(value) for value in self._part_values(part))
-        return found
+                shown = [snapshot.texts[r] if r >= 0 else text for r, text in zip(raws[part.ids].tolist(), shown, strict=True)]
+            texts.extend(shown)
+        return values, texts
+
+    def texts(self) -> list[str]:
+        """The texts alone."""
+        return self.values_and_texts()[1]
+
+
+#: Parts of cells that a kind of value does not fill.
+_DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
+    "kind": (Kind.TEXT, np.int8),
+    "a": (0, np.int64),
+    "b": (0, np.int64),
+    "ref": (-1, np.int32),
+    "unit": (-1, np.int32),
+    "precision": (0, np.int8),
+}
 
 
 def _decode(run: Run, family: str, ids: NDArray[Any]) -> list[Any]:
     """Cells of attributes or qualifiers as values, the common types without a detour."""
     snapshot = run.snapshot
-    if len(ids) == 1:
-        return [_resolved(run, snapshot.value(family, int(ids[0])))]
     get, texts = snapshot.arrays.get, snapshot.texts
-    kinds = get(f"{family}.kind")[ids]
+    if len(ids) == 1:
+        return [_one(run, family, int(ids[0]))]
+    kinds = get(f"{family}.kind").take(ids)
     if len(ids) and not kinds.any():
-        return list(texts.take(get(f"{family}.ref")[ids]))
-    refs = get(f"{family}.ref")[ids].tolist()
-    a, b = get(f"{family}.a")[ids], get(f"{family}.b")[ids].tolist()
-    units, precisions = get(f"{family}.unit")[ids].tolist(), get(f"{family}.precision")[ids].tolist()
-    floats, a = a.view(np.float64).tolist(), a.tolist()
+        return list(texts.take(get(f"{family}.ref").take(ids)))
+    refs, b = get(f"{family}.ref").take(ids).tolist(), get(f"{family}.b").take(ids).tolist()
+    bits = get(f"{family}.a").take(ids)
+    floats, a = bits.view(np.float64).tolist(), bits.tolist()
+    units, precisions = get(f"{family}.unit").take(ids).tolist(), get(f"{family}.precision").take(ids).tolist()
     unit_text: dict[int, str] = {-1: NO_UNIT}
     found: list[Any] = []
     for i, kind in enumerate(kinds.tolist()):
@@ -196,12 +201,30 @@ def _decode(run: Run, family: str, ids: NDArray[Any]) -> list[Any]:
             x = floats[i]
             found.append(Quantity(int(x) if x.is_integer() else x, unit))
         elif kind == 2:
-            found.append(Time(a[i], b[i], Precision(precisions[i])))
+            found.append(Time(a[i], b[i], _PRECISIONS[precisions[i]]))
         elif kind == 0:
             found.append(texts[refs[i]])
         else:
             found.append(_resolved(run, snapshot.value(family, int(ids[i]))))
     return found
+
+
+_PRECISIONS: Final = tuple(Precision)
+
+
+def _one(run: Run, family: str, number: int) -> Any:
+    """One cell as a value: the common types from plain Python numbers."""
+    snapshot = run.snapshot
+    view, texts = snapshot.arrays.view, snapshot.texts
+    kind, ref = view(f"{family}.kind")[number], view(f"{family}.ref")[number]
+    if kind == 0:
+        return texts[ref]
+    if kind == 1 and ref < 0:
+        unit, x = view(f"{family}.unit")[number], snapshot.floats(family)[number]
+        return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
+    if kind == 2:
+        return Time(view(f"{family}.a")[number], view(f"{family}.b")[number], _PRECISIONS[view(f"{family}.precision")[number]])
+    return _resolved(run, snapshot.value(family, number))
 
 
 def _resolved(run: Run, value: Any) -> Any:
@@ -228,29 +251,25 @@ def order_key(value: Any) -> tuple[Any, ...]:
     return (4,)
 
 
-def identity_columns(cells: Cells, name_of: Callable[[NDArray[Any]], NDArray[Any]]) -> list[NDArray[Any]]:
-    """Columns that are equal exactly where two values are the same value."""
-    columns = cells.columns
-    kind = columns["kind"]
-    a = np.where((kind == Kind.QUANTITY) | (kind == Kind.TIME), columns["a"], 0)
-    return [kind, a, columns["b"], columns["ref"], columns["unit"], columns["precision"]]
+_IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
 
 
-def distinct_positions(cells: Cells) -> NDArray[np.int64]:
-    """The first position of each distinct value, ascending."""
+def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
+    """The first position of each distinct value, ascending; `ordered` says that equal values stand together already."""
     n = len(cells)
     if n < 2:
         return np.arange(n)
-    marks = identity_columns(cells, lambda refs: refs)
-    varying = [mark for mark in marks if (mark != mark[0]).any()]
+    varying = [mark for mark in (cells[name] for name in _IDENTITY) if (mark != mark[0]).any()]
     if not varying:
         return np.zeros(1, np.int64)
-    order = np.lexsort(varying)
+    order = None if ordered else np.lexsort(varying)
     fresh = np.zeros(n, bool)
     fresh[0] = True
     for mark in varying:
-        ordered = mark[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
+        sorted_mark = mark if order is None else mark[order]
+        fresh[1:] |= sorted_mark[1:] != sorted_mark[:-1]
+    if order is None:
+        return np.flatnonzero(fresh)
     # lexsort is stable, so the first of a run of equals is the first position.
     return np.sort(order[fresh])
 
@@ -258,7 +277,7 @@ def distinct_positions(cells: Cells) -> NDArray[np.int64]:
 def equal_cells(run: Run, cells: Cells, other: Bag) -> Mask:
     """For each cell, whether it is one of the values of a bag; an entity and a text meet by name."""
     left, right = by_name(run, cells), by_name(run, other.cells())
-    rows = [np.stack([c.astype(np.int64) for c in identity_columns(side, lambda refs: refs)[:5]], axis=1) for side in (left, right)]
+    rows = [np.stack([side[name].astype(np.int64) for name in _IDENTITY[:5]], axis=1) for side in (left, right)]
     if not len(rows[0]) or not len(rows[1]):
         return np.zeros(len(rows[0]), bool)
     _, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
@@ -269,14 +288,12 @@ def equal_cells(run: Run, cells: Cells, other: Bag) -> Mask:
 
 def by_name(run: Run, cells: Cells) -> Cells:
     """Entities turned into the texts of their names."""
-    entity = cells.columns["kind"] == Kind.ENTITY
+    entity = cells["kind"] == Kind.ENTITY
     if not entity.any():
         return cells
-    columns = dict(cells.columns)
-    columns["kind"] = np.where(entity, np.int8(Kind.TEXT), columns["kind"])
-    columns["ref"] = columns["ref"].copy()
-    columns["ref"][entity] = run.snapshot.entity_name[columns["ref"][entity]]
-    return Cells(columns)
+    refs = cells["ref"].copy()
+    refs[entity] = run.snapshot.entity_name[refs[entity]]
+    return Cells(len(cells), cells.__getitem__, {"kind": np.where(entity, np.int8(Kind.TEXT), cells["kind"]), "ref": refs})
 
 
 def span_part(statements: Numbers, start: NDArray[Any], end: NDArray[Any], part: str) -> Part:
@@ -290,11 +307,3 @@ def span_part(statements: Numbers, start: NDArray[Any], end: NDArray[Any], part:
     start, end, statements = start[known], end[known], statements[known]
     precision = np.full(len(start), Precision.SPAN, np.int8)
     return Part("span", np.arange(len(start)), statements, (start, end, precision))
-
-
-def number_text(value: Any) -> str:
-    """A bare number as text."""
-    return format_number(value)
-
-
-__all__ = ["EMPTY", "Bag", "Part", "Result"]

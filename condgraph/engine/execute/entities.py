@@ -57,16 +57,15 @@ def named(run: Run, node: Named) -> Numbers:
 
 def members(run: Run, node: Members) -> Numbers:
     """The entities in any of the concepts."""
-    return run.snapshot.members(tuple(_concepts(run, node)))
+    return run.snapshot.members(_concepts(run, node))
 
 
-def _concepts(run: Run, node: Members) -> list[int]:
-    found = run.entities(node.concepts)
-    kinds = run.snapshot.entity_kind
-    if len(found) == 1 and kinds[found[0]] == EntityKind.CONCEPT:
-        return found.tolist()
-    concepts: list[int] = found[kinds[found] == EntityKind.CONCEPT].tolist()
-    return concepts
+def _concepts(run: Run, node: Members) -> tuple[int, ...]:
+    concepts = node.concepts
+    if isinstance(concepts, Named) and len(concepts.names) == 1:
+        return run.snapshot.concepts_named(concepts.names[0])
+    found = run.entities(concepts)
+    return tuple(found[run.snapshot.entity_kind[found] == EntityKind.CONCEPT].tolist())
 
 
 def union_of(run: Run, node: Union) -> Numbers:
@@ -80,10 +79,7 @@ def intersect_of(run: Run, node: Intersect) -> Numbers:
     parts = sorted(node.parts, key=lambda part: len(run.entities(part)))
     found = run.entities(parts[0])
     for part in parts[1:]:
-        if isinstance(part, Members) and len(found) > 8:
-            found = found[snapshot.member_mask(tuple(_concepts(run, part)))[found]]
-        else:
-            found = intersect(found, run.entities(part), snapshot.entities)
+        found = found[run.among(found, run.entities(part))]
     return found
 
 
@@ -140,7 +136,7 @@ def referents(run: Run, node: Referents) -> Numbers:
             parts.append(distinct(part.carriers, snapshot.entities))
     rest = [part for part in run.values(node.values).parts if part.kind not in ("ent", "name")]
     for part in rest:
-        cells = run.values(node.values)._part_cells(part)
+        cells = run.values(node.values).part_cells(part)
         entity = cells["kind"] == Kind.ENTITY
         parts.append(distinct(cells["ref"][entity].astype(np.int32), snapshot.entities))
         texts = np.unique(cells["ref"][cells["kind"] == Kind.TEXT])

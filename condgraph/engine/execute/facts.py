@@ -25,7 +25,7 @@ from condgraph.engine.algebra import (
     Where,
     WhereQualifier,
 )
-from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect, mask_of, union
+from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, union
 from condgraph.engine.execute.tests import Cells, Mask, compared_kinds, group_matches, holds
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Time
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 #: Up to this many entities, statements are looked up entity by entity.
 FEW: Final = 8
-_PARTS: Final = ("kind", "a", "b", "ref", "unit")
 
 
 class FactSet:
@@ -72,12 +71,25 @@ class FactSet:
     def ends(self) -> Numbers:
         """The distinct entities that were reached."""
         snapshot, numbers = self.run.snapshot, self.all()
-        ends = snapshot.relation_object[numbers] if self.reach == "object" else snapshot.subjects(numbers)
+        if len(numbers) == 1 and self.reach == "subject" and self.anchor == "subject" and self.of is not None and len(self.of) == 1:
+            return self.of
+        ends = snapshot.relation_object.take(numbers) if self.reach == "object" else snapshot.subjects(numbers)
         return distinct(ends, snapshot.entities)
+
+    def only(self, kinds: set[tuple[Kind, str]]) -> bool:
+        """Whether the objects can only be of these types and units, as far as the runs tell."""
+        snapshot = self.run.snapshot
+        base = snapshot.relations
+        for low, high in self.runs:
+            if low < base and (Kind.ENTITY, NO_UNIT) not in kinds:
+                return False
+            if high > base and any((kind, unit) not in kinds for kind, unit, _, _ in snapshot.groups(max(low, base) - base, high - base)):
+                return False
+        return bool(self.runs)
 
     def keep(self, numbers: Numbers) -> FactSet:
         """Some of these statements."""
-        return FactSet(self.run, self.reach, numbers=numbers, anchor=self.anchor)
+        return FactSet(self.run, self.reach, numbers=numbers, runs=self.runs, anchor=self.anchor)
 
     def admits(self, numbers: Numbers) -> Numbers:
         """Those of the sorted statements `numbers` that this set has."""
@@ -90,8 +102,8 @@ class FactSet:
             inside[first:last] = True
         numbers = numbers[inside]
         if self.of is not None and len(numbers):
-            ends = snapshot.relation_object[numbers] if self.anchor == "object" else snapshot.subjects(numbers)
-            numbers = numbers[among(ends, self.of, snapshot.entities)]
+            ends = snapshot.relation_object.take(numbers) if self.anchor == "object" else snapshot.subjects(numbers)
+            numbers = numbers[self.run.among(ends, self.of)]
         if self.source >= 0:
             numbers = intersect(numbers, snapshot.sourced(self.source), snapshot.statements)
         return numbers
@@ -152,20 +164,21 @@ def _scan(facts: FactSet) -> Numbers:
         found = np.concatenate([lookup(entity, low, high) for entity in of.tolist() for low, high in runs])
         return np.sort(found)
     total = sum(high - low for low, high in runs)
-    degree = snapshot.degree(of, backward=backward)
-    if degree * 4 < total + snapshot.entities // 16:
+    # Looking the degrees up is worth it only where they are likely to be the smaller side.
+    likely = len(of) * snapshot.statements < total * snapshot.entities
+    if likely and snapshot.degree(of, backward=backward) * 4 < total + snapshot.entities // 16:
         found = np.sort(snapshot.touching(of, backward=backward))
         parts = []
         for low, high in runs:
             first, last = found.searchsorted((low, high))
             parts.append(found[first:last])
         return np.concatenate(parts)
-    mask = mask_of(of, snapshot.entities)
+    mask = facts.run.mask(of)
     parts = []
     for low, high in runs:
-        ends = _ends(facts, low, high, backward)
-        parts.append((np.flatnonzero(mask[ends]) + low).astype(np.int32))
-    return np.concatenate(parts)
+        found = mask.take(_ends(facts, low, high, backward)).nonzero()[0].astype(np.int32)
+        parts.append(found + np.int32(low))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _ends(facts: FactSet, low: int, high: int, backward: bool) -> Numbers:
@@ -191,7 +204,8 @@ def where(run: Run, node: Where) -> FactSet:
         return facts.keep(_by_value(run, facts, test))
     numbers = facts.all()
     cells = object_cells(run, numbers)
-    run.warn_incomparable(cells, test)
+    if not facts.only(compared_kinds(test)):
+        run.warn_incomparable(cells, test)
     return facts.keep(numbers[holds(run, test, cells)])
 
 
@@ -204,17 +218,19 @@ def _has_node(test: Test) -> bool:
 def object_cells(run: Run, numbers: Numbers) -> Cells:
     """The objects of sorted statements as cells."""
     snapshot = run.snapshot
-    split = int(np.searchsorted(numbers, snapshot.relations))
+    split = snapshot.split(numbers)
     get = snapshot.arrays.get
     attributes = numbers[split:] - snapshot.relations
-    columns: dict[str, Any] = {name: get(f"att.{name}")[attributes] for name in _PARTS}
-    if split:
-        objects = snapshot.relation_object[numbers[:split]]
-        filler = {"kind": np.int8(Kind.ENTITY), "a": np.int64(0), "b": np.int64(0), "unit": np.int32(-1)}
-        for name, value in filler.items():
-            columns[name] = np.concatenate([np.full(split, value), columns[name]])
-        columns["ref"] = np.concatenate([objects, columns["ref"]])
-    return Cells(columns)
+    if not split:
+        return Cells(len(numbers), lambda name: get(f"att.{name}").take(attributes))
+    objects = snapshot.relation_object.take(numbers[:split])
+    filler = {"kind": np.int8(Kind.ENTITY), "a": np.int64(0), "b": np.int64(0), "unit": np.int32(-1), "precision": np.int8(0)}
+
+    def read(name: str) -> Any:
+        relations = objects if name == "ref" else np.full(split, filler[name])
+        return np.concatenate([relations, get(f"att.{name}").take(attributes)])
+
+    return Cells(len(numbers), read)
 
 
 def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
@@ -228,16 +244,14 @@ def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
         found = _scan(FactSet(facts.run, "subject", runs=runs, of=targets, anchor="object"))
         return facts.admits(found)
     numbers = facts.all()
-    numbers = numbers[: int(np.searchsorted(numbers, snapshot.relations))]
-    return numbers[among(snapshot.relation_object[numbers], targets, snapshot.entities)]
+    numbers = numbers[: snapshot.split(numbers)]
+    return numbers[facts.run.among(snapshot.relation_object.take(numbers), targets)]
 
 
 def _by_value(run: Run, facts: FactSet, test: Test) -> Numbers:
     """The facts that satisfy a test on literals, found through the sorted values of each predicate."""
     snapshot = run.snapshot
-    base, get = snapshot.relations, snapshot.arrays.get
-    starts = get("grp.start")
-    kinds, units, texts = get("grp.kind"), get("grp.unit"), snapshot.texts
+    base = snapshot.relations
     wanted = compared_kinds(test)
     parts: list[Numbers] = []
     left_out: list[tuple[int, int]] = []
@@ -246,12 +260,8 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> Numbers:
             parts.append(_relations_by_name(run, facts, test, low, min(high, base)))
         if high <= base:
             continue
-        first, last = starts.searchsorted((max(low, base) - base, high - base))
-        for group in range(int(first), int(last)):
-            begin, end = int(starts[group]), int(starts[group + 1])
-            kind = Kind(int(kinds[group]))
-            unit = int(units[group])
-            if (kind, texts[unit] if unit >= 0 else NO_UNIT) in wanted:
+        for kind, unit, begin, end in snapshot.groups(max(low, base) - base, high - base):
+            if (kind, unit) in wanted:
                 parts.append(_matches(run, test, kind, begin, end) + np.int32(base))
             else:
                 left_out.append((begin + base, end + base))
@@ -261,7 +271,7 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> Numbers:
     found = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
     if facts.of is None or not len(found):
         return found
-    return found[among(snapshot.subjects(found), facts.of, snapshot.entities)]
+    return found[run.among(snapshot.subjects(found), facts.of)]
 
 
 def _matches(run: Run, test: Test, kind: Kind, low: int, high: int) -> Numbers:
@@ -303,7 +313,7 @@ def _relations_by_name(run: Run, facts: FactSet, test: Test, low: int, high: int
 def qualifier_cells(run: Run, numbers: Any) -> Cells:
     """Qualifiers by their numbers, as cells."""
     get = run.snapshot.arrays.get
-    return Cells({name: get(f"q.{name}")[numbers] for name in _PARTS})
+    return Cells(len(numbers), lambda name: get(f"q.{name}").take(numbers))
 
 
 def where_qualifier(run: Run, node: WhereQualifier) -> FactSet:
@@ -314,27 +324,26 @@ def where_qualifier(run: Run, node: WhereQualifier) -> FactSet:
     if key < 0:
         return facts.keep(EMPTY)
     get = snapshot.arrays.get
-    offsets = get("qkey.offsets")
-    with_key = get("qkey.items")[offsets[key] : offsets[key + 1]]
+    with_key, owners, cells = snapshot.keyed(key)
+    expected = compared_kinds(node.test)
+    plain = run.qualifier_kinds(key) <= expected
     size = sum(high - low for low, high in facts.runs) if facts.numbers is None else len(facts.numbers)
     if facts.numbers is None and facts.of is not None and len(facts.of) <= FEW:
         size = len(facts.all())
     if size > len(with_key):
         # Fewer qualifiers of the key than facts: test them, and see whose they are.
-        cells = qualifier_cells(run, with_key)
-        owners = distinct(get("q.owner")[with_key[holds(run, node.test, cells)]], snapshot.statements)
-        rest = facts.admits(distinct(get("q.owner")[with_key], snapshot.statements)) if len(compared_kinds(node.test)) else EMPTY
-        if len(rest):
-            _, numbers = snapshot.qualifiers(rest)
-            numbers = numbers[get("q.key")[numbers] == key]
-            run.warn_incomparable(qualifier_cells(run, numbers), node.test)
-        return facts.keep(facts.admits(owners))
+        found = distinct(owners[holds(run, node.test, cells)], snapshot.statements)
+        if not plain and expected:
+            _, numbers = snapshot.qualifiers(facts.admits(distinct(owners, snapshot.statements)))
+            run.warn_incomparable(qualifier_cells(run, numbers[get("q.key").take(numbers) == key]), node.test)
+        return facts.keep(facts.admits(found))
     statements = facts.all()
     positions, numbers = snapshot.qualifiers(statements)
-    chosen = get("q.key")[numbers] == key
+    chosen = get("q.key").take(numbers) == key
     positions, numbers = positions[chosen], numbers[chosen]
     cells = qualifier_cells(run, numbers)
-    run.warn_incomparable(cells, node.test)
+    if not plain:
+        run.warn_incomparable(cells, node.test)
     return facts.keep(statements[distinct(positions[holds(run, node.test, cells)], len(statements))])
 
 
@@ -396,5 +405,5 @@ def turn(run: Run, node: Turn) -> FactSet:
     facts = run.facts(node.facts)
     numbers = facts.all()
     if node.reach == "object":
-        numbers = numbers[: int(np.searchsorted(numbers, run.snapshot.relations))]
+        numbers = numbers[: run.snapshot.split(numbers)]
     return FactSet(run, node.reach, numbers=numbers, anchor=facts.anchor)

@@ -16,7 +16,7 @@ from condgraph.engine.algebra import Node, Test, postorder
 from condgraph.engine.errors import CancelledError, DeadlineError, UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.facts import FactSet
-from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.sets import Numbers, among, mask_of
 from condgraph.engine.execute.tests import Cells, compared_kinds
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
 
@@ -30,7 +30,7 @@ Outcome = NDArray[np.int32] | FactSet | Bag | bool | int | float | None
 class Run:
     """The state of one execution. `results` has the outcome of each operator by its identity."""
 
-    __slots__ = ("_cancelled", "_deadline", "_given", "_left_out", "notes", "order", "results", "seconds", "snapshot", "warnings")
+    __slots__ = ("_cancelled", "_deadline", "_given", "_kept", "_left_out", "_masks", "notes", "order", "results", "seconds", "snapshot", "warnings")
 
     def __init__(self, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> None:
         self.snapshot = snapshot
@@ -40,26 +40,40 @@ class Run:
         #: Remarks on single operators for the trace, by identity.
         self.notes: dict[int, str] = {}
         self._left_out: Counter[tuple[str, str]] = Counter()
+        self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
         self._given: dict[str, int] = {}
+        # Operators are known by identity, so those that are run later must stay alive.
+        self._kept: list[Node] = []
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._cancelled = cancelled
 
-    def execute(self, plan: Node) -> Outcome:
-        """Run a plan; the outcome of its root."""
+    def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
+        """Run a plan; the outcome of its root. `order` is its `postorder`, where the caller has it already."""
         table, results = _OPERATORS, self.results
-        self.order = postorder(plan)
-        for node in self.order:
-            if self._deadline is not None or self._cancelled is not None:
+        self.order = order = postorder(plan) if order is None else order
+        guarded = self._deadline is not None or self._cancelled is not None
+        for node in order:
+            if guarded:
                 self._check()
-            try:
-                operator = table[type(node)]
-            except KeyError:
-                raise UnsupportedError("the snapshot", [type(node).__name__]) from None
+            operator = table.get(type(node))
+            if operator is None:
+                raise UnsupportedError("the snapshot", sorted({type(n).__name__ for n in order if type(n) not in table}))
             results[id(node)] = operator(self, node)
         for (what, wanted), count in self._left_out.items():
             values = "1 value" if count == 1 else f"{count} values"
             self.warnings.append(f"{values} ({what}) cannot be compared with {wanted} and are left out")
         return results[id(plan)]
+
+    def outcome(self, node: Node) -> Outcome:
+        """The outcome of an operator that a pass removed or replaced, for the trace; runs what is missing."""
+        if id(node) not in self.results:
+            warnings, left_out = list(self.warnings), self._left_out.copy()
+            for part in postorder(node):
+                if id(part) not in self.results:
+                    self.results[id(part)] = _OPERATORS[type(part)](self, part)
+                    self._kept.append(part)
+            self.warnings, self._left_out = warnings, left_out
+        return self.results[id(node)]
 
     def _check(self) -> None:
         if self._cancelled is not None and self._cancelled.is_set():
@@ -81,6 +95,20 @@ class Run:
         """The outcome of an operator of that sort."""
         return cast("Bag", self.results[id(node)])
 
+    def mask(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """One truth value an entity; sets that were asked for before are not marked again."""
+        found = self._masks.get(id(numbers))
+        if found is None or found[0] is not numbers:
+            kept = self.snapshot.mask_of(numbers)
+            found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
+        return found[1]
+
+    def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
+        """For each entity (in any order), whether it is in the sorted set `of`."""
+        if len(of) > 1 and len(entities) * 512 > self.snapshot.entities:
+            return self.mask(of).take(entities)
+        return among(entities, of, self.snapshot.entities)
+
     # -- helpers of the operators -----------------------------------------------------------------------------------------
 
     def source(self, name: str | None) -> int:
@@ -92,6 +120,10 @@ class Run:
             raise UnknownNameError("source", name, candidates=nearest(name, sources))
         return sources.index(name)
 
+    def qualifier_kinds(self, key: int) -> set[tuple[Kind, str]]:
+        """The types and units a qualifier key has anywhere."""
+        return set(self.snapshot.schema.qualifier_kinds(self.snapshot.predicate_name(key)))
+
     def warn(self, message: str) -> None:
         """Add a warning, once."""
         if message not in self.warnings:
@@ -102,12 +134,12 @@ class Run:
         wanted = compared_kinds(test)
         if not wanted or not len(cells):
             return
-        columns = cells.columns
-        first = int(columns["kind"][0]), int(columns["unit"][0])
-        if (columns["kind"] == first[0]).all() and (columns["unit"] == first[1]).all():
+        kinds, units = cells["kind"], cells["unit"]
+        first = int(kinds[0]), int(units[0])
+        if (kinds == first[0]).all() and (units == first[1]).all():
             found = {first: len(cells)}
         else:
-            found = Counter(zip(columns["kind"].tolist(), columns["unit"].tolist(), strict=True))
+            found = Counter(zip(kinds.tolist(), units.tolist(), strict=True))
         for (kind, unit), count in found.items():
             unit_text = self.snapshot.texts[unit] if unit >= 0 else NO_UNIT
             if (Kind(kind), unit_text) not in wanted and kind != Kind.UNKNOWN:

@@ -7,7 +7,7 @@ binary search; it is what the index of a snapshot answers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Operator, Test
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.sets import Numbers, among
+from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_number
 
 if TYPE_CHECKING:
@@ -27,14 +27,27 @@ Mask = NDArray[np.bool_]
 _EXACT = 2**53
 
 
-@dataclass(slots=True)
 class Cells:
-    """Columns of values, read only where a test needs them: `take(part)` gives `kind`, `a`, `b`, `ref` or `unit`."""
+    """Columns of values, gathered when a test asks for them: `cells["kind"]`, "a", "b", "ref", "unit", "precision"."""
 
-    columns: dict[str, NDArray[Any]]
+    __slots__ = ("_columns", "_length", "_read")
+
+    def __init__(self, length: int, read: Callable[[str], NDArray[Any]] | None = None, columns: dict[str, NDArray[Any]] | None = None) -> None:
+        self._length, self._read, self._columns = length, read, columns or {}
 
     def __len__(self) -> int:
-        return len(self.columns["kind"])
+        return self._length
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        found = self._columns.get(name)
+        if found is None:
+            assert self._read is not None
+            found = self._columns[name] = self._read(name)
+        return found
+
+    def numbers(self) -> NDArray[np.float64]:
+        """The column "a" read as floats."""
+        return self["a"].view(np.float64)
 
 
 def holds(run: Run, test: Test, cells: Cells) -> Mask:
@@ -50,8 +63,8 @@ def holds(run: Run, test: Test, cells: Cells) -> Mask:
         raise PlanError("nothing compares with a value that is not known")
     if isinstance(test, Among):
         found = run.entities(test.entities)
-        entity = cells.columns["kind"] == Kind.ENTITY
-        return entity & among(np.where(entity, cells.columns["ref"], 0), found, run.snapshot.entities)
+        entity = cells["kind"] == Kind.ENTITY
+        return entity & run.among(np.where(entity, cells["ref"], 0), found)
     if isinstance(test, (AnyOf, AllOf)):
         masks = [holds(run, part, cells) for part in test.tests]
         return np.logical_or.reduce(masks) if isinstance(test, AnyOf) else np.logical_and.reduce(masks)
@@ -77,8 +90,7 @@ def compared_kinds(test: Test) -> set[tuple[Kind, str]]:
 
 
 def _time(operator: Operator, literal: Time, cells: Cells) -> Mask:
-    columns = cells.columns
-    return (columns["kind"] == Kind.TIME) & time_mask(operator, literal, columns["a"], columns["b"])
+    return (cells["kind"] == Kind.TIME) & time_mask(operator, literal, cells["a"], cells["b"])
 
 
 def time_mask(operator: Operator, literal: Time, start: NDArray[Any], end: NDArray[Any]) -> Mask:
@@ -139,15 +151,16 @@ def as_float(quantity: Quantity) -> tuple[float, bool]:
 
 
 def _quantity(run: Run, operator: Operator, literal: Quantity, cells: Cells) -> Mask:
-    columns = cells.columns
-    numbers = columns["a"].view(np.float64)
-    comparable: Mask = (columns["kind"] == Kind.QUANTITY) & (columns["unit"] == unit_number(run.snapshot, literal.unit))
+    numbers = cells.numbers()
+    comparable: Mask = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == unit_number(run.snapshot, literal.unit))
     value, exact = as_float(literal)
     mask = comparable & _number_mask(operator, numbers, value)
     # Numbers a float cannot tell apart are compared as they were written.
-    close = comparable & (numbers == value) & ((columns["ref"] >= 0) | (not exact))
+    if exact and not run.snapshot.inexact:
+        return mask
+    close = comparable & (numbers == value) & ((cells["ref"] >= 0) | (not exact))
     for i in np.flatnonzero(close).tolist():
-        ref = int(columns["ref"][i])
+        ref = int(cells["ref"][i])
         mask[i] = _exactly(operator, parse_number(run.snapshot.texts[ref]) if ref >= 0 else float(numbers[i]), literal.number)
     return mask
 
@@ -162,12 +175,12 @@ def _exactly(operator: Operator, left: Any, right: Any) -> bool:
 
 
 def _text(run: Run, operator: Operator, literal: str, cells: Cells) -> Mask:
-    snapshot, columns = run.snapshot, cells.columns
-    kind, refs = columns["kind"], columns["ref"]
+    snapshot = run.snapshot
+    kind, refs = cells["kind"], cells["ref"]
     entity = kind == Kind.ENTITY
     if entity.any():
         refs = refs.copy()
-        refs[entity] = snapshot.entity_name[refs[entity]]
+        refs[entity] = snapshot.entity_name.take(refs[entity])
     return (entity | (kind == Kind.TEXT)) & text_mask(snapshot, operator, literal, refs)
 
 
@@ -215,8 +228,8 @@ def group_matches(run: Run, test: Compare, kind: Kind, low: int, high: int) -> l
     if isinstance(value, Quantity):
         number, exact = as_float(value)
         if not exact or run.snapshot.inexact:
-            part = {name: get(f"att.{name}")[low:high] for name in ("kind", "a", "b", "ref", "unit")}
-            return [_some(low, high, _quantity(run, operator, value, Cells(part)))]
+            part = Cells(high - low, lambda name: get(f"att.{name}")[low:high])
+            return [_some(low, high, _quantity(run, operator, value, part))]
         column: NDArray[Any] = get("att.a")[low:high].view(np.float64)
         first, last = low + int(column.searchsorted(number)), low + int(column.searchsorted(number, "right"))
     else:

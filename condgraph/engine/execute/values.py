@@ -32,12 +32,10 @@ def objects(run: Run, node: Objects) -> Bag:
     """The object of each fact; of a backward scan the object is still the statement's."""
     snapshot = run.snapshot
     numbers = run.facts(node.facts).all()
-    split = 0
-    if snapshot.relations and len(numbers) and numbers[0] < snapshot.relations:
-        split = int(np.searchsorted(numbers, snapshot.relations))
+    split = snapshot.split(numbers)
     parts = []
     if split:
-        parts.append(Part("ent", snapshot.relation_object[numbers[:split]], numbers[:split]))
+        parts.append(Part("ent", snapshot.relation_object.take(numbers[:split]), numbers[:split]))
     if split < len(numbers) or not parts:
         parts.append(Part("att", numbers[split:] - np.int32(snapshot.relations), numbers[split:]))
     return Bag(run, parts)
@@ -48,8 +46,8 @@ def qualifiers(run: Run, node: Qualifiers) -> Bag:
     snapshot = run.snapshot
     statements = run.facts(node.facts).all()
     positions, numbers = snapshot.qualifiers(statements)
-    if node.key is not None:
-        chosen = snapshot.arrays.get("q.key")[numbers] == snapshot.predicate(node.key)
+    if node.key is not None and len(numbers):
+        chosen = snapshot.arrays.get("q.key").take(numbers) == snapshot.predicate(node.key)
         positions, numbers = positions[chosen], numbers[chosen]
     return Bag(run, [Part("q", numbers, statements[positions])])
 
@@ -71,7 +69,7 @@ def qualifier_keys(run: Run, node: QualifierKeys) -> Bag:
     """The qualifier keys of each fact."""
     statements = run.facts(node.facts).all()
     positions, numbers = run.snapshot.qualifiers(statements)
-    return Bag(run, [Part("pred", run.snapshot.arrays.get("q.key")[numbers], statements[positions])])
+    return Bag(run, [Part("pred", run.snapshot.arrays.get("q.key").take(numbers), statements[positions])])
 
 
 def names(run: Run, node: Names) -> Bag:
@@ -99,7 +97,11 @@ def keep(run: Run, node: Keep) -> Bag:
 def distinct(run: Run, node: Distinct) -> Bag:
     """Each value once, the first carrier staying."""
     bag = run.values(node.values)
-    return bag if len(bag) < 2 else bag.take(distinct_positions(bag.cells()))
+    if len(bag) < 2:
+        return bag
+    # Attributes of one predicate are numbered by value, so that equal ones stand together.
+    ordered = len(bag.parts) == 1 and bag.parts[0].kind == "att"
+    return bag.take(distinct_positions(bag.cells(), ordered=ordered))
 
 
 def concat(run: Run, node: Concat) -> Bag:

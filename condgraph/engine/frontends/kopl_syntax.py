@@ -118,6 +118,11 @@ _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 
 # -- text form ------------------------------------------------------------------------------------------------------------
 
+#: A call as most are written: no parenthesis or quote in its arguments, or nothing but JSON strings without escapes.
+_PLAIN: Final = re.compile(
+    r'''\s*([^\W\d]\w*)[ \t]*\((?:([^()"]*)|\s*("[^"\\]*"(?:\s*,\s*"[^"\\]*")*)\s*)\)(?=\s*(?:$|(?:%s)[ \t]*\())''' % "|".join(FUNCTIONS)
+)
+_STRING: Final = re.compile(r'"([^"]*)"')
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(r"\)(?=\s*(?:$|(?:%s)[ \t]*\())" % "|".join(FUNCTIONS))
 _BLANK: Final = re.compile(r"\s*")
@@ -128,6 +133,15 @@ def _text_form(program: str, knows: Knows | None) -> list[Step]:
     steps: list[Step] = []
     at, end = 0, len(program)
     while at < end:
+        plain = _PLAIN.match(program, at)
+        if plain is not None:
+            step = _plain_step(plain)
+            if step is not None:
+                steps.append(step)
+                at = plain.end()
+                if len(steps) > MOST_STEPS:
+                    raise ParseError(f"the program has more than {MOST_STEPS} steps", span=plain.span(1))
+                continue
         head = _HEAD.match(program, at)
         if head is None:
             at = _skip_blank(program, at)
@@ -143,6 +157,31 @@ def _text_form(program: str, knows: Knows | None) -> list[Step]:
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
     return steps
+
+
+def _plain_step(found: re.Match[str]) -> Step | None:
+    """A call whose arguments split without a doubt; None where the careful reading has to decide, or to complain."""
+    function, text, quoted = found.groups()
+    known = FUNCTIONS.get(function)
+    if known is None:
+        return None
+    if quoted is not None:
+        strings = list(_STRING.finditer(quoted))
+        if len(strings) != len(known.texts):
+            return None
+        at = found.start(3)
+        spans: tuple[Span | None, ...] = tuple((at + s.start(), at + s.end()) for s in strings)
+        return Step(function, tuple([s[1] for s in strings]), (), (found.start(1), found.end()), spans)
+    if not known.texts:
+        return None if text.strip() else Step(function, (), (), (found.start(1), found.end()))
+    pieces = text.split(",") if len(known.texts) > 1 else [text]
+    if len(pieces) != len(known.texts) or not text.strip():
+        return None
+    at, places = found.start(2), []
+    for piece in pieces:
+        places.append((at, at + len(piece)))
+        at += len(piece) + 1
+    return Step(function, tuple([piece.strip() for piece in pieces]), (), (found.start(1), found.end()), tuple(places))
 
 
 def _skip_blank(text: str, at: int) -> int:

@@ -16,7 +16,7 @@ Columns (sizes: T texts, E entities, P predicates, R relations, A attributes, N 
     grp.pred grp.kind grp.unit grp.start runs of attributes of one predicate, type and unit
     out.offsets [E + 1], out.items [N]   statements by subject; in.offsets, in.items [R] relations by object
     st.src st.row [N]                    first source; prov.stmt prov.src prov.row the further ones
-    q.owner q.key + cell parts [Q]       by statement; qkey.offsets [P + 1], qkey.items [Q] by key
+    q.owner q.key + cell parts [Q]       by statement; q.offsets [N + 1 or 0]; qkey.offsets [P + 1], qkey.items [Q] by key
     val.stmt val.start val.end           validity of the statements that have one
     mem.e mem.c mem.src mem.row, sub.c sub.p sub.src sub.row   direct membership and subclasses
     con.entity [C], con.offsets [C + 1], con.items             members of each concept, closed under subclass, entities only
@@ -87,7 +87,7 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     columns["att.offsets"] = _offsets(kept_a["p"], len(columns["pred.text"]))
     _groups(columns, kept_a)
     _adjacency(columns, kept_r, kept_a, len(entity))
-    _qualifiers(columns, qualifiers, number, len(columns["pred.text"]))
+    _qualifiers(columns, qualifiers, number, len(columns["pred.text"]), len(kept_r["s"]) + len(kept_a["s"]))
     _validity(columns, text, builder)
     _membership(columns, builder, entity)
     _sources(columns, builder, text)
@@ -107,7 +107,7 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
         "concept_subjects": _concepts(columns, "rel.s"),
         "concept_objects": _concepts(columns, "rel.o"),
         "concept_attributes": _concepts(columns, "att.s"),
-        "inexact": int(((columns["att.kind"] == Kind.QUANTITY) & (columns["att.ref"] >= 0)).sum()),
+        "inexact": sum(int(((columns[f"{f}.kind"] == Kind.QUANTITY) & (columns[f"{f}.ref"] >= 0)).sum()) for f in ("att", "q")),
     }
     return columns, counts
 
@@ -315,7 +315,7 @@ def _adjacency(columns: Columns, relations: Columns, attributes: Columns, entiti
     columns["in.offsets"] = _offsets(relations["o"], entities)
 
 
-def _qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32], predicates: int) -> None:
+def _qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32], predicates: int, statements: int) -> None:
     """Qualifiers of the kept statements by (statement, key, value); where statements were joined, one copy of them."""
     owner = number[qualifiers["sid"]] if len(qualifiers["sid"]) else qualifiers["sid"]
     value = sortable(qualifiers["kind"], qualifiers["a"], qualifiers["ref"])
@@ -331,6 +331,8 @@ def _qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32]
     columns["q.owner"] = owner[kept].astype(_I32)
     for name in parts:
         columns[f"q.{name}"] = qualifiers[name][kept]
+    if len(kept):
+        columns["q.offsets"] = _offsets(columns["q.owner"], statements).astype(_I32)
     columns["qkey.items"] = np.argsort(columns["q.key"], kind="stable").astype(_I32)
     columns["qkey.offsets"] = _offsets(columns["q.key"], predicates)
 

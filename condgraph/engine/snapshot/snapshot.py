@@ -18,9 +18,10 @@ from condgraph.engine.snapshot.cells import PARTS, decode_value
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
 from condgraph.engine.snapshot.directory import read_generation
 from condgraph.engine.snapshot.pool import Pool
-from condgraph.engine.values import Value
+from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:
+    from condgraph.engine.execute.tests import Cells
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.build import Builder
 
@@ -54,10 +55,15 @@ class Snapshot:
         #: Whether some number is not exactly its float.
         self.inexact = self.counts.get("inexact", 0) > 0
         self._names: dict[str, Numbers] = {}
+        self._concept_names: dict[str, tuple[int, ...]] = {}
         self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        self._kept_sets: dict[int, tuple[int, ...]] = {}
         self._members: dict[tuple[int, ...], Numbers] = {}
         self._everything: dict[tuple[int, ...], Numbers] = {}
         self._predicate_numbers: dict[str, int] = {}
+        self._groups: dict[tuple[int, int], list[tuple[Kind, str, int, int]]] = {}
+        self._keyed: dict[int, tuple[Numbers, Numbers, Cells]] = {}
+        self._floats: dict[str, memoryview] = {}
         self._schema: Schema | None = None
 
     @classmethod
@@ -94,6 +100,17 @@ class Snapshot:
             if len(self._names) > 4096:
                 self._names.clear()
             self._names[name] = found
+        return found
+
+    def concepts_named(self, name: str) -> tuple[int, ...]:
+        """The concepts of exactly this name."""
+        found = self._concept_names.get(name)
+        if found is None:
+            kinds = self.entity_kind
+            found = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
+            if len(self._concept_names) > 4096:
+                self._concept_names.clear()
+            self._concept_names[name] = found
         return found
 
     def identified(self, ident: str) -> int:
@@ -167,14 +184,20 @@ class Snapshot:
                     parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
             found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else _NONE
             self._members[concepts] = found
+            self._kept_sets[id(found)] = concepts
         return found
+
+    def mask_of(self, numbers: Numbers) -> NDArray[np.bool_] | None:
+        """The mask of a set that is kept here (`members`, `every`), known by identity; None for others."""
+        concepts = self._kept_sets.get(id(numbers))
+        return None if concepts is None else self.member_mask(concepts)
 
     def member_mask(self, concepts: tuple[int, ...]) -> NDArray[np.bool_]:
         """`members` as one truth value an entity; the last few are kept."""
         found = self._masks.get(concepts)
         if found is None:
             found = np.zeros(self.entities, bool)
-            found[self.members(concepts)] = True
+            found[self.members(concepts).astype(np.intp)] = True
             # Bounded by bytes, so that large graphs do not fill the memory with masks.
             while self._masks and (len(self._masks) + 1) * self.entities > 64_000_000:
                 del self._masks[next(iter(self._masks))]
@@ -200,27 +223,28 @@ class Snapshot:
     def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
         """All statements with a subject (backward: relations with an object) among these entities, in no order."""
         offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
-        return take_ranges(self.in_items if backward else self.out_items, offsets[entities], offsets[entities + 1])
+        return take_ranges(self.in_items if backward else self.out_items, offsets.take(entities), offsets[1:].take(entities))
 
     def degree(self, entities: Numbers, *, backward: bool = False) -> int:
         """How many statements `touching` would give."""
         offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
-        return int((offsets[entities + 1] - offsets[entities]).sum())
+        return int((offsets[1:].take(entities) - offsets.take(entities)).sum())
+
+    def split(self, statements: Numbers) -> int:
+        """How many of the sorted statements are relations."""
+        if not len(statements) or statements[0] >= self.relations:
+            return 0
+        if statements[-1] < self.relations:
+            return len(statements)
+        return int(statements.searchsorted(self.relations))
 
     def subjects(self, statements: Numbers) -> Numbers:
-        """The subject of each statement."""
-        return self._ends(statements, self.relation_subject, self.attribute_subject)
-
-    def _ends(self, statements: Numbers, relations: Numbers, attributes: Numbers) -> Numbers:
-        if not len(attributes) or not len(statements) or int(statements.max()) < self.relations:
-            return relations[statements]
-        if int(statements.min()) >= self.relations:
-            return attributes[statements - self.relations]
-        ends = np.empty(len(statements), np.int32)
-        relation = statements < self.relations
-        ends[relation] = relations[statements[relation]]
-        ends[~relation] = attributes[statements[~relation] - self.relations]
-        return ends
+        """The subject of each of the sorted statements."""
+        at = self.split(statements)
+        if at == len(statements):
+            return self.relation_subject.take(statements)
+        attributes = self.attribute_subject.take(statements[at:] - np.int32(self.relations))
+        return attributes if not at else np.concatenate([self.relation_subject.take(statements[:at]), attributes])
 
     def predicates(self, statements: Numbers) -> Numbers:
         """The predicate of each statement."""
@@ -231,10 +255,42 @@ class Snapshot:
             out[mask] = np.searchsorted(offsets, statements[mask] - base, side="right") - 1
         return out
 
+    def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
+        """The runs of attributes `[low, high)` (counted from 0, whole predicates) of one type and unit: (type, unit, begin, end)."""
+        found = self._groups.get((low, high))
+        if found is None:
+            kinds, units, starts = self.arrays.view("grp.kind"), self.arrays.view("grp.unit"), self.arrays.view("grp.start")
+            first, last = bisect_left(starts, low), bisect_left(starts, high)
+            found = [
+                (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1])
+                for i in range(first, last)
+            ]
+            if len(self._groups) > 4096:
+                self._groups.clear()
+            self._groups[low, high] = found
+        return found
+
+    def keyed(self, key: int) -> tuple[Numbers, Numbers, Cells]:
+        """The qualifiers of a key, the statements they belong to, and their cells."""
+        found = self._keyed.get(key)
+        if found is None:
+            from condgraph.engine.execute.tests import Cells
+
+            get = self.arrays.get
+            offsets = get("qkey.offsets")
+            numbers = get("qkey.items")[offsets[key] : offsets[key + 1]]
+            found = numbers, get("q.owner").take(numbers), Cells(len(numbers), lambda name: get(f"q.{name}").take(numbers))
+            # Kept where it is small, so that asking keeps the memory of what was opened.
+            if len(numbers) <= 100_000:
+                self._keyed[key] = found
+        return found
+
     def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
         """The qualifiers of sorted statements: for each the position of its statement in the input, and its own number."""
-        owners = self.arrays.get("q.owner")
-        begin, end = np.searchsorted(owners, statements), np.searchsorted(owners, statements, side="right")
+        offsets = self.arrays.get("q.offsets")
+        if not len(offsets):
+            return _NONE, np.empty(0, np.int64)
+        begin, end = offsets.take(statements), offsets[1:].take(statements)
         counts = end - begin
         return np.repeat(np.arange(len(statements), dtype=np.int32), counts), ranges(begin, end)
 
@@ -253,6 +309,13 @@ class Snapshot:
         kind, a, b, ref, unit, precision = (view(f"{family}.{part}")[number] for part, _ in PARTS)
         x = float(self.arrays.get(f"{family}.a")[number : number + 1].view(np.float64)[0]) if kind == 1 else 0.0
         return decode_value(kind, a, b, ref, unit, precision, x, self.texts.__getitem__, self.ident)
+
+    def floats(self, family: str) -> memoryview:
+        """The column "a" of a family read as floats."""
+        found = self._floats.get(family)
+        if found is None:
+            found = self._floats[family] = memoryview(self.arrays.get(f"{family}.a").view(np.float64))
+        return found
 
     def seed(self, builder: Builder) -> None:
         """Give a builder everything this snapshot holds, under the numbers it has here."""
@@ -274,4 +337,4 @@ def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
 
 def take_ranges(items: Numbers, begin: NDArray[Any], end: NDArray[Any]) -> Numbers:
     """The items of those ranges."""
-    return items[ranges(begin, end)]
+    return items.take(ranges(begin, end))

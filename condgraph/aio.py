@@ -1,0 +1,73 @@
+"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the query."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from threading import Event
+from types import TracebackType
+from typing import Any
+
+from condgraph.engine.answer import Answer
+from condgraph.graph import Graph, LoadReport, Status
+
+
+class AsyncGraph:
+    """`Graph` with awaitable methods. Use `async with await condgraph.open_async(place) as g: ...`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    async def __aenter__(self) -> AsyncGraph:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.graph.close()
+
+    async def load(self, source: Any, **options: Any) -> LoadReport:
+        """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has it."""
+        return await asyncio.to_thread(self.graph.load, source, **options)
+
+    async def kopl(self, program: Any, **options: Any) -> Answer:
+        """`Graph.kopl`."""
+        return await self._ask(self.graph.kopl, program, options)
+
+    async def query(self, program: Any, **options: Any) -> Answer:
+        """`Graph.query`."""
+        return await self._ask(self.graph.query, program, options)
+
+    async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def ask() -> Answer:
+            answer: Answer = method(program, cancelled=cancelled, **options)
+            # Values are read in the worker, so that looking at them does not hold the event loop.
+            _ = answer.values
+            return answer
+
+        try:
+            return await asyncio.to_thread(ask)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def explain(self, program: Any, **options: Any) -> str:
+        """`Graph.explain`."""
+        return await asyncio.to_thread(self.graph.explain, program, **options)
+
+    async def status(self, *, verify: bool = False) -> Status:
+        """`Graph.status`."""
+        return await asyncio.to_thread(self.graph.status, verify=verify)
+
+    async def export(self, path: Any, *, to: str = "jsonl") -> int:
+        """`Graph.export`."""
+        return await asyncio.to_thread(self.graph.export, path, to=to)
+
+    def close(self) -> None:
+        """`Graph.close`."""
+        self.graph.close()
+
+
+async def open_async(place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> AsyncGraph:
+    """Open a graph for asyncio."""
+    return AsyncGraph(await asyncio.to_thread(Graph, place, graph=graph, read_only=read_only))

@@ -1,0 +1,91 @@
+"""Which language a text is written in, and the one way from a text to an answer in process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from condgraph.engine.answer import Answer
+from condgraph.engine.describe import tree
+from condgraph.engine.errors import OptionError, ParseError, nearest
+from condgraph.engine.execute import Run
+from condgraph.engine.passes import optimise
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.schema import Schema
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+class Lowered(Protocol):
+    """What every front end gives: the plan, which operator each step became, warnings."""
+
+    plan: Node
+    steps: list[tuple[str, Node]]
+    warnings: list[str]
+
+
+def _kopl(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
+    from condgraph.engine.frontends.kopl import lower
+
+    return lower(program, schema, **options)
+
+
+#: The front ends by name: (program, schema, options of that language) to a plan.
+LANGUAGES: Final[dict[str, Callable[[Any, Schema, dict[str, Any]], Lowered]]] = {"kopl": _kopl}
+_LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
+_KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
+
+
+def detect(text: Any) -> str:
+    """The language of a program: "kopl" or "llm_query"; raises `ParseError` where it looks like none."""
+    if not isinstance(text, str) or ("<func>" in text and not _LLM_QUERY.search(text)):
+        return "kopl"
+    if _LLM_QUERY.search(text):
+        return "llm_query"
+    if _KOPL.match(text) or text.strip() in ("", "FindAll"):
+        return "kopl"
+    raise ParseError(
+        f"the language of {text[:40]!r} is not recognised",
+        hint='a KoPL program is like Find(LeBron James) QueryName(), an LLM query like Query1: "get_information(...)"',
+    )
+
+
+def answer(
+    snapshot: Snapshot,
+    program: Any,
+    language: str | None = None,
+    *,
+    timeout: float | None = None,
+    limit: int | None = None,
+    cancelled: Event | None = None,
+    **options: Any,
+) -> Answer:
+    """Lower a program, run it on a snapshot, and give its answer."""
+    if timeout is not None and timeout <= 0:
+        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is the most values to give, not {limit}")
+    language = language or detect(program)
+    lowered = lower(snapshot.schema, program, language, options)
+    plan, order = optimise(lowered.plan)
+    run = Run(snapshot, timeout=timeout, cancelled=cancelled)
+    run.execute(plan, order)
+    text = program if isinstance(program, str) else str(program)
+    return Answer(run, plan, program=text, language=language, steps=lowered.steps, warnings=lowered.warnings, limit=limit)
+
+
+def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+    """The plan of a program in a named language."""
+    front_end = LANGUAGES.get(language)
+    if front_end is None:
+        raise OptionError(f"there is no language {language!r}", candidates=nearest(language, LANGUAGES), hint=f"known: {', '.join(LANGUAGES)}")
+    return front_end(program, schema, options)
+
+
+def show(schema: Schema, program: Any, language: str | None = None, **options: Any) -> str:
+    """The plan of a program as text, without running it."""
+    lowered = lower(schema, program, language or detect(program), options)
+    return "\n".join([tree(optimise(lowered.plan)[0]), *(f"warning: {warning}" for warning in lowered.warnings)])

@@ -1,0 +1,22 @@
+"""Rewrites of a plan that keep its meaning. Each is a module with one rule and a quick look at whether it can apply.
+
+A test runs every program with the passes on and off and compares the answers.
+"""
+
+from __future__ import annotations
+
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.passes import flatten, share
+
+#: In order; each module has `applies(order)`, cheap and never wrong when it says no, and the rewrite itself.
+PASSES = ((flatten.applies, flatten.flatten), (share.applies, share.share))
+
+
+def optimise(plan: Node) -> tuple[Node, list[Node]]:
+    """All passes that apply; the plan and its operators, inputs first."""
+    order = postorder(plan)
+    for applies, rewrite in PASSES:
+        if applies(order):
+            plan = rewrite(plan)
+            order = postorder(plan)
+    return plan, order

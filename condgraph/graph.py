@@ -1,0 +1,314 @@
+"""The public API of a graph: open, load, ask, look, export."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock
+from types import TracebackType
+from typing import IO, Any, Literal
+
+from condgraph.engine import languages
+from condgraph.engine.answer import Answer
+from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest
+from condgraph.engine.facts import Item, Source
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.loaders.base import OnError, Problem, Progress, Reading
+
+OnUnknown = Literal["error", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand, `skipped` and `warned` all."""
+
+    sources: tuple[str, ...]
+    formats: tuple[str, ...]
+    statements: int
+    entities: int
+    added: dict[str, int]
+    skipped: int
+    warned: int
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
+        text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
+        if self.skipped:
+            text += f"; {self.skipped} records left out"
+        if self.warned or self.warnings:
+            text += f"; {self.warned + len(self.warnings)} warnings"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a graph holds and where."""
+
+    place: str
+    graph: str
+    generation: str
+    counts: dict[str, int]
+    sources: tuple[Source, ...]
+    bytes: int
+    verified: bool = False
+    others: tuple[str, ...] = field(default=())
+
+    @property
+    def statements(self) -> int:
+        """Relations and attributes together."""
+        return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
+
+    def __str__(self) -> str:
+        shown = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
+        lines = [f"graph {self.graph!r} in {self.place}, generation {self.generation}, {self.bytes:,} bytes"]
+        lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in shown)
+        if self.verified:
+            lines.append("every byte is as it was written")
+        return "\n".join(lines)
+
+
+class Graph:
+    """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads take turns."""
+
+    def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
+        self.place, self.name, self.read_only = os.fspath(place), graph, read_only
+        self._lock = Lock()
+        self._snapshot: Snapshot | None = None
+        self._directory: Path | None = None
+        if self.place != "memory:":
+            if "://" in self.place:
+                raise OptionError(f"{self.place!r} is no directory", hint="this version opens directories and 'memory:'")
+            self._directory = graph_directory(Path(self.place), graph)
+            self._snapshot = Snapshot.open(self._directory)
+
+    # -- opening and closing ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the snapshot; answers that were given stay good."""
+        self._snapshot = None
+
+    def refresh(self) -> None:
+        """Turn to the current generation, which another process may have written."""
+        if self._directory is not None:
+            self._snapshot = Snapshot.open(self._directory)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The open generation; raises `StoreMissingError` where nothing was loaded yet."""
+        found = self._snapshot
+        if found is None:
+            if self._directory is None:
+                raise StoreMissingError("the graph is empty", hint="load something first")
+            others = graph_names(Path(self.place))
+            hint = f"the graphs here are {', '.join(others)}" if others else "load something first"
+            raise StoreMissingError(
+                f"there is no graph {self.name!r} in {self.place}", candidates=nearest(self.name, others), hint=hint
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r} in {self.place}>"
+
+    # -- loading ----------------------------------------------------------------------------------------------------------
+
+    def load(
+        self,
+        source: Any,
+        *,
+        format: str | None = None,
+        name: str | None = None,
+        on_error: OnError = "raise",
+        progress: Progress | None = None,
+        wait: float = 0.0,
+        **options: Any,
+    ) -> LoadReport:
+        """Load a file, a folder, a glob pattern, a list of these, or a dataframe; all of it or nothing.
+
+        The format is recognised (`format` overrules), and `options` are those of the loader. `name` is what the source is called (the
+        file's stem otherwise). `on_error="skip"` leaves bad records out and reports them. `wait` is how many seconds to wait for another
+        process that is writing.
+        """
+        from condgraph.loaders.recognise import recognise
+
+        if on_error not in ("raise", "skip"):
+            raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        found = recognise(source, format, name=name)
+        for one in found:
+            one.format.check_options(options)
+        begin = time.perf_counter()
+        readings: list[Reading] = []
+
+        def read(builder: Builder) -> None:
+            for one in found:
+                reading = Reading(one.source, on_error, progress)
+                readings.append(reading)
+                builder.begin(one.source)
+                builder.add(one.format.read(one.data, reading, options))
+
+        before, after, statements, warnings = self._build(read, wait)
+        problems = [problem for reading in readings for problem in reading.problems]
+        return LoadReport(
+            tuple(one.source.name for one in found),
+            tuple(one.format.name for one in found),
+            statements,
+            after["entities"] + after["concepts"] - before.get("entities", 0) - before.get("concepts", 0),
+            {name: count - before.get(name, 0) for name, count in after.items()},
+            sum(reading.skipped for reading in readings),
+            sum(reading.warned for reading in readings),
+            tuple(problems[:1000]),
+            tuple(warnings),
+            time.perf_counter() - begin,
+        )
+
+    def add(self, items: Iterator[Item] | Sequence[Item], *, source: str = "api", wait: float = 0.0) -> None:
+        """Add items (`engine.facts`) from Python; all of them or nothing."""
+
+        def read(builder: Builder) -> None:
+            builder.begin(Source(source, "", "api"))
+            builder.add(items)
+
+        self._build(read, wait)
+
+    def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        """Build the next generation from the current one and what `read` adds, and switch to it."""
+        with self._lock, self._writing(wait):
+            before = {} if self._snapshot is None else dict(self._snapshot.counts)
+            builder = Builder(self._snapshot)
+            seeded = builder.statements
+            try:
+                read(builder)
+                builder.finish()
+            except RecursionError:
+                raise LoadError("the source is nested too deeply") from None
+            read_statements = builder.statements - seeded
+            columns, counts = lay_out(builder)
+            warnings = builder.warnings
+            del builder
+            if self._directory is None:
+                self._snapshot = Snapshot.of(columns, counts)
+            else:
+                write_generation(self._directory, columns, {"graph": self.name, "counts": counts})
+                self._snapshot = Snapshot.open(self._directory)
+        return before, counts, read_statements, warnings
+
+    @contextmanager
+    def _writing(self, wait: float) -> Iterator[None]:
+        if self.read_only:
+            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        if self._directory is None:
+            yield
+            return
+        with writing(self._directory, wait=wait):
+            self._snapshot = Snapshot.open(self._directory)
+            yield
+
+    # -- asking -----------------------------------------------------------------------------------------------------------
+
+    def kopl(
+        self,
+        program: Any,
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Answer:
+        """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its baselines.
+
+        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest); `on_unknown="empty"` lets unknown names
+        mean nothing.
+        """
+        return languages.answer(
+            self.snapshot, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
+        )
+
+    def query(
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Answer a program in any language; it is recognised from the text, `language` overrules."""
+        return languages.answer(
+            self.snapshot,
+            program,
+            language,
+            timeout=timeout,
+            limit=limit,
+            cancelled=cancelled,
+            on_unknown=_checked(on_unknown),
+            **options,
+        )
+
+    def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
+        """The plan of a program as text, without running it."""
+        return languages.show(self.snapshot.schema, program, language, on_unknown=_checked(on_unknown), **options)
+
+    # -- looking ----------------------------------------------------------------------------------------------------------
+
+    def status(self, *, verify: bool = False) -> Status:
+        """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one has changed."""
+        snapshot = self.snapshot
+        if verify:
+            snapshot.arrays.verify()
+        sources = tuple(snapshot.source_of(i) for i in range(len(snapshot.schema.sources)))
+        others = () if self._directory is None else tuple(graph_names(Path(self.place)))
+        generation = str(snapshot.about.get("generation", ""))
+        return Status(self.place, self.name, generation, dict(snapshot.counts), sources, snapshot.arrays.size, verify, others)
+
+    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
+        """Write everything the graph holds as JSON lines, which load to an equal graph; returns how many lines.
+
+        A file is complete or not there: it is written beside its place and renamed.
+        """
+        from condgraph.loaders.jsonl import write
+
+        if to != "jsonl":
+            raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, ["jsonl"]), hint="known: jsonl")
+        from condgraph.engine.snapshot.readback import items
+
+        if hasattr(path, "write"):
+            return write(items(self.snapshot), path, graph=self.name)
+        target = Path(path)
+        fresh = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with fresh.open("w", encoding="utf-8", newline="\n") as file:
+                lines = write(items(self.snapshot), file, graph=self.name)
+            os.replace(fresh, target)
+        except OSError as error:
+            raise OptionError(f"{target} cannot be written: {error.strerror}") from None
+        finally:
+            fresh.unlink(missing_ok=True)
+        return lines
+
+
+def _checked(on_unknown: str) -> str:
+    if on_unknown not in ("error", "empty"):
+        raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
+    return on_unknown
+
+
+def open(place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> Graph:
+    """Open a graph: a directory (made by the first load), or "memory:"."""
+    return Graph(place, graph=graph, read_only=read_only)
