@@ -69,7 +69,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
 def _parse(line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line, parse_constant=_constant, object_pairs_hook=_pairs)
+        record = _DECODE(line)
     except RecursionError:
         raise _Wrong("the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -90,6 +90,10 @@ def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) != len(found):
         raise _Wrong("a key stands twice in one object")
     return record
+
+
+# One decoder for all lines: `json.loads` with hooks makes a new one for each.
+_DECODE: Final = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs).decode
 
 
 def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:

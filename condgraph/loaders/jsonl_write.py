@@ -153,5 +153,5 @@ def encode_value(value: Ref | Value) -> Any:
     return {"unknown": True}
 
 
-def _dump(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+# One encoder for all lines: `json.dumps` with options makes a new one for each.
+_dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

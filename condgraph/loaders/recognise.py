@@ -2,8 +2,8 @@
 
 Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`) and the best one reads it. Where
 two score the same, the source is not read and the error asks for `format=`. A folder of tables with keys between them is one
-source, any other folder is its files, each by its own content; files about the data (README, LICENSE, archives) are left out, with a
-warning.
+source, any other folder is its files, each by its own content; files about the data (README, LICENSE, archives) are left out, with
+a warning.
 """
 
 from __future__ import annotations
