@@ -282,7 +282,7 @@ class Graph:
 
         A file is complete or not there: it is written beside its place and renamed.
         """
-        from condgraph.loaders.jsonl import write
+        from condgraph.loaders.jsonl_write import write
 
         if to != "jsonl":
             raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, ["jsonl"]), hint="known: jsonl")
