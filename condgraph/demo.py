@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 import condgraph
-from condgraph.samples import SAMPLES, copy_to
+from condgraph.samples import FOLDER, SAMPLES, copy_to
 
 #: Facts shown below an answer; the rest is counted.
 SHOWN_EVIDENCE = 8
@@ -57,19 +57,19 @@ def run_demo(out: TextIO, keep: Path | None = None) -> None:
     Raises `FileExistsError` when the folder holds other files of the same names.
     """
     if keep is None:
-        with condgraph.open("memory:", read_only=False) as graph:
-            _show(graph, out)
+        with condgraph.open("memory:") as graph:
+            _show(graph, FOLDER, out)
         return
     copy_to(keep)
     store = keep / "store"
-    with condgraph.open(str(store), read_only=False) as graph:
-        _show(graph, out)
+    with condgraph.open(store) as graph:
+        _show(graph, keep, out)
     out.write(f"\nThe files and their store are kept:\n  condgraph query -d {shlex.quote(str(store))} '{QUESTIONS[0].program}'\n")
 
 
-def _show(graph: condgraph.Graph, out: TextIO) -> None:
+def _show(graph: condgraph.Graph, folder: Path, out: TextIO) -> None:
     for sample in SAMPLES:
-        report = graph.load(sample.path, format=sample.format, **sample.options)
+        report = graph.load(folder / sample.file, format=sample.format, **sample.options)
         out.write(f"{sample.about}: {report}\n")
     for question in QUESTIONS:
         answer = graph.kopl(question.program)

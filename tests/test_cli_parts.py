@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,57 +14,32 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+import condgraph
 from condgraph.cli.exits import Exit, code_of, guard, message_of
 from condgraph.cli.options import loader_options, program_text
-from condgraph.cli.render import Format, json_value, printable, write_answer
+from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
+from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 
 
-@dataclass
-class Named:
-    id: str
-    name: str
-
-
-@dataclass
-class Step:
-    operator: str
-    size: int
-    sample: list[str]
-    seconds: float
-
-
-@dataclass
-class Fact:
-    subject: str
-    predicate: str
-    object: Any
-    qualifiers: list[tuple[str, Any]]
-    sources: list[str]
-
-    def __str__(self) -> str:
-        return f"{self.subject} {self.predicate} {self.object}"
-
-
-@dataclass
-class Reply:
-    texts: list[str]
-    values: list[Any] = field(default_factory=list)
-    entities: list[Named] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    trace: list[Step] = field(default_factory=list)
-    evidence: list[Fact] = field(default_factory=list)
-
-
-BOTH = Reply(
-    ["Nanda Devi", "Trisul"],
-    ["Nanda Devi", "Trisul"],
-    [Named("m/4", "Nanda Devi"), Named("m/5", "Trisul")],
-    ["one value has no unit"],
-    [Step("Find", 2, ["Nanda Devi"], 0.0015)],
-    [Fact("Trisul", "height", Quantity(7120, "m"), [("as of", Time.year(1999))], ["mountains"])],
-)
+@pytest.fixture(scope="module")
+def graph() -> condgraph.Graph:
+    """Two mountains, one of them with a height, and values that are hard to print."""
+    graph = condgraph.open("memory:")
+    graph.add(
+        [
+            Entity("m/4", "Nanda Devi"),
+            Entity("m/5", "Trisul"),
+            Entity("m/6", "Trisul"),
+            Statement("m/5", "height", Quantity(7120, "m"), (("as of", Time.year(1999)),), row=5),
+            Statement("m/5", "note", 'white, with a "trident"'),
+            Statement("m/5", "note", "\x1b[2J"),
+            Statement("m/5", "seen from", Ref("m/4")),
+        ],
+        source="mountains",
+    )
+    return graph
 
 
 @pytest.mark.parametrize(
@@ -104,32 +78,58 @@ def test_a_program_comes_from_one_place(tmp_path: Path, monkeypatch: pytest.Monk
         program_text(None, file)
 
 
-def test_a_table_names_ids_only_where_they_say_more(capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(BOTH, Format.TABLE)
-    written = capsys.readouterr()
-    assert written.out == "name        id\nNanda Devi  m/4\nTrisul      m/5\n"
-    assert written.err == "warning: one value has no unit\n"
-    write_answer(Reply(["a", "b"], ["a", "b"], [Named("a", "a"), Named("b", "b")]), Format.TABLE)
+def test_a_table_names_ids_only_where_they_say_more(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    write_answer(graph.kopl("FindAll() QueryName()"), Format.TABLE)
+    assert capsys.readouterr().out == "name        id\nNanda Devi  m/4\nTrisul      m/5\nTrisul      m/6\n"
+    plain = condgraph.open("memory:")
+    plain.add([Entity("a", "a"), Entity("b", "b")])
+    write_answer(plain.kopl("FindAll() QueryName()"), Format.TABLE)
     assert capsys.readouterr().out == "a\nb\n"
 
 
-def test_json_holds_values_without_loss(capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(BOTH, Format.JSON, evidence=True, trace=True)
-    document = json.loads(capsys.readouterr().out)
-    assert document["answers"] == ["Nanda Devi", "Trisul"]
-    assert document["entities"][1] == {"id": "m/5", "name": "Trisul"}
-    assert document["trace"] == [{"operator": "Find", "rows": 2, "milliseconds": 1.5, "sample": ["Nanda Devi"]}]
-    assert document["evidence"][0]["object"] == {"number": 7120, "unit": "m"}
-    assert document["evidence"][0]["qualifiers"] == [["as of", {"time": "1999", "precision": "year"}]]
-    assert json_value(Quantity(Decimal("0.10000000000000000001"))) == {"number": "0.10000000000000000001", "unit": "1"}
-    assert json_value([UNKNOWN, True]) == [{"unknown": True}, True]
-
-
-def test_csv_leaves_the_rest_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(Reply(['a "b"', "c,d"], evidence=BOTH.evidence), Format.CSV, evidence=True)
+def test_warnings_go_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    write_answer(graph.kopl("FindAll() QueryName()", limit=1), Format.JSON)
     written = capsys.readouterr()
-    assert list(csv.reader(io.StringIO(written.out))) == [["value"], ['a "b"'], ["c,d"]]
-    assert "Trisul height 7120 m" in written.err
+    assert json.loads(written.out)["answers"] == ["Nanda Devi"]
+    assert written.err.startswith("warning: 2 more values")
+
+
+def test_json_holds_values_without_loss(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(height)"), Format.JSON, evidence=True, trace=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["answers"] == ["7120 m"]
+    assert document["values"] == [{"number": 7120, "unit": "m"}]
+    assert [step["function"] for step in document["trace"]] == ["Find", "QueryAttr"]
+    assert document["trace"][0]["size"] == 2
+    (fact,) = document["evidence"]
+    assert fact["subject"] == {"id": "m/5", "name": "Trisul"}
+    assert fact["qualifiers"] == [["as of", {"time": "1999", "precision": "year"}]]
+    assert fact["sources"] == [{"source": "mountains", "row": 5}]
+    assert json_value(Quantity(Decimal("0.10000000000000000001"))) == {"number": "0.10000000000000000001", "unit": "1"}
+    assert json_value(UNKNOWN) == {"unknown": True}
+    with pytest.raises(TypeError, match="complex"):
+        json_value(1j)
+
+
+def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), Format.CSV, evidence=True, trace=True)
+    written = capsys.readouterr()
+    assert list(csv.reader(io.StringIO(written.out))) == [["value"], ["\x1b[2J"], ['white, with a "trident"']]
+    assert "Trisul | note | " in written.err
+    assert "QueryAttr" in written.err
+    assert "\x1b" not in written.err
+
+
+def test_a_table_does_not_steer_the_terminal(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), Format.TABLE, evidence=True, trace=True)
+    written = capsys.readouterr().out
+    assert written.startswith("\\x1b[2J\n")
+    assert "\x1b" not in written
+
+
+def test_columns_are_aligned_by_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(("step", "results", "sample"), [("富士山", "3", "x"), ("a", "1200", "")])
+    assert capsys.readouterr().out == "step    results  sample\n富士山        3  x\na          1200\n"
 
 
 @given(st.text())

@@ -77,7 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample data and a store of all of it."""
     folder = tmp_path_factory.mktemp("world")
     copy_to(folder / "samples")
-    with condgraph.open(str(folder / "world"), read_only=False) as graph:
+    with condgraph.open(folder / "world") as graph:
         for sample in SAMPLES:
             graph.load(sample.path, format=sample.format, **sample.options)
     return folder

@@ -38,6 +38,32 @@ def test_importing_the_package_is_cheap() -> None:
     assert not foreign
 
 
+def test_the_public_names_are_these() -> None:
+    assert set(condgraph.__all__) == {
+        "UNKNOWN",
+        "Answer",
+        "AsyncGraph",
+        "CondgraphError",
+        "Entity",
+        "EntityKind",
+        "Evidence",
+        "Graph",
+        "LoadReport",
+        "Member",
+        "Quantity",
+        "Ref",
+        "Source",
+        "Statement",
+        "Status",
+        "Step",
+        "Subclass",
+        "Time",
+        "open",
+        "open_async",
+    }
+    assert all(hasattr(condgraph, name) for name in condgraph.__all__)
+
+
 def test_the_version_is_the_one_that_is_installed() -> None:
     assert metadata.version("condgraph") == condgraph.__version__
 

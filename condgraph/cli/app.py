@@ -15,7 +15,7 @@ import condgraph
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import loading_progress
-from condgraph.cli.render import Format, json_value, printable, write_answer
+from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 
 #: Problems of a load that are shown; the rest is counted.
 SHOWN_PROBLEMS = 20
@@ -143,8 +143,11 @@ def load(
             )
         for problem in report.problems[:SHOWN_PROBLEMS]:
             complain(f"{'left out' if problem.skipped else 'warning'}: {printable(str(problem))}")
-        if len(report.problems) > SHOWN_PROBLEMS:
-            complain(f"and {len(report.problems) - SHOWN_PROBLEMS} more problems like these")
+        more = report.skipped + report.warned - min(len(report.problems), SHOWN_PROBLEMS)
+        if more:
+            complain(f"and {more} more")
+        for warning in report.warnings:
+            complain(f"warning: {printable(warning)}")
         typer.echo(str(report))
 
 
@@ -168,7 +171,7 @@ def query(
     """Ask a program of a store."""
     with guard():
         program = program_text(text, file)
-    with guard(program), condgraph.open(store, graph=graph) as opened:
+    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
         if show:
             typer.echo(opened.explain(program, language=language))
             return
@@ -187,7 +190,7 @@ def explain(
     """Show the plan of a program, and do not run it."""
     with guard():
         program = program_text(text, file)
-    with guard(program), condgraph.open(store, graph=graph) as opened:
+    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
         typer.echo(opened.explain(program, language=language))
 
 
@@ -199,12 +202,16 @@ def status(
     form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
 ) -> None:
     """Say what a store holds, and with --verify whether its files are whole."""
-    with guard(), condgraph.open(store, graph=graph) as opened:
+    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
         found = opened.status(verify=verify)
         if form is StatusFormat.JSON:
             typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2, default=json_value))
         else:
             typer.echo(str(found))
+            if found.sources:
+                typer.echo("")
+                rows = [(source.name, source.format, source.location) for source in found.sources]
+                write_table(("source", "format", "read from"), rows)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -217,7 +224,7 @@ def export(
     ] = None,
 ) -> None:
     """Write a whole graph, with its sources, in a form that `load` reads back exactly."""
-    with guard(), condgraph.open(store, graph=graph) as opened:
+    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
         opened.export(sys.stdout if output is None else output, to=to.value)
 
 

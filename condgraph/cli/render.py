@@ -11,16 +11,19 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
 import typer
 
-from condgraph.engine.values import Quantity, Time, Unknown
+from condgraph.engine.answer import Answer, Step
+from condgraph.engine.facts import Entity
+from condgraph.engine.values import UNKNOWN, Quantity, Time
 
 #: Columns that are aligned to the right.
-_NUMBERS: Final = frozenset({"rows", "ms"})
+_NUMBERS: Final = frozenset({"results"})
 
 
 class Format(StrEnum):
@@ -32,11 +35,13 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-def write_answer(answer: Any, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
+def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
     """Write an answer to standard output, and its warnings to standard error.
 
     Raises `typer.BadParameter` when Arrow's bytes would go to a terminal.
     """
+    if form is Format.ARROW and sys.stdout.isatty():
+        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
     for warning in answer.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
@@ -53,11 +58,12 @@ def write_answer(answer: Any, form: Format, *, evidence: bool = False, trace: bo
         for (text,) in rows:
             typer.echo(printable(text))
     else:
-        _write_table(columns, rows)
+        write_table(columns, rows)
     beside = form is not Format.TABLE
     if trace:
+        steps = [(step.function, str(step.size), step.operator, _sample(step)) for step in answer.trace]
         typer.echo("\ntrace:", err=beside)
-        _write_table(("step", "rows", "ms", "sample"), _trace_rows(answer), err=beside)
+        write_table(("step", "results", "operator", "sample"), steps, err=beside)
     if evidence:
         typer.echo("\nevidence:", err=beside)
         for fact in answer.evidence:
@@ -66,31 +72,32 @@ def write_answer(answer: Any, form: Format, *, evidence: bool = False, trace: bo
             typer.echo("  none", err=beside)
 
 
-def answer_rows(answer: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Column names and rows of an answer: names, with ids where they say more, or the texts of its values."""
-    if answer.entities and len(answer.entities) == len(answer.texts):
-        if any(entity.id != entity.name for entity in answer.entities):
-            return ("name", "id"), [(entity.name, entity.id) for entity in answer.entities]
-        return ("name",), [(entity.name,) for entity in answer.entities]
-    return ("value",), [(text,) for text in answer.texts]
+def answer_rows(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Column names and rows of an answer: the names of its entities, with ids where they say more, or the texts of its values."""
+    records = answer.data()
+    if not records or any("id" not in record for record in records):
+        return ("value",), [(text,) for text in answer.texts]
+    if all(record["id"] == record["name"] for record in records):
+        return ("name",), [(record["name"],) for record in records]
+    return ("name", "id"), [(record["name"], record["id"]) for record in records]
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON: numbers with a unit and times are objects, so that nothing of them is lost."""
+    """A value as JSON: numbers with a unit, times and entities are objects, so that nothing of them is lost."""
     if isinstance(value, Quantity):
         return {"number": json_value(value.number), "unit": value.unit}
     if isinstance(value, Time):
         return {"time": str(value), "precision": value.precision.name.lower()}
-    if isinstance(value, Unknown):
+    if isinstance(value, Entity):
+        return {"id": value.id, "name": value.name}
+    if value is UNKNOWN:
         return {"unknown": True}
     if isinstance(value, Decimal):
         # A JSON number would lose digits in most readers.
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, list | tuple):
-        return [json_value(item) for item in value]
-    return str(value)
+    raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")
 
 
 def printable(text: str) -> str:
@@ -98,56 +105,7 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def _document(answer: Any, *, evidence: bool, trace: bool) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "answers": list(answer.texts),
-        "values": [json_value(value) for value in answer.values],
-        "entities": [{"id": entity.id, "name": entity.name} for entity in answer.entities],
-        "warnings": list(answer.warnings),
-    }
-    if trace:
-        document["trace"] = [
-            {
-                "operator": str(step.operator),
-                "rows": step.size,
-                "milliseconds": round(step.seconds * 1000, 3),
-                "sample": [str(item) for item in step.sample],
-            }
-            for step in answer.trace
-        ]
-    if evidence:
-        document["evidence"] = [
-            {
-                "subject": str(fact.subject),
-                "predicate": str(fact.predicate),
-                "object": json_value(fact.object),
-                "qualifiers": [[str(key), json_value(value)] for key, value in fact.qualifiers],
-                "sources": [str(source) for source in fact.sources],
-            }
-            for fact in answer.evidence
-        ]
-    return document
-
-
-def _trace_rows(answer: Any) -> list[tuple[str, ...]]:
-    return [
-        (str(step.operator), str(step.size), f"{step.seconds * 1000:.2f}", ", ".join(str(item) for item in step.sample))
-        for step in answer.trace
-    ]
-
-
-def _write_arrow(answer: Any) -> None:
-    if sys.stdout.isatty():
-        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
-    import pyarrow as pa
-
-    table = answer.to_arrow()
-    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
-        stream.write_table(table)
-    sys.stdout.buffer.flush()
-
-
-def _write_table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err: bool = False) -> None:
+def write_table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err: bool = False) -> None:
     """Aligned columns; the last is as long as it is, and a terminal wraps it: no value is ever cut."""
     from rich.cells import cell_len
 
@@ -161,3 +119,40 @@ def _write_table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err
             aligned.append(gap + cell if columns[column] in _NUMBERS else cell + gap)
         line = "  ".join(aligned).rstrip()
         typer.echo(typer.style(line, bold=True) if number == 0 and stream.isatty() else line, err=err)
+
+
+def _sample(step: Step) -> str:
+    shown = ", ".join(step.sample) + (", ..." if step.size > len(step.sample) else "")
+    return "; ".join(part for part in (shown, step.note) if part)
+
+
+def _document(answer: Answer, *, evidence: bool, trace: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "answers": answer.texts,
+        "values": [json_value(value) for value in answer.values],
+        "entities": [json_value(entity) for entity in answer.entities],
+        "warnings": answer.warnings,
+    }
+    if trace:
+        document["trace"] = [asdict(step) for step in answer.trace]
+    if evidence:
+        document["evidence"] = [
+            {
+                "subject": json_value(fact.subject),
+                "predicate": fact.predicate,
+                "object": json_value(fact.object),
+                "qualifiers": [[key, json_value(value)] for key, value in fact.qualifiers],
+                "sources": [{"source": source.name, "row": row or None} for source, row in fact.sources],
+            }
+            for fact in answer.evidence
+        ]
+    return document
+
+
+def _write_arrow(answer: Answer) -> None:
+    import pyarrow as pa
+
+    table = answer.to_arrow()
+    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
+        stream.write_table(table)
+    sys.stdout.buffer.flush()
