@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 
 from condgraph.loaders.base import Progress
 
@@ -19,11 +20,12 @@ def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
     from rich.markup import escape
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[records]:,} records"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[records]:,} records", table_column=Column(no_wrap=True, min_width=16)),
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -31,7 +33,7 @@ def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
 
         def advance(location: str, records: int, fraction: float | None) -> None:
             if location not in tasks:
-                tasks[location] = bars.add_task(escape(location), total=None, records=0)
+                tasks[location] = bars.add_task(escape(PurePath(location).name or "source"), total=None, records=0)
             if fraction is None:
                 bars.update(tasks[location], records=records)
             else:
