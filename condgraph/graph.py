@@ -27,7 +27,7 @@ OnUnknown = Literal["error", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand, `skipped` and `warned` all."""
+    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand of them."""
 
     sources: tuple[str, ...]
     formats: tuple[str, ...]
@@ -140,9 +140,9 @@ class Graph:
     ) -> LoadReport:
         """Load a file, a folder, a glob pattern, a list of these, or a dataframe; all of it or nothing.
 
-        The format is recognised (`format` overrules), and `options` are those of the loader. `name` is what the source is called (the
-        file's stem otherwise). `on_error="skip"` leaves bad records out and reports them. `wait` is how many seconds to wait for another
-        process that is writing.
+        The format is recognised (`format` overrules), and `options` are those of the loader. `name` is what the source is called
+        (the file's stem otherwise). `on_error="skip"` leaves bad records out and reports them. `wait` is how many seconds to wait
+        for another process that is writing.
         """
         from condgraph.loaders.recognise import recognise
 
@@ -231,8 +231,8 @@ class Graph:
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its baselines.
 
-        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest); `on_unknown="empty"` lets unknown names
-        mean nothing.
+        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest); `on_unknown="empty"` lets unknown
+        names mean nothing.
         """
         return languages.answer(
             self.snapshot, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
@@ -288,7 +288,7 @@ class Graph:
             raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, ["jsonl"]), hint="known: jsonl")
         from condgraph.engine.snapshot.readback import items
 
-        if hasattr(path, "write"):
+        if not isinstance(path, (str, os.PathLike)):
             return write(items(self.snapshot), path, graph=self.name)
         target = Path(path)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")

@@ -115,7 +115,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """A column of objects that are times: `[start, end)` in seconds, int64, and one precision for each (`values.Precision`, int8)."""
+    """A column of objects that are times: `[start, end)` in seconds, int64, each with its `values.Precision`, int8."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]

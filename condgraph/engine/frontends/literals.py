@@ -1,11 +1,13 @@
 """Literals of programs as typed values, from the text and the schema.
 
-Where a function says the type, the literal is read as that type or is a `LiteralError`. Where it does not, the types that the schema
-has seen on the key decide, and a literal with several readings becomes a test with all of them (values of different types never
-compare, so the readings do not get in each other's way).
+Where a function says the type, the literal is read as that type or is a `LiteralError`. Where it does not, the types that the
+schema has seen on the key decide, and a literal with several readings becomes a test with all of them (values of different types
+never compare, so the readings do not get in each other's way).
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from condgraph.engine.algebra import Compare, Operator, Test, any_of
 from condgraph.engine.errors import LiteralError
@@ -44,15 +46,11 @@ def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> 
     tests: list[Test] = []
     present = {kind for kind, _ in kinds}
     if Kind.TIME in present:
-        try:
+        with suppress(ValueError):
             tests.append(Compare(operator, Time.parse(text)))
-        except ValueError:
-            pass
     if Kind.QUANTITY in present:
-        try:
+        with suppress(ValueError):
             tests.append(quantity_test(operator, parse_quantity(text), kinds))
-        except ValueError:
-            pass
     if not present or present & {Kind.TEXT, Kind.ENTITY}:
         tests.append(Compare(operator, collapse(text)))
     if not tests:

@@ -174,9 +174,7 @@ class Builder:
         for sid, statement in pending:
             thing = statement.object
             if isinstance(thing, Ref):
-                relations.append(
-                    (sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row)
-                )
+                relations.append((sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row))
             else:
                 raw = -1 if statement.raw is None else texts[statement.raw]
                 attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row))
@@ -259,6 +257,4 @@ class Builder:
 
 def gather(chunks: list[_Chunk], names: Sequence[tuple[str, Any]]) -> _Chunk:
     """Join chunks into one column a name; empty columns of the right type where there are no chunks."""
-    return {
-        name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names
-    }
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names}

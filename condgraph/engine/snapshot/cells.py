@@ -3,7 +3,7 @@
 A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and `precision` (int8):
 
     text      ref = the text's number
-    quantity  a = the bits of its float64, unit = the unit's text number (-1: none), ref = the number's exact text where a float loses digits
+    quantity  a = the bits of its float64, unit = the unit's text number (-1: none), ref = the exact text where a float loses digits
     time      a, b = start and end in seconds, precision
     entity    ref = the entity's number
     unknown   nothing
@@ -149,7 +149,15 @@ def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[
 
 
 def decode_value(
-    kind: int, a: int, b: int, ref: int, unit: int, precision: int, x: float, text: Callable[[int], str], entity: Callable[[int], str]
+    kind: int,
+    a: int,
+    b: int,
+    ref: int,
+    unit: int,
+    precision: int,
+    x: float,
+    text: Callable[[int], str],
+    entity: Callable[[int], str],
 ) -> Ref | Value:
     """One cell as a value; `x` is `a` read as a float, `text` and `entity` give texts and entity ids to numbers."""
     if kind == 0:

@@ -41,7 +41,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Ar
             padding = -offset % _ALIGN
             file.write(b"\0" * padding)
             offset += padding
-            body = memoryview(data).cast("B") if data.size else memoryview(b"")
+            body = _bytes(data)
             crc = 0
             for start in range(0, len(body), _CHUNK):
                 part = body[start : start + _CHUNK]
@@ -52,6 +52,10 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Ar
         file.flush()
         os.fsync(file.fileno())
     return table
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return memoryview(array.data).cast("B") if array.size else memoryview(b"")
 
 
 class ArrayFile:
@@ -96,13 +100,13 @@ class ArrayFile:
         """The same as a memoryview."""
         found = self._views.get(name)
         if found is None:
-            found = self._views[name] = memoryview(self.get(name))
+            found = self._views[name] = memoryview(self.get(name).data)
         return found
 
     def verify(self) -> None:
         """Read every byte and compare checksums; raises `StoreDamagedError` naming the array that differs."""
         for name, entry in self._table.items():
-            body = memoryview(self.get(name)).cast("B") if entry["length"] else memoryview(b"")
+            body = _bytes(self.get(name))
             crc = 0
             for start in range(0, len(body), _CHUNK):
                 crc = zlib.crc32(body[start : start + _CHUNK], crc)

@@ -125,7 +125,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 @contextmanager
 def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. Freed by the system if the process dies."""
+    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. A dead process holds no lock."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o666)

@@ -345,9 +345,9 @@ def _validity(columns: Columns, text: NDArray[np.int32], builder: Builder) -> No
     places = {}
     for name in (START_TIME, END_TIME, POINT_IN_TIME):
         local = builder.texts.get(name)
-        at = -1 if local is None else int(np.searchsorted(columns["pred.text"], text[local]))
-        found = local is not None and at < len(columns["pred.text"]) and columns["pred.text"][at] == text[local]
-        places[name] = at if found else -1
+        place = -1 if local is None else int(np.searchsorted(columns["pred.text"], text[local]))
+        found = local is not None and place < len(columns["pred.text"]) and columns["pred.text"][place] == text[local]
+        places[name] = place if found else -1
     owner, a, b, kind = columns["q.owner"], columns["q.a"], columns["q.b"], columns["q.kind"]
     offsets, items = columns["qkey.offsets"], columns["qkey.items"]
 

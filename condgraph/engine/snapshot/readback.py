@@ -10,6 +10,7 @@ import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
@@ -64,7 +65,7 @@ def statement(snapshot: Snapshot, number: int) -> Statement:
     """One statement with its qualifiers, its first row, and its raw text."""
     predicate = int(snapshot.predicates(np.array([number], np.int32))[0])
     raw = None
-    thing: Ref | object
+    thing: Ref | Value
     if number < snapshot.relations:
         subject = int(snapshot.relation_subject[number])
         thing = Ref(snapshot.ident(int(snapshot.relation_object[number])))
@@ -78,7 +79,7 @@ def statement(snapshot: Snapshot, number: int) -> Statement:
     keys = snapshot.arrays.view("q.key")
     qualifiers = tuple((snapshot.predicate_name(keys[q]), snapshot.value("q", q)) for q in found.tolist())
     name = snapshot.predicate_name(predicate)
-    return Statement(snapshot.ident(subject), name, thing, qualifiers, int(snapshot.row[number]), raw)  # type: ignore[arg-type]
+    return Statement(snapshot.ident(subject), name, thing, qualifiers, int(snapshot.row[number]), raw)
 
 
 def sources_of(snapshot: Snapshot, number: int) -> list[tuple[int, int]]:
