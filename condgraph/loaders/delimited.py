@@ -298,9 +298,9 @@ class _Tidy:
         for at, column in enumerate(columns):
             plain = list(map(str.strip, column))
             if plain != column:
-                changed = [row for row, old, new in zip(rows, column, plain, strict=True) if old != new]
+                changed = [row for row, old, new in zip(rows, column, plain, strict=True) if new and old != new]
                 self._stripped += len(changed)
-                self._first = self._first or changed[0]
+                self._first = self._first or next(iter(changed), 0)
                 columns[at] = plain
         if not any("" in columns[at] for at in self._needed):
             return rows, columns

@@ -55,8 +55,9 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             try:
                 record = _parse(line)
                 if not begun:
+                    sources = tuple(_sources(record, path))
                     begun = True
-                    yield from _sources(record, path)
+                    yield from sources
                 else:
                     yield _item(record)
             except _Wrong as wrong:
