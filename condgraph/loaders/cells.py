@@ -24,20 +24,27 @@ a `Profile` counts them over a column, `Profile.decide` chooses, and the `Column
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from condgraph.engine.values import collapse
 from condgraph.loaders.table_columns import DECLARED, Cell, ColumnType, Declared, decide
-from condgraph.loaders.table_shapes import Shape, shape
+from condgraph.loaders.table_shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
 from condgraph.loaders.table_words import MISSING, MISSING_NUMBERS
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
 
 #: Different shapes that a profile counts one by one; in a column with more, no word stands out as a unit.
 _MOST_SHAPES: Final = 2000
+#: Columns of fewer cells are looked at cell by cell.
+_FEW: Final = 200
+# Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
+_ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
+_ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
+_THREE_DECIMALS: Final = re.compile(r"^[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
 
 
 @dataclass(slots=True)
@@ -50,26 +57,54 @@ class Profile:
 
     missing: frozenset[str] = MISSING
     shapes: dict[Shape, list[int]] = field(default_factory=dict)
-    not_numbers: list[int] = field(default_factory=lambda: [0, 0])
 
-    def add(self, cells: Iterable[str]) -> None:
+    def add(self, cells: Collection[str]) -> None:
         """Count cells, as they stand in the source."""
-        missing, shapes = self.missing, self.shapes
+        if len(cells) > _FEW and not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
+            return
+        missing = self.missing
+        longest = max(map(len, missing | MISSING_NUMBERS))
         for cell, times in Counter(cells).items():
             text = collapse(cell)
-            folded = text.casefold()
-            if folded in missing:
-                continue
-            if folded in MISSING_NUMBERS:
-                counted = self.not_numbers
-            else:
-                key = shape(text)
-                found = shapes.get(key)
-                if found is None:
-                    found = shapes.setdefault(key if len(shapes) < _MOST_SHAPES else (), [0, 0])
-                counted = found
-            counted[0] += times
-            counted[1] += 1
+            if len(text) <= longest:
+                folded = text.casefold()
+                if folded in missing:
+                    continue
+                if folded in MISSING_NUMBERS:
+                    continue
+            self._count(shape(text), times, 1)
+
+    def _count(self, key: Shape, cells: int, distinct: int) -> None:
+        counted = self.shapes.get(key)
+        if counted is None:
+            counted = self.shapes.setdefault(key if len(self.shapes) < _MOST_SHAPES else (), [0, 0])
+        counted[0] += cells
+        counted[1] += distinct
+
+    def _add_plain(self, cells: Collection[str]) -> bool:
+        """Count a column of plain numbers or ISO days at once; False where it is something else."""
+        joined = "\n".join(cells) + "\n"
+        if _ALL_NUMBERS(joined):
+            distinct = Counter(cells)
+            whole = [cell for cell in distinct if "." not in cell and cell not in ("", "-")]
+            years = [cell for cell in whole if len(cell) == 4 and "1000" <= cell <= "2100"]
+            three = _THREE_DECIMALS(joined)
+            points = [cell for cell in distinct if "." in cell]
+            counts: list[tuple[Shape, Sequence[str]]] = [(YEAR, years), (THREE, list(set(three)))]
+            taken = {*years, *three}
+            counts.append((INT, [cell for cell in whole if cell not in taken]))
+            counts.append((POINT, [cell for cell in points if cell not in taken]))
+            for key, texts in counts:
+                if texts:
+                    self._count(key, sum(distinct[cell] for cell in texts), len(texts))
+            return True
+        if _ALL_DAYS(joined):
+            days = Counter(cells)
+            days.pop("", None)
+            if all(shape(cell) is ISO for cell in days):
+                self._count(ISO, sum(days.values()), len(days))
+                return True
+        return False
 
     def decide(self, header: str = "", declared: Declared = "auto", day_first: bool | None = None) -> ColumnType:
         """The type of the column, by the rules of this module; `declared` and `day_first` overrule what the cells say."""

@@ -16,7 +16,10 @@ from typing import Any, Final
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, path_of
+from condgraph.loaders.table_arrow import is_frame, read_frame, read_parquet
+from condgraph.loaders.table_objects import is_records, read_dicts, read_jsonl
 from condgraph.loaders.table_rows import TABLE_OPTIONS, Table, TableOptions, column_names
+from condgraph.loaders.table_sniff import sniff_csv, sniff_jsonl, sniff_parquet, sniff_tsv
 from condgraph.loaders.table_text import Chunk, TextTable
 
 _TEXT_OPTIONS: Final[Mapping[str, str]] = {
@@ -79,6 +82,26 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
         reading.advance(len(chunk.numbers), fraction)
 
 
-CSV: Final = Format("csv", "a table of comma-separated values", read_csv, _TEXT_OPTIONS)
-TSV: Final = Format("tsv", "a table of tab-separated values", read_tsv, _TEXT_OPTIONS)
-FORMATS: Final = (CSV, TSV)
+def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A table of pandas, polars or Arrow, or a list of dictionaries, as facts."""
+    yield from (read_dicts if is_records(source) else read_frame)(source, reading, options)
+
+
+CSV: Final = Format("csv", "a table of comma-separated values", read_csv, _TEXT_OPTIONS, sniff_csv)
+TSV: Final = Format("tsv", "a table of tab-separated values", read_tsv, _TEXT_OPTIONS, sniff_tsv)
+JSONL: Final = Format(
+    "jsonl-table",
+    "a table as JSON lines: one object, one row, a line",
+    read_jsonl,
+    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    sniff_jsonl,
+)
+PARQUET: Final = Format("parquet", "a table in a Parquet file", read_parquet, TABLE_OPTIONS, sniff_parquet)
+DATAFRAME: Final = Format(
+    "dataframe",
+    "a table of pandas, polars or Arrow, or a list of dictionaries",
+    read_dataframe,
+    TABLE_OPTIONS,
+    claims=lambda source: is_frame(source) or is_records(source),
+)
+FORMATS: Final = (CSV, TSV, JSONL, PARQUET, DATAFRAME)

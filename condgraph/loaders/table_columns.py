@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from condgraph.engine.values import Quantity, Time, Value, collapse, text_of
+from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, text_of
 from condgraph.loaders.table_numbers import MONEY, Reading
-from condgraph.loaders.table_shapes import INT, ISO, POINT, YEAR, Shape, readings
+from condgraph.loaders.table_shapes import INT, ISO, POINT, THREE, YEAR, Shape, readings
 from condgraph.loaders.table_words import (
     AMOUNT_WORDS,
     CERTAIN_YEAR_WORDS,
@@ -38,8 +38,8 @@ class ColumnType:
 
     `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy", "mdy" or "" (not known); `units`
     maps folded unit words to their spelling (None: any word is a unit). `plain` is "int", "float" or "day" where every cell is a
-    plain number or an ISO day, so that the column can be read at once. `unread` cells stay text though the type was asked for,
-    `cut` cells lose a part of a second, `ambiguous` ones are dates whose order of day and month is not known.
+    plain number or an ISO day, so that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
+    of a second, `ambiguous` ones are dates whose order of day and month is not known.
     """
 
     kind: Literal["text", "number", "time", "clock"]
@@ -50,7 +50,6 @@ class ColumnType:
     half_day: bool = False
     years: bool = False
     plain: str = ""
-    unread: int = 0
     cut: int = 0
     ambiguous: int = 0
 
@@ -64,7 +63,9 @@ class ColumnType:
             found = readings(text)
             at = self.choose(found)
             if at is not None:
-                value = self._value(found[at])
+                value = self._value(found[at]) or text
+        if isinstance(value, Time) and not _PRINTED_TIME(cell):
+            return value, cell
         return value, None if text_of(value) == cell else cell
 
     def reader(self) -> Callable[[str], Cell | None]:
@@ -87,11 +88,12 @@ class ColumnType:
         # 7:00 beside 7:30 PM may be either half of the day.
         return not (self.half_day and of > 1)
 
-    def _value(self, reading: Reading) -> Value:
+    def _value(self, reading: Reading) -> Value | None:
         value = reading.value
         if isinstance(value, Quantity) and reading.family == "number":
-            if self.years and isinstance(value.number, int) and 1 <= value.number <= 9999 and reading.tag == "num":
-                return Time.year(value.number)
+            if self.years:
+                year = value.number
+                return Time.year(year) if isinstance(year, int) and 1 <= year <= 9999 and value.unit == NO_UNIT else None
             if self.units and reading.note not in _NO_WORD:
                 return Quantity(value.number, self.units[_fold(reading.note)])
         return value
@@ -99,6 +101,7 @@ class ColumnType:
 
 _PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", POINT: "float", ISO: "day"}
 _WORD: Final = re.compile(r"[^\W\d_]+").findall
+_PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
 _NO_WORD: Final = frozenset(("", MONEY, "num", "en", "comma", "space"))
 
 
@@ -123,7 +126,7 @@ def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | No
             number = replace(number, tags=())
         chosen = evidence.best((number, time, clock))
     chosen = replace(chosen, missing=missing | MISSING_NUMBERS if chosen.kind == "number" else missing)
-    return evidence.finish(chosen, declared)
+    return evidence.finish(chosen)
 
 
 class _Evidence:
@@ -257,15 +260,15 @@ class _Evidence:
             return ColumnType("clock", ("tod",))
         return ColumnType("clock", ("dur",) if both[1] > 1 or notes & {"3", "3r"} else ())
 
-    def finish(self, chosen: ColumnType, declared: Declared) -> ColumnType:
+    def finish(self, chosen: ColumnType) -> ColumnType:
         """Add what a loader warns about, and whether the column can be read at once."""
-        unread = cut = ambiguous = 0
+        cut = ambiguous = 0
         plain: set[str] = set()
         for shape, (cells, _) in self.shapes.items():
             at = chosen.choose(shape)
-            plain.add(_PLAIN_SHAPES.get(shape, ""))
+            # 1.234 is plain where the point is one before decimals.
+            plain.add("float" if shape == THREE and at == 0 else _PLAIN_SHAPES.get(shape, ""))
             if at is None:
-                unread += cells if declared != "auto" else 0
                 ambiguous += cells if {"dmy", "mdy"} <= {reading.note for reading in shape} and not chosen.order else 0
             elif shape[at].tag == "cut":
                 cut += cells
@@ -274,7 +277,7 @@ class _Evidence:
             whole = "float" if "float" in plain else "int"
         elif chosen.kind == "time" and plain == {"day"}:
             whole = "day"
-        return replace(chosen, plain=whole, unread=unread, cut=cut, ambiguous=ambiguous)
+        return replace(chosen, plain=whole, cut=cut, ambiguous=ambiguous)
 
 
 def _tags(shape: Shape) -> set[str]:

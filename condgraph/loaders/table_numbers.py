@@ -63,12 +63,12 @@ _FRACTIONS: Final = {
     "3⁄4": "75",
 }
 
-_CODES: Final = (
+CODES: Final = (
     "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|AUD|CAD|NZD|HKD|SGD|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|MXN|ZAR|KRW|THB|IDR|PHP|MYR|ILS|AED"
 )
 _SIGNS: Final = "€£¥₹₩₽₺₪₫₱฿₴₦"
-_PREFIX: Final = rf"(?:US|AU|NZ|HK|CA|NT|MX|A|C|R|S)?\$|[{_SIGNS}]|Rs\.?(?=[\s\d])|(?:{_CODES})(?=[\s\d+-])"
-_SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{_CODES})")
+_PREFIX: Final = rf"(?:US|AU|NZ|HK|CA|NT|MX|A|C|R|S)?\$|[{_SIGNS}]|Rs\.?(?=[\s\d])|(?:{CODES})(?=[\s\d+-])"
+_SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{CODES})")
 _PARTS: Final = re.compile(
     rf"(?P<sign>[+-]\s?)?(?:(?P<money>{_PREFIX})\s?)?(?P<sign2>[+-])?"
     r"(?P<body>(?:\d|\.\d)(?:[\d.,'’]*\d)?(?: \d{3}(?![\d:/]))*(?:(?<=\d \d{3})[.,]\d+)?)(?P<dot>\.(?=$))?"
@@ -118,6 +118,8 @@ def read_number(text: str) -> list[Reading]:
     if parts is None:
         return []
     if parts["rest"]:
+        if parts["rest"][0] in "-–—/:":
+            return []
         special = _special(text, parts)
         if special is not None:
             return special
@@ -137,7 +139,12 @@ def read_number(text: str) -> list[Reading]:
             if tag not in ("num", "en"):
                 continue
             digits += parts["exponent"]
-        number: Number = parse_number(digits)
+        number: Number
+        if digits.isdigit():
+            number = int(digits)
+        else:
+            # A float keeps fifteen digits.
+            number = float(digits) if len(digits) < 17 and not parts["exponent"] else parse_number(digits)
         if extra or power:
             digits = f"{digits}.{extra}" if extra else digits
             number = parse_number(format_number(Decimal(f"{digits}e{power}")))
@@ -217,7 +224,7 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
     power = power or 0
     if money:
         # "$5 USD" and "US$ 5 m" are amounts; "$5 lunch" is not.
-        return (unit, power, note) if rest in _CODES.split("|") else None
+        return (unit, power, note) if rest in CODES.split("|") else None
     if _SUFFIX.fullmatch(rest):
         return rest, power, MONEY
     shorter = _without_conversion("0 " + rest)[2:]

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import Batch, Column, Entity, EntityKind, Ids, Numbers, Ref, Texts, Times, Values
-from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, collapse, format_number
+from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.cells import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Options of every table format.
 TABLE_OPTIONS: Final[Mapping[str, str]] = {
@@ -169,8 +172,6 @@ class Table:
         if at in self.refs:
             return profile.decide(name, "text")
         chosen = profile.decide(name, declared, self.options.day_first)
-        if chosen.unread:
-            self.reading.warn(f"{chosen.unread} cells cannot be read as a {declared} and stay text", field=name)
         if chosen.cut:
             self.reading.warn(f"parts of a second are cut off in {chosen.cut} cells; the raw text keeps them", field=name)
         if chosen.ambiguous:
@@ -179,6 +180,15 @@ class Table:
                 field=name,
             )
         return chosen
+
+    def check(self, at: int, values: Sequence[Value], rows: Sequence[int]) -> None:
+        """Warn about cells of a column whose type the options give, and which are of another."""
+        declared = self.declared(at)
+        if declared in ("number", "time") and at not in self.refs:
+            kind = Quantity if declared == "number" else Time
+            others = [row for value, row in zip(values, rows, strict=True) if not isinstance(value, kind)]
+            if others:
+                self.reading.warn(f"{len(others)} cells cannot be read as a {declared}", row=others[0], field=self.names[at])
 
     def rows(
         self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
@@ -242,6 +252,7 @@ class Table:
             ids, rows = [ids[one] for one in kept], [rows[one] for one in kept]
         values = [cell[0] for cell in typed if cell is not None]
         raws = [cell[1] for cell in typed if cell is not None]
+        self.check(at, values, rows)
         objects = Ids(cast("list[str]", values)) if at in self.refs else column_of(values)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
 
@@ -262,7 +273,7 @@ def _plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequen
             days = np.array(cells, dtype="datetime64[D]").astype(np.int64)
             starts = days * DAY_SECONDS
             objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
-            printed = cells if set(map(len, cells)) == {10} else None
+            printed = list(cells) if set(map(len, cells)) == {10} else None
         elif chosen.plain == "int":
             numbers = list(map(int, cells))
             if chosen.years:
@@ -318,6 +329,16 @@ def column_of(values: Sequence[Ref | Value]) -> Column:
             ):
                 return Numbers(np.array(numbers, dtype=np.float64), quantities[0].unit)
     return Values(values)
+
+
+def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
+    """Numbers as an array that holds all of them exactly, None where there is none."""
+    types = set(map(type, numbers))
+    if types == {int}:
+        return np.array(numbers, dtype=np.int64) if min(numbers) >= -(2**63) and max(numbers) < 2**63 else None
+    if types <= {int, float} and all(isinstance(number, float) or abs(number) <= _EXACT_FLOAT for number in numbers):
+        return np.array(numbers, dtype=np.float64)
+    return None
 
 
 def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:

@@ -33,6 +33,8 @@ DIALECTS: Final[dict[str, dict[str, Any]]] = {
 }
 #: Characters that are looked at to find out how a file is written.
 _SAMPLE: Final = 1 << 20
+#: Characters that are enough to find the delimiter.
+_HEAD: Final = 1 << 15
 _CELLS_A_CHUNK: Final = 400_000
 _ROWS_A_CHUNK: Final = 20_000
 #: A record of more lines than this is warned about: a quote may be missing.
@@ -83,13 +85,19 @@ def evenness(rows: Sequence[Sequence[str]] | None) -> float:
 def find_delimiter(text: str, complete: bool, candidates: str) -> str:
     """The delimiter of a sample, the first candidate where none gives several fields."""
     best, best_score = candidates[0], 0.0
+    if len(text) > _HEAD:
+        text, complete = text[:_HEAD], False
     for delimiter in candidates:
+        if delimiter not in text:
+            continue
         scores = [
             evenness(rows)
-            for dialect in ("excel", "backslash", "plain")
+            for dialect in (DIALECTS if '"' in text else ("excel",))
             if (rows := rows_of(text, Layout(delimiter, dialect), complete)) and len(rows[0]) > 1
         ]
         score = max(scores, default=0.0)
+        if score == 1.0:
+            return delimiter
         if score > best_score + 1e-9:
             best, best_score = delimiter, score
     return best

@@ -19,7 +19,7 @@ The note `dmy` or `mdy` says which of day and month stands first in 03/05/2010; 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from condgraph.engine.values import Precision, Quantity, Time, parse_number
 from condgraph.loaders.table_numbers import Reading
@@ -38,6 +38,8 @@ _MONTH: Final = (
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>\d{4})"
 _FLAGS: Final = re.ASCII | re.IGNORECASE
+_LETTER: Final = re.compile("[A-Za-z]").search
+_YEARS: Final = re.compile(r"(\d{4})\s?[-–—]\s?(\d{4})", re.ASCII)
 _HAS_YEAR: Final = re.compile(r"\d{4}", re.ASCII).search
 _DAY_YEAR: Final = re.compile(rf"{_DAY},\s?{_YEAR}", _FLAGS)
 _WORDS: Final = tuple(
@@ -84,6 +86,10 @@ def read_time(text: str) -> list[Reading]:
     if len(text) == 4 and text.isdigit() and text.isascii():
         return [Reading("time", "year", Time.year(int(text)))] if FIRST_YEAR <= int(text) <= LAST_YEAR else []
     try:
+        years = _YEARS.fullmatch(text)
+        if years:
+            first, last = _one(years[1]), _one(years[2])
+            return _both(first, last)
         if _HAS_YEAR(text):
             return _point(text) or _with_clock(text) or _range(text) or _clock(text)
         return _era(text) or _clock(text)
@@ -93,7 +99,16 @@ def read_time(text: str) -> list[Reading]:
 
 
 def _point(text: str) -> list[Reading]:
-    text = _AGE.sub("", text)
+    if text[-1:] == ")":
+        text = _AGE.sub("", text)
+    if _LETTER(text):
+        words = _words(text)
+        if words is not None:
+            return [_certain(words)]
+        found = _DECADE.fullmatch(text)
+        if found:
+            return [_certain(Time.span(Time.year(int(found[1])), Time.year(int(found[1]) + 9)))]
+        return _era(text)
     found = _ISO_DAY.fullmatch(text)
     if found:
         return [Reading("time", "iso", Time.day(int(found[1]), int(found[2]), int(found[3])))]
@@ -106,16 +121,10 @@ def _point(text: str) -> list[Reading]:
     found = _TWO_YEARS.fullmatch(text)
     if found:
         return _two_years(int(found[1]), found[2], found[3])
-    words = _words(text)
-    if words is not None:
-        return [_certain(words)]
-    found = _DECADE.fullmatch(text)
-    if found:
-        return [_certain(Time.span(Time.year(int(found[1])), Time.year(int(found[1]) + 9)))]
     found = _MONTH_YEAR.fullmatch(text)
     if found:
         return [_certain(Time.month(int(found[2]), int(found[1])))]
-    return _era(text)
+    return []
 
 
 def _era(text: str) -> list[Reading]:
@@ -169,7 +178,7 @@ def _words(text: str, year: str = "") -> Time | None:
     for pattern in _YEARLESS if year else _WORDS:
         found = pattern.fullmatch(text)
         if found:
-            parts = found.groupdict()
+            parts: dict[str, Any] = found.groupdict()
             in_year, month, day = int(parts.get("year") or year), _MONTHS[parts["month"][:3].lower()], parts.get("day")
             return Time.day(in_year, month, int(day)) if day else Time.month(in_year, month)
     return None
@@ -210,7 +219,8 @@ def _hour(hour: int, half: str | None) -> int | None:
 
 def _range(text: str) -> list[Reading]:
     """A range of two times; the parts may share the year or the month that only one of them has."""
-    text = _AGE.sub("", text)
+    if text[-1:] == ")":
+        text = _AGE.sub("", text)
     dashes = list(_DASH.finditer(text))
     if len(dashes) != 1:
         return []
