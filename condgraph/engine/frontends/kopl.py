@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from condgraph.engine.algebra import (
     Among,
@@ -36,11 +37,13 @@ from condgraph.engine.algebra import (
     Where,
     WhereQualifier,
 )
-from condgraph.engine.errors import PlanError, UnknownNameError, nearest
-from condgraph.engine.frontends.kopl_syntax import CLOSED, FUNCTIONS, Program, Span, Step, parse
+from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.frontends.kopl_syntax import CLOSED, FUNCTIONS, Program, Span, parse, places
 from condgraph.engine.frontends.literals import quantity_test, read_quantity, read_time, readings
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
+
+Read = TypeVar("Read")
 
 
 @dataclass(slots=True)
@@ -58,29 +61,37 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
     Raises `ParseError` for text that is no program, `UnknownNameError` with the nearest names, `LiteralError` for a literal of the
     wrong type, and `PlanError` for a step whose inputs are of the wrong sort.
     """
-    lowering = _Lowering(schema, on_unknown == "empty")
+    lowering = _Lowering(schema, on_unknown == "empty", program)
     steps, warnings = parse(program, lowering.knows)
     lowering.warnings.extend(warnings)
     results: list[Node] = []
-    for step in steps:
-        lowering.step = step
-        results.append(_RULES[step.function](lowering, [results[d] for d in step.dependencies], step.texts))
-    return Lowered(results[-1], [(step.function, node) for step, node in zip(steps, results, strict=True)], lowering.warnings)
+    named: list[tuple[str, Node]] = []
+    for function, texts, dependencies in steps:
+        lowering.function = function
+        node = _RULES[function](lowering, [results[d] for d in dependencies], texts)
+        results.append(node)
+        named.append((function, node))
+        lowering.at += 1
+    return Lowered(node, named, lowering.warnings)
 
 
 class _Lowering:
     """What the rules share: the schema, the step at hand, and what to do with unknown names."""
 
-    __slots__ = ("lenient", "schema", "step", "warnings")
+    __slots__ = ("at", "function", "lenient", "program", "schema", "warnings")
 
-    def __init__(self, schema: Schema, lenient: bool) -> None:
-        self.schema, self.lenient = schema, lenient
+    def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
+        self.schema, self.lenient, self.program = schema, lenient, program
         self.warnings: list[str] = []
-        self.step: Step
+        #: The step at hand: its number and its function.
+        self.at, self.function = 0, ""
 
-    def span(self, i: int) -> Span | None:
-        """Where the i-th text stands."""
-        return self.step.text_spans[i] if self.step.text_spans else None
+    def span(self, i: int | None = None) -> Span | None:
+        """Where the i-th text of the step stands, or the whole step."""
+        found = places(self.program, self.knows)
+        if not found:
+            return None
+        return found[self.at].call if i is None else found[self.at].texts[i]
 
     # -- inputs of the right sort -----------------------------------------------------------------------------------------
 
@@ -90,22 +101,22 @@ class _Lowering:
             return node
         if isinstance(node, Facts):
             return Reached(node)
-        raise PlanError(f"{self.step.function} takes entities; the step before gives {_sort(node)}", span=self.step.span)
+        raise PlanError(f"{self.function} takes entities; the step before gives {_sort(node)}", span=self.span())
 
     def values(self, node: Node) -> Values:
         """A bag of values."""
         if isinstance(node, Values):
             return node
         hint = "QueryAttr gives the values of an attribute" if isinstance(node, (Entities, Facts)) else None
-        raise PlanError(f"{self.step.function} takes values; the step before gives {_sort(node)}", span=self.step.span, hint=hint)
+        raise PlanError(f"{self.function} takes values; the step before gives {_sort(node)}", span=self.span(), hint=hint)
 
     def facts(self, node: Node) -> Facts:
         """Facts of the step before."""
         if isinstance(node, Facts):
             return node
         raise PlanError(
-            f"{self.step.function} takes facts; the step before gives {_sort(node)}",
-            span=self.step.span,
+            f"{self.function} takes facts; the step before gives {_sort(node)}",
+            span=self.span(),
             hint="it follows FilterStr, FilterNum, FilterYear, FilterDate, Relate or another QFilter",
         )
 
@@ -171,8 +182,16 @@ class _Lowering:
         if kind == "Str":
             return Compare(operator, collapse(text))
         if kind == "Num":
-            return quantity_test(operator, read_quantity(text, self.span(i)), kinds)
-        return Compare(operator, read_time(text, self.span(i)))
+            return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
+        return Compare(operator, self.literal(i, read_time, text))
+
+    def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:
+        """What a reader of literals makes of the i-th text; its complaint gets the position."""
+        try:
+            return read(*arguments)
+        except LiteralError as error:
+            error.span = self.span(i)
+            raise
 
 
 _SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!="}
@@ -261,7 +280,7 @@ def _query_attr(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> N
 def _query_attr_under_condition(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     key, qkey, qvalue = texts
     facts = _attribute_facts(low, inputs[0], key, 0)
-    test = readings("=", qvalue, low.schema.qualifier_kinds(low.qualifier(qkey, 1)), low.span(2))
+    test = low.literal(2, readings, "=", qvalue, low.schema.qualifier_kinds(low.qualifier(qkey, 1)))
     return Distinct(Objects(WhereQualifier(facts, qkey, test)))
 
 
@@ -281,7 +300,7 @@ def _select(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 def _query_attr_qualifier(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     key, value, qkey = texts
     facts = _attribute_facts(low, inputs[0], key, 0)
-    test = readings("=", value, low.schema.attribute_kinds(key), low.span(1))
+    test = low.literal(1, readings, "=", value, low.schema.attribute_kinds(key))
     return Distinct(Qualifiers(Where(facts, test), low.qualifier(qkey, 2)))
 
 

@@ -2,6 +2,10 @@
 
 All three give a list of `Step`s in post-fix order, each with the steps it depends on. `FUNCTIONS` is the table of the 27 functions
 (KQA Pro, Table 6): how many results each takes, and which texts.
+
+A text is first read plainly: one regular expression over calls whose arguments split without a doubt. Where there is a doubt, or
+anything wrong, the careful reading decides and complains. Only the careful one knows where things stand; `places` asks it when a
+message needs a position, so that programs that are right do not pay for it.
 """
 
 from __future__ import annotations
@@ -9,8 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from condgraph.engine.errors import ParseError, UnknownNameError, nearest
 
@@ -70,15 +74,19 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One function call. `spans` say where the call and its texts stand (None in the JSON form)."""
+class Step(NamedTuple):
+    """One function call: its texts, and the numbers of the steps whose results it takes."""
 
     function: str
     texts: tuple[str, ...]
-    dependencies: tuple[int, ...]
-    span: Span | None = field(default=None, compare=False)
-    text_spans: tuple[Span | None, ...] = field(default=(), compare=False)
+    dependencies: tuple[int, ...] = ()
+
+
+class Place(NamedTuple):
+    """Where a call stands in the text of a program, and where each of its texts."""
+
+    call: Span
+    texts: tuple[Span, ...]
 
 
 #: Says whether a text is a known name for a role; decides where commas inside names would split differently.
@@ -99,9 +107,15 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
             raise ParseError(f"the program is not well-formed JSON: {error.msg}", span=(at, at + 1)) from None
         except RecursionError:
             raise ParseError("the program is nested too deeply") from None
-    if "<func>" in program or "<arg>" in program:
-        return _link(_serialised(program)), []
-    return _link(_text_form(program, knows)), []
+    steps = _plain(program)
+    return _link(*_careful(program, knows)) if steps is None else steps, []
+
+
+def places(program: Program, knows: Knows | None = None) -> list[Place]:
+    """Where the steps of a well-formed program stand in its text; empty for the JSON form, which has no positions."""
+    if not isinstance(program, str) or program.strip().startswith("["):
+        return []
+    return _careful(program, knows)[1]
 
 
 def signature(function: str, span: Span | None = None) -> Signature:
@@ -118,30 +132,57 @@ _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 
 # -- text form ------------------------------------------------------------------------------------------------------------
 
-#: A call as most are written: no parenthesis or quote in its arguments, or nothing but JSON strings without escapes.
-_PLAIN: Final = re.compile(
-    r'''\s*([^\W\d]\w*)[ \t]*\((?:([^()"]*)|\s*("[^"\\]*"(?:\s*,\s*"[^"\\]*")*)\s*)\)(?=\s*(?:$|(?:%s)[ \t]*\())''' % "|".join(FUNCTIONS)
+#: A call as most are written: JSON strings without escapes, or no quotes and at most one level of parentheses in its arguments.
+_CALL: Final = re.compile(
+    r'''\s*([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*'''
 )
-_STRING: Final = re.compile(r'"([^"]*)"')
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(r"\)(?=\s*(?:$|(?:%s)[ \t]*\())" % "|".join(FUNCTIONS))
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 
 
-def _text_form(program: str, knows: Knows | None) -> list[Step]:
+def _plain(program: str) -> list[Step] | None:
+    """The linked steps of a program of plain calls only; None where the careful reading has to decide, or to complain."""
+    parts = _CALL.split(program)
+    if any(parts[::4]) or len(parts) > 4 * MOST_STEPS:
+        return None  # something stands between the calls
     steps: list[Step] = []
+    stack: list[int] = []
+    for i in range(1, len(parts), 4):
+        known = FUNCTIONS.get(parts[i])
+        if known is None:
+            return None
+        quoted, text = parts[i + 1], parts[i + 2]
+        if quoted is not None:
+            texts = tuple(quoted.split('"')[1::2])
+        elif not text or text.isspace():
+            texts = ()
+        elif len(known.texts) > 1:
+            texts = tuple([piece.strip() for piece in text.split(",")])
+        else:
+            texts = (text.strip(),)
+        left = len(stack) - known.inputs
+        if left < 0 or len(texts) != len(known.texts):
+            return None
+        taken = tuple(stack[left:])
+        del stack[left:]
+        stack.append(len(steps))
+        steps.append(Step(parts[i], texts, taken))
+    return steps if len(stack) == 1 else None
+
+
+def _careful(program: str, knows: Knows | None) -> tuple[list[Step], list[Place]]:
+    if "<func>" in program or "<arg>" in program:
+        return _serialised(program)
+    return _text_form(program, knows)
+
+
+def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Place]]:
+    steps: list[Step] = []
+    places: list[Place] = []
     at, end = 0, len(program)
     while at < end:
-        plain = _PLAIN.match(program, at)
-        if plain is not None:
-            step = _plain_step(plain)
-            if step is not None:
-                steps.append(step)
-                at = plain.end()
-                if len(steps) > MOST_STEPS:
-                    raise ParseError(f"the program has more than {MOST_STEPS} steps", span=plain.span(1))
-                continue
         head = _HEAD.match(program, at)
         if head is None:
             at = _skip_blank(program, at)
@@ -153,35 +194,11 @@ def _text_form(program: str, knows: Knows | None) -> list[Step]:
         span = head.span(1)
         found = signature(head[1], span)
         at, texts, spans = _arguments(program, head.end(), found.texts, head[1], knows)
-        steps.append(Step(head[1], texts, (), (span[0], at), spans))
+        steps.append(Step(head[1], texts))
+        places.append(Place((span[0], at), spans))
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
-    return steps
-
-
-def _plain_step(found: re.Match[str]) -> Step | None:
-    """A call whose arguments split without a doubt; None where the careful reading has to decide, or to complain."""
-    function, text, quoted = found.groups()
-    known = FUNCTIONS.get(function)
-    if known is None:
-        return None
-    if quoted is not None:
-        strings = list(_STRING.finditer(quoted))
-        if len(strings) != len(known.texts):
-            return None
-        at = found.start(3)
-        spans: tuple[Span | None, ...] = tuple((at + s.start(), at + s.end()) for s in strings)
-        return Step(function, tuple([s[1] for s in strings]), (), (found.start(1), found.end()), spans)
-    if not known.texts:
-        return None if text.strip() else Step(function, (), (), (found.start(1), found.end()))
-    pieces = text.split(",") if len(known.texts) > 1 else [text]
-    if len(pieces) != len(known.texts) or not text.strip():
-        return None
-    at, places = found.start(2), []
-    for piece in pieces:
-        places.append((at, at + len(piece)))
-        at += len(piece) + 1
-    return Step(function, tuple([piece.strip() for piece in pieces]), (), (found.start(1), found.end()), tuple(places))
+    return steps, places
 
 
 def _skip_blank(text: str, at: int) -> int:
@@ -191,7 +208,7 @@ def _skip_blank(text: str, at: int) -> int:
 
 def _arguments(
     program: str, start: int, roles: tuple[str, ...], function: str, knows: Knows | None
-) -> tuple[int, tuple[str, ...], tuple[Span | None, ...]]:
+) -> tuple[int, tuple[str, ...], tuple[Span, ...]]:
     """Read the arguments from after the parenthesis; returns where the call ends, the texts and their spans."""
     if program.startswith('"', _skip_blank(program, start)):
         return _quoted(program, start, roles, function)
@@ -220,10 +237,10 @@ def _closing(program: str, start: int) -> int:
     return first
 
 
-def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> tuple[int, tuple[str, ...], tuple[Span | None, ...]]:
+def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> tuple[int, tuple[str, ...], tuple[Span, ...]]:
     """Arguments written as JSON strings, or plain up to the next comma."""
     texts: list[str] = []
-    spans: list[Span | None] = []
+    spans: list[Span] = []
     at = start
     while True:
         at = _skip_blank(program, at)
@@ -254,7 +271,7 @@ def _check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], sp
 
 def _split(
     program: str, start: int, close: int, roles: tuple[str, ...], function: str, knows: Knows | None
-) -> tuple[tuple[str, ...], tuple[Span | None, ...]]:
+) -> tuple[tuple[str, ...], tuple[Span, ...]]:
     """Split at commas, at most as often as the function has arguments: closed vocabularies from the right, names from the left."""
     if not roles:
         if program[start:close].strip():
@@ -267,7 +284,7 @@ def _split(
     cuts = _cuts(program, start, close, commas, roles, knows)
     edges = [start - 1, *cuts, close]
     texts: list[str] = []
-    spans: list[Span | None] = []
+    spans: list[Span] = []
     for left, right in zip(edges, edges[1:], strict=False):
         piece = program[left + 1 : right]
         text = piece.strip()
@@ -303,8 +320,9 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
 # -- the other forms ------------------------------------------------------------------------------------------------------
 
 
-def _serialised(program: str) -> list[Step]:
+def _serialised(program: str) -> tuple[list[Step], list[Place]]:
     steps: list[Step] = []
+    places: list[Place] = []
     at = 0
     for call in program.split("<func>"):
         name, *texts = call.split("<arg>")
@@ -313,17 +331,18 @@ def _serialised(program: str) -> list[Step]:
         found = signature(name.strip(), span)
         pieces = [text.strip() for text in texts]
         _check_arity(name.strip(), found.texts, pieces, (at, at + len(call)))
-        spans: list[Span | None] = []
+        spans: list[Span] = []
         place = at + len(name) + len("<arg>")
         for text in texts:
             low = place + len(text) - len(text.lstrip())
             spans.append((low, low + len(text.strip())))
             place += len(text) + len("<arg>")
-        steps.append(Step(name.strip(), tuple(pieces), (), span, tuple(spans)))
+        steps.append(Step(name.strip(), tuple(pieces)))
+        places.append(Place(span, tuple(spans)))
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
         at += len(call) + len("<func>")
-    return steps
+    return steps, places
 
 
 def _from_json(program: Any) -> tuple[list[Step], list[str]]:
@@ -347,7 +366,7 @@ def _from_json(program: Any) -> tuple[list[Step], list[str]]:
         ):
             raise ParseError(f"step {i}, {record['function']}: dependencies are a list of step numbers")
         given.append(None if dependencies is None or (found.inputs and not dependencies) else tuple(dependencies))
-        steps.append(Step(record["function"], tuple(texts), ()))
+        steps.append(Step(record["function"], tuple(texts)))
     if all(dependencies is None for dependencies in given):
         return _link(steps), []
     try:
@@ -374,7 +393,7 @@ def _from_json(program: Any) -> tuple[list[Step], list[str]]:
     return linked, warnings
 
 
-def _link(steps: list[Step]) -> list[Step]:
+def _link(steps: list[Step], places: Sequence[Place] = ()) -> list[Step]:
     """Post-fix: each function takes the latest results that nobody took yet."""
     if not steps:
         raise ParseError("the program is empty", hint="such as: Find(LeBron James) Relate(drafted by, forward) QueryName()")
@@ -384,16 +403,17 @@ def _link(steps: list[Step]) -> list[Step]:
         needs = FUNCTIONS[step.function].inputs
         if len(stack) < needs:
             raise ParseError(
-                f"{step.function} takes the results of {needs} earlier steps, and {len(stack)} are left", span=step.span
+                f"{step.function} takes the results of {needs} earlier steps, and {len(stack)} are left",
+                span=places[i].call if places else None,
             )
         taken = tuple(stack[len(stack) - needs :])
         del stack[len(stack) - needs :]
         stack.append(i)
-        linked.append(Step(step.function, step.texts, taken, step.span, step.text_spans) if taken else step)
+        linked.append(Step(step.function, step.texts, taken))
     if len(stack) > 1:
-        left = steps[stack[0]]
         raise ParseError(
-            f"the result of {left.function} is not used: {len(stack)} results are left at the end", span=left.span,
+            f"the result of {steps[stack[0]].function} is not used: {len(stack)} results are left at the end",
+            span=places[stack[0]].call if places else None,
             hint="And() or Or() joins two sets",
         )
     return linked
