@@ -78,13 +78,11 @@ def test_a_program_comes_from_one_place(tmp_path: Path, monkeypatch: pytest.Monk
         program_text(None, file)
 
 
-def test_a_table_names_ids_only_where_they_say_more(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_has_ids_where_names_repeat(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
     write_answer(graph.kopl("FindAll() QueryName()"), Format.TABLE)
     assert capsys.readouterr().out == "name        id\nNanda Devi  m/4\nTrisul      m/5\nTrisul      m/6\n"
-    plain = condgraph.open("memory:")
-    plain.add([Entity("a", "a"), Entity("b", "b")])
-    write_answer(plain.kopl("FindAll() QueryName()"), Format.TABLE)
-    assert capsys.readouterr().out == "a\nb\n"
+    write_answer(graph.kopl("Find(Nanda Devi) QueryName()"), Format.TABLE)
+    assert capsys.readouterr().out == "Nanda Devi\n"
 
 
 def test_warnings_go_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +116,19 @@ def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: p
     assert "Trisul | note | " in written.err
     assert "QueryAttr" in written.err
     assert "\x1b" not in written.err
+
+
+@pytest.mark.parametrize(
+    ("program", "columns"),
+    [("Find(Trisul) FilterStr(note, none) QueryName()", "name,id\n"), ("Find(Nanda Devi) QueryAttr(height)", "value\n")],
+)
+def test_an_empty_answer_has_its_columns(
+    program: str, columns: str, graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_answer(graph.kopl(program), Format.CSV)
+    written = capsys.readouterr()
+    assert written.out == columns
+    assert "the answer is empty" in written.err
 
 
 def test_a_table_does_not_steer_the_terminal(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """Answers, their evidence and their trace as a table, JSON, CSV or Arrow.
 
-A table of one column is one line an answer. In the table and in JSON the evidence and the trace are part of the result; beside CSV
-and Arrow, which programs read, they go to standard error.
+The table is one line an answer, with the ids of entities where their names repeat. In the table and in JSON the evidence and the
+trace are part of the result; beside CSV and Arrow, which programs read, they go to standard error.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import typer
 
+from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer, Step
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -54,11 +55,12 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-    elif len(columns) == 1:
-        for (text,) in rows:
-            typer.echo(printable(text))
-    else:
+    elif len(answer.texts) < len(rows):
+        # Names that repeat are told apart by their ids.
         write_table(columns, rows)
+    else:
+        for row in rows:
+            typer.echo(printable(row[0]))
     beside = form is not Format.TABLE
     if trace:
         steps = [(step.function, str(step.size), step.operator, _sample(step)) for step in answer.trace]
@@ -73,12 +75,12 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
 
 
 def answer_rows(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Column names and rows of an answer: the names of its entities, with ids where they say more, or the texts of its values."""
+    """Column names and rows of an answer: the names and ids of its entities, or the texts of its values."""
     records = answer.data()
-    if not records or any("id" not in record for record in records):
+    # An empty answer has the columns that it would have otherwise.
+    named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
+    if not named or any("id" not in record for record in records):
         return ("value",), [(text,) for text in answer.texts]
-    if all(record["id"] == record["name"] for record in records):
-        return ("name",), [(record["name"],) for record in records]
     return ("name", "id"), [(record["name"], record["id"]) for record in records]
 
 
