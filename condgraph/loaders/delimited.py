@@ -339,6 +339,8 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
     few = len(set(relations)) * 2 <= len(relations)
     if alike and few:
         return by_mark
+    if not shape.mark:
+        return 0  # any text has white space
     return by_mark - 15 if alike or shape.mark in ("|", " | ") else by_mark - 35
 
 
