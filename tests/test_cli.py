@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.samples import FOLDER, SAMPLES
 
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
+ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
 COMMANDS = ["demo", "load", "query", "explain", "status", "export"]
 
@@ -261,6 +263,23 @@ def test_a_reader_that_leaves_is_no_error(world: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(20) == 141
+
+
+@pytest.mark.parametrize("arguments", [["query", ABOVE_6700, "--format", "csv"], ["query", ABOVE_6700], ["export"]])
+def test_output_is_utf_8_in_every_locale(world: Path, arguments: list[str]) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ran = subprocess.run(command(*arguments, "-d", world), capture_output=True, env=environment, check=True)
+    assert "Huascarán" in ran.stdout.decode("utf-8")
+
+
+def test_a_full_or_closed_output_is_an_error(world: Path) -> None:
+    query = shlex.join(command("query", "-d", world, ABOVE_6700))
+    places = {">&-": "error[file]: standard output is closed"}
+    if Path("/dev/full").exists():
+        places[">/dev/full"] = "error[file]: No space left on device"
+    for place, said in places.items():
+        ran = subprocess.run(f"{query} {place}", shell=True, stderr=subprocess.PIPE, text=True, check=False)
+        assert (ran.returncode, ran.stderr) == (1, said + "\n")
 
 
 def test_an_interrupt_is_told_in_a_word(world: Path) -> None:

@@ -69,8 +69,11 @@ def test_a_program_comes_from_one_place(tmp_path: Path, monkeypatch: pytest.Monk
     file.write_bytes(b"\xef\xbb\xbfFindAll() Count()")
     assert program_text(None, file) == "FindAll() Count()"
     assert program_text("Find(a)", None) == "Find(a)"
-    monkeypatch.setattr("sys.stdin", io.StringIO("Find(b)"))
-    assert program_text("-", None) == "Find(b)"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Find(é)".encode()), encoding="ascii"))
+    assert program_text("-", None) == "Find(é)"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Find(\xff)")))
+    with pytest.raises(typer.BadParameter, match="byte 5"):
+        program_text(None, None)
     with pytest.raises(typer.BadParameter, match="not both"):
         program_text("Find(a)", file)
     file.write_bytes(b"Find(\xff)")

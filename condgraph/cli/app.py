@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -230,6 +231,12 @@ def export(
 
 def run() -> None:
     """Run the command line; an interrupt before a command has begun is told like any other."""
+    if sys.stdout is None:  # closed by whoever started the process
+        complain("error[file]: standard output is closed")
+        sys.exit(Exit.ERROR)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Whatever the locale, so that what one machine exports another one loads.
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
         app()
     except KeyboardInterrupt:

@@ -63,6 +63,6 @@ def program_text(text: str | None, file: Path | None) -> str:
     if text is None and sys.stdin.isatty():
         raise typer.BadParameter("no program: give it as TEXT, with -f FILE, or on standard input")
     try:
-        return sys.stdin.read()
+        return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"standard input is not UTF-8 text: {error.reason} at byte {error.start}") from None
