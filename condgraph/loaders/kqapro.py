@@ -7,17 +7,16 @@ entities, each from 1, in the file's order.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.files import ENCODING_HELP, file_errors, open_text, path_of, uncollected
+from condgraph.loaders.files import ENCODING_HELP
+from condgraph.loaders.kqapro_parse import kind_of, parse
 from condgraph.loaders.times import read_time
 
 #: Entities between two calls of the progress callback.
@@ -42,77 +41,11 @@ class _Wrong(Exception):
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     loader = _Loader(reading)
-    concepts, entities = _parse(source, reading, options)
+    concepts, entities = parse(source, reading, options)
     yield from loader.concepts(concepts)
     yield from loader.declare(entities)
     yield from loader.entities(entities)
     yield from loader.stubs()
-
-
-def _parse(source: Any, reading: Reading, options: Options) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The concepts and entities of a file, or of a mapping that was read already."""
-    if isinstance(source, Mapping):
-        base: Any = source
-        file = reading.source.location
-    else:
-        path = path_of(source)
-        file = str(path)
-        with open_text(path, options.get("encoding")) as stream, file_errors(path):
-            text = stream.read()
-        try:
-            with uncollected():
-                base = json.loads(text, parse_float=_float, parse_constant=_constant)
-        except RecursionError:
-            raise LoadError("the JSON is nested too deeply", file=file) from None
-        except json.JSONDecodeError as error:
-            raise LoadError(f"this is not JSON: {error.msg} (column {error.colno})", file=file, row=error.lineno) from None
-        except ValueError as error:
-            raise LoadError(f"this is not JSON: {error}", file=file) from None
-        if isinstance(base, dict) and text.count('"name"') != sum(len(part) for part in base.values() if isinstance(part, dict)):
-            _refuse_repeats(text, reading)
-    if not isinstance(base, Mapping) or not ("concepts" in base or "entities" in base):
-        raise FormatError("a kb.json is an object with 'concepts' and 'entities'", file=file)
-    for key in base:
-        if key not in ("concepts", "entities"):
-            reading.warn("this part of a kb.json is not known, and is left out", field=str(key))
-    parts = []
-    for key in ("concepts", "entities"):
-        part = base.get(key, {})
-        if not isinstance(part, Mapping):
-            raise FormatError(f"{key!r} is an object of records by id, not {_kind(part)}", file=file)
-        parts.append(dict(part))
-    return parts[0], parts[1]
-
-
-def _refuse_repeats(text: str, reading: Reading) -> None:
-    """Report ids that stand twice in one part of the file: JSON readers keep the last such record and say nothing.
-
-    Looking at every object's keys takes longer than all the rest, so it is done only where names and records differ in number.
-    """
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        record = dict(found)
-        if len(record) != len(found):
-            seen: set[str] = set()
-            for key, _ in found:
-                if key in seen:
-                    reading.bad("this key stands twice in one object; only the last one counts", field=key)
-                seen.add(key)
-        return record
-
-    json.loads(text, parse_float=_float, object_pairs_hook=pairs)
-
-
-def _float(text: str) -> Any:
-    """A JSON number with a fraction, exactly; one that is beyond every bound stays text, for the record that has it to report."""
-    try:
-        return parse_number(text)
-    except ValueError:
-        return text
-
-
-def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
 
 
 class _Loader:
@@ -214,7 +147,7 @@ class _Loader:
     def _name(self, one: str, record: Any, row: int) -> str | None:
         """The name of a record, or None for a record that is left out."""
         if not isinstance(record, Mapping):
-            self._reading.bad(f"a record is an object, not {_kind(record)}", row=row, field=one)
+            self._reading.bad(f"a record is an object, not {kind_of(record)}", row=row, field=one)
             return None
         if not one.strip() or not _sound(one):
             self._reading.bad("an id is text, and not empty", row=row, field=one)
@@ -246,13 +179,13 @@ class _Loader:
         if part is None:
             return []
         if not isinstance(part, list):
-            self._reading.bad(f"{key!r} is a list, not {_kind(part)}", row=row, field=one)
+            self._reading.bad(f"{key!r} is a list, not {kind_of(part)}", row=row, field=one)
             return []
         return part
 
     def _attribute(self, one: str, attribute: Any, row: int) -> Statement:
         if not isinstance(attribute, dict):
-            raise _Wrong(f"{_kind(attribute)} instead of an object")
+            raise _Wrong(f"{kind_of(attribute)} instead of an object")
         if not attribute.keys() <= _ATTRIBUTE_PARTS:
             self._only(attribute, _ATTRIBUTE_PARTS, "an attribute", one, row)
         key = self._predicate(attribute.get("key"), "key")
@@ -263,7 +196,7 @@ class _Loader:
     def _relation(self, one: str, relation: Any, row: int) -> tuple[str, str, str, _Qualifiers, _Key]:
         """The direction, the predicate, the other end, the qualifiers."""
         if not isinstance(relation, dict):
-            raise _Wrong(f"{_kind(relation)} instead of an object")
+            raise _Wrong(f"{kind_of(relation)} instead of an object")
         if not relation.keys() <= _RELATION_PARTS:
             self._only(relation, _RELATION_PARTS, "a relation", one, row)
         given = relation.get("relation")
@@ -296,7 +229,7 @@ class _Loader:
 
     def _qualifiers(self, qualifiers: Any, one: str, row: int) -> tuple[_Qualifiers, _Key]:
         if not isinstance(qualifiers, dict):
-            raise _Wrong(f"{_kind(qualifiers)} instead of an object of qualifiers")
+            raise _Wrong(f"{kind_of(qualifiers)} instead of an object of qualifiers")
         pairs: list[tuple[str, Ref | Value]] = []
         key: list[str] = []
         for name, values in qualifiers.items():
@@ -374,11 +307,6 @@ def _time(literal: Any) -> Time | str:
 
 def _sound(text: str) -> bool:
     return text.isascii() or _SURROGATE(text) is None
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
 
 
 def _show(value: Any) -> str:
