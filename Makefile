@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check pytest format clean
+.PHONY: help demo test lint types contracts pytest format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -21,12 +21,16 @@ help:
 demo: $(VENV)/.condgraph
 	@$(BIN)/condgraph demo
 
-test: check pytest
+test: lint types contracts pytest
 
-check: $(VENV)/.condgraph-dev
+lint: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.condgraph-dev
 	$(BIN)/mypy
+
+contracts: $(VENV)/.condgraph-dev
 	$(BIN)/lint-imports --no-logo
 
 pytest: $(VENV)/.condgraph-dev
