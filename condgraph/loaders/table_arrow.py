@@ -158,7 +158,7 @@ def _from_pandas(frame: Any, reading: Reading) -> Any:
     if not isinstance(frame.index, pd.RangeIndex):
         names = [f"index {at}" if name is None else name for at, name in enumerate(frame.index.names, 1)]
         names = ["index"] if frame.index.names == [None] else names
-        index = frame.index.to_frame(index=False, name=names)
+        index = frame.index.to_frame(index=False, name=names if frame.index.nlevels > 1 else names[0])
         if list(frame.index.names) == [None] and pd.api.types.is_integer_dtype(frame.index.dtype):
             # What selecting or sorting leaves behind: positions in another frame.
             reading.warn("the index of the frame has no name and is not loaded; reset_index() makes it a column")

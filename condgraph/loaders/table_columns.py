@@ -122,7 +122,7 @@ def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | No
     elif declared == "time":
         chosen = replace(time, tags=(*time.tags, "year", "num"), years=True)
     else:
-        if "year" in time.tags:
+        if "year" in time.tags or evidence.codes():
             number = replace(number, tags=())
         chosen = evidence.best((number, time, clock))
     chosen = replace(chosen, missing=missing | MISSING_NUMBERS if chosen.kind == "number" else missing)
@@ -171,10 +171,7 @@ class _Evidence:
         return ColumnType("text", order=candidates[1].order)
 
     def number(self) -> ColumnType:
-        plain = self.count(lambda shape: shape in _PLAIN_SHAPES and _PLAIN_SHAPES[shape] == "int")
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
-        if self.has("code")[0] and plain[0] + self.has("code")[0] == numbers[0]:
-            return ColumnType("number")
         english = self.count(lambda shape: _tags(shape) & {"en", "comma"} != set() and "eu" not in _tags(shape))
         european = self.count(lambda shape: "eu" in _tags(shape) and not _tags(shape) & {"en", "comma"})
         continental = european[1] > 1 and european[0] > english[0]
@@ -184,6 +181,12 @@ class _Evidence:
         if self.money():
             tags.append("paren")
         return ColumnType("number", tuple(tags), units=self.units())
+
+    def codes(self) -> bool:
+        """Whether the column has digits with zeros in front, and no other numbers than digits."""
+        plain = self.count(lambda shape: _PLAIN_SHAPES.get(shape) == "int")
+        numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        return self.has("code")[0] > 0 and plain[0] + self.has("code")[0] == numbers[0]
 
     def money(self) -> bool:
         """Whether parentheses make a number negative here."""

@@ -75,7 +75,9 @@ def _scalar_type(kind: Any) -> Any:
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    types = pa.types
+    plain = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(plain or types.is_list_view(kind) or types.is_large_list_view(kind))
 
 
 def _is_text(kind: Any) -> bool:
@@ -95,6 +97,8 @@ def readable(kind: Any) -> bool:
     import pyarrow as pa
 
     types = pa.types
+    if _is_list(kind) and _is_list(kind.value_type):
+        return False
     kind = _scalar_type(kind)
     return bool(
         _is_text(kind)
@@ -125,6 +129,13 @@ def part_of(array: Any) -> Part:
             array = array.dictionary_decode()
         elif pa.types.is_run_end_encoded(kind):
             array = pc.run_end_decode(array)
+        elif pa.types.is_string_view(kind):
+            # Few kernels take views.
+            array = array.cast(pa.large_string())
+        elif pa.types.is_binary_view(kind):
+            array = array.cast(pa.large_binary())
+        elif pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+            array = array.cast(pa.large_list(kind.value_type))
         elif _is_list(kind):
             parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False).astype(np.int64)
             rows = parents if rows is None else rows[parents]

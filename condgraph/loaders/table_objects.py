@@ -175,6 +175,7 @@ class _Field:
         self.texts: list[str] = []
         self.midnight = True
         self.cut = 0
+        self.infinite = 0
         self.chosen = ColumnType("text")
         self.read: Callable[[str], Cell | None] = self.chosen.reader()
         self.years = False
@@ -206,6 +207,9 @@ class _Field:
             return found, None if text_of(found) == value else str(value)
         if isinstance(value, str):
             return self.read(value)
+        if isinstance(value, float) and math.isinf(value):
+            self.infinite += 1
+            return repr(float(value)), None
         found = native(value)
         if found is None:
             return None
@@ -285,6 +289,9 @@ def _chunk(table: Table, fields: Mapping[str, _Field], chunk: Sequence[Record]) 
                     rows.append(entity.row)
                     values.append(cell[0])
                     raws.append(cell[1])
+        if field.infinite:
+            table.reading.warn(f"{field.infinite} infinite numbers stay text", field=table.names[at])
+            field.infinite = 0
         if not values:
             continue
         table.check(at, values, rows)

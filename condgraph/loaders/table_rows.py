@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -320,23 +321,19 @@ def column_of(values: Sequence[Ref | Value]) -> Column:
     if kinds == {Quantity}:
         quantities = cast("Sequence[Quantity]", values)
         if len({quantity.unit for quantity in quantities}) == 1:
-            numbers = [quantity.number for quantity in quantities]
-            types = set(map(type, numbers))
-            if types == {int} and min(numbers) >= -(2**63) and max(numbers) < 2**63:
-                return Numbers(np.array(numbers, dtype=np.int64), quantities[0].unit)
-            if types == {float} or (
-                types == {int, float} and all(type(number) is float or abs(number) <= _EXACT_FLOAT for number in numbers)
-            ):
-                return Numbers(np.array(numbers, dtype=np.float64), quantities[0].unit)
+            array = _array([quantity.number for quantity in quantities])
+            if array is not None:
+                return Numbers(array, quantities[0].unit)
     return Values(values)
 
 
 def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
     """Numbers as an array that holds all of them exactly, None where there is none."""
-    types = set(map(type, numbers))
-    if types == {int}:
-        return np.array(numbers, dtype=np.int64) if min(numbers) >= -(2**63) and max(numbers) < 2**63 else None
-    if types <= {int, float} and all(isinstance(number, float) or abs(number) <= _EXACT_FLOAT for number in numbers):
+    whole = [number for number in numbers if isinstance(number, int)]
+    lowest, highest = (min(whole), max(whole)) if whole else (0, 0)
+    if len(whole) == len(numbers):
+        return np.array(numbers, dtype=np.int64) if lowest >= -(2**63) and highest < 2**63 else None
+    if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
         return np.array(numbers, dtype=np.float64)
     return None
 

@@ -39,6 +39,8 @@ _CELLS_A_CHUNK: Final = 400_000
 _ROWS_A_CHUNK: Final = 20_000
 #: A record of more lines than this is warned about: a quote may be missing.
 _LONG_RECORD: Final = 200
+_QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
+_NEEDS_QUOTES: Final = re.compile(r'[\t\n"]').search
 _QUOTED_AFTER_SPACE: Final = re.compile(r"\s+\".*\"\s*", re.DOTALL)
 
 
@@ -126,7 +128,7 @@ def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
 def _tabs_quoted(text: str, rows: Sequence[Sequence[str]] | None) -> bool:
     if not rows:
         return False
-    if any("\t" in cell or "\n" in cell or '"' in cell for row in rows for cell in row) and re.search(r"(?:^|\t|\n)\"", text):
+    if any(map(_NEEDS_QUOTES, _QUOTED(text[:_HEAD]))):
         return True
     headers = text.splitlines()[0].split("\t")
     return all(len(header) > 1 and header[0] == header[-1] == '"' for header in headers)

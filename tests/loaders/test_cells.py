@@ -1,0 +1,349 @@
+"""What cells mean: readings of single texts, and the decisions a column makes between them."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
+from condgraph.loaders.cells import MISSING, Profile, type_cells
+from condgraph.loaders.table_shapes import readings, shape
+
+
+def texts(cells: list[str], header: str = "", **options: object) -> list[str | None]:
+    """The typed cells of a column: printed values, with `'...'` around those that are text."""
+    typed = type_cells(cells, header, **options)  # type: ignore[arg-type]
+    return [None if cell is None else repr(cell[0]) if isinstance(cell[0], str) else str(cell[0]) for cell in typed]
+
+
+NUMBERS = {
+    "1,234": "1234",
+    "1,234.5": "1234.5",
+    "12,34,567": "1234567",
+    "1 234 567": "1234567",
+    "−1.96": "-1.96",
+    "–7": "-7",
+    "+5.78": "5.78",
+    "$1,000": "1000 $",
+    "-$5": "-5 $",
+    "US$ 1.2m": "1200000 US$",
+    "£10.2 billion": "10200000000 £",
+    "5 €": "5 €",
+    "100 USD": "100 USD",
+    "25.61%": "25.61 %",
+    "206 cm": "206 cm",
+    "2.4m": "2.4 m",
+    "73 kg (161 lb)": "73 kg",
+    "10.65 sq mi (27.6 km2)": "10.65 sq mi",
+    "2 ft 8½ in": "32.5 in",
+    "5½": "5.5",
+    "3rd": "3",
+    "111th": "111",
+    "4.": "4",
+    "=5": "5",
+    "2=": "2",
+    "1,234[1]": "1234",
+    "13160†": "13160",
+    "1e5": "100000",
+    ".750": "0.75",
+    "0.1000000000000000055511151231257827": "0.1000000000000000055511151231257827",
+}
+
+
+@pytest.mark.parametrize(("cell", "value"), NUMBERS.items())
+def test_numbers(cell: str, value: str) -> None:
+    assert texts([cell, "7", "8", "9"])[0] == value
+
+
+NO_NUMBERS = [
+    "12st",
+    "1,23",
+    "1.2.3",
+    "27–21",
+    "12A",
+    "28 Days Later",
+    "(555) 1234",
+    "4 or 5",
+    "$5 lunch",
+    "1,234 (est.)",
+    "DNF",
+    "c. 650",
+]
+
+
+@pytest.mark.parametrize("cell", NO_NUMBERS)
+def test_what_is_no_number_stays_text_among_numbers(cell: str) -> None:
+    assert texts([cell, "7", "8", "9"])[0] == repr(cell)
+
+
+TIMES = {
+    "March 5, 2010": "2010-03-05",
+    "Mar. 5 2010": "2010-03-05",
+    "5 March 2010": "2010-03-05",
+    "5th March 2010": "2010-03-05",
+    "05-Mar-2010": "2010-03-05",
+    "Saturday, March 5, 2010": "2010-03-05",
+    "2010-03-05": "2010-03-05",
+    "2010/3/5": "2010-03-05",
+    "5.3.2010": "2010-03-05",
+    "March 2010": "2010-03",
+    "November, 1791": "1791-11",
+    "11/1863": "1863-11",
+    "2010": "2010",
+    "44 BC": "-43",
+    "AD 79": "79",
+    "1990s": "1990/1999",
+    "1999-2003": "1999/2003",
+    "1999–2003": "1999/2003",
+    "2012–present": "2012/",
+    "March 8 – April 2, 1983": "1983-03-08/1983-04-02",
+    "October 20–22, 1982": "1982-10-20/1982-10-22",
+    "20-22 October 1982": "1982-10-20/1982-10-22",
+    "2010-03-05 12:34:56": "2010-03-05T12:34:56",
+    "2010-03-05T12:34+02:00": "2010-03-05T10:34:00",
+    "5 March 2010, 7:30 PM": "2010-03-05T19:30:00",
+    "June 3, 1979 (age 35)": "1979-06-03",
+    "06 May 2006*": "2006-05-06",
+}
+
+
+@pytest.mark.parametrize(("cell", "value"), TIMES.items())
+def test_times(cell: str, value: str) -> None:
+    assert texts([cell, "1 May 1950", "2 May 1951"], "Date")[0] == value
+
+
+NO_TIMES = [
+    "2010-02-30",
+    "30 February 2010",
+    "99/99/2010",
+    "2003–1999",
+    "12/25/98",
+    "April 1",
+    "circa 1900",
+    "1937, 1939",
+    "5432-17",
+]
+
+
+@pytest.mark.parametrize("cell", NO_TIMES)
+def test_what_is_no_time_stays_text_among_times(cell: str) -> None:
+    assert texts([cell, "1 May 1950", "2 May 1951"], "Date")[0] == repr(cell)
+
+
+@pytest.mark.parametrize("cell", ["", " ", "n/a", "N/A", "-", "—", "–", "NULL", "null"])
+def test_missing_cells_are_no_statements(cell: str) -> None:
+    assert type_cells([cell, "x"])[0] is None
+
+
+def test_nan_is_missing_among_numbers_and_a_text_among_texts() -> None:
+    assert texts(["NaN", "1", "2"]) == [None, "1", "2"]
+    assert texts(["NA", "Nan", "Bob"]) == ["'NA'", "'Nan'", "'Bob'"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["03/05/2010", "13/05/2010"], ["2010-05-03", "2010-05-13"]),
+        (["03/05/2010", "05/13/2010"], ["2010-03-05", "2010-05-13"]),
+        (["03/05/2010", "04/05/2010"], ["'03/05/2010'", "'04/05/2010'"]),
+        (["05/05/2010", "06/06/2010"], ["2010-05-05", "2010-06-06"]),
+        (["13/05/2010", "05/13/2010", "03/05/2010"], ["'13/05/2010'", "'05/13/2010'", "'03/05/2010'"]),
+    ],
+)
+def test_a_day_after_the_twelfth_decides_the_order(cells: list[str], values: list[str]) -> None:
+    assert texts(cells) == values
+
+
+def test_day_first_overrules() -> None:
+    assert texts(["03/05/2010"], day_first=True) == ["2010-05-03"]
+    assert texts(["03/05/2010"], day_first=False) == ["2010-03-05"]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "first"),
+    [
+        ("Year", ["1999", "2001"], "time"),
+        ("Season", ["1999", "2001"], "time"),
+        ("Founded", ["1999[1]", "2001"], "time"),
+        ("Number built", ["1999", "2001"], "number"),
+        ("Score", ["1999", "2001"], "number"),
+        ("Year", ["1999", "20010"], "number"),
+        ("Score", ["1999", "May 2001"], "time"),
+        ("Year", ["1999", "2000", "Total"], "time"),
+        ("No. in season", ["3", "4"], "number"),
+    ],
+)
+def test_four_digits_are_years_where_header_and_column_say_so(header: str, cells: list[str], first: str) -> None:
+    typed = type_cells(cells, header)[0]
+    assert typed is not None
+    assert isinstance(typed[0], Time if first == "time" else Quantity)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "values"),
+    [
+        ("Season", ["2004-05", "2005-06"], ["2004/2005", "2005/2006"]),
+        ("Month", ["2004-05", "2004-07"], ["2004-05", "2004-07"]),
+        ("Data", ["2004-05", "1999-00"], ["2004/2005", "1999/2000"]),
+        ("Data", ["2004-05", "2004-03"], ["2004-05", "2004-03"]),
+        ("Data", ["2004-05"], ["'2004-05'"]),
+        ("Data", ["2004/05"], ["2004/2005"]),
+    ],
+)
+def test_two_years_or_a_month(header: str, cells: list[str], values: list[str]) -> None:
+    assert texts(cells, header) == values
+
+
+def test_commas_and_points() -> None:
+    assert texts(["1,234", "5,678"]) == ["1234", "5678"]
+    assert texts(["1.234", "5.678"]) == ["1.234", "5.678"]
+    assert texts(["17,5", "1.234,5", "1.234"]) == ["17.5", "1234.5", "1234"]
+    assert texts(["39,6", "31,54", "1.38"]) == ["39.6", "31.54", "1.38"]
+    assert texts(["7,8", "1.5", "2.5"]) == ["'7,8'", "1.5", "2.5"]
+
+
+def test_parentheses_are_negative_where_money_is() -> None:
+    assert texts(["1,234", "(567)"]) == ["1234", "-567"]
+    assert texts(["$5", "($567)"]) == ["5 $", "-567 $"]
+    assert texts(["12", "7", "(5)"], "Profit") == ["12", "7", "-5"]
+    assert texts(["1", "2", "(3)"], "No.") == ["1", "2", "'(3)'"]
+
+
+def test_leading_zeros_are_codes() -> None:
+    assert texts(["06897", "12345"]) == ["'06897'", "'12345'"]
+    assert texts(["01", "10"]) == ["1", "10"]
+    assert texts(["06897", "12345"], declared="number") == ["6897", "12345"]
+
+
+def test_units_are_those_of_the_column() -> None:
+    assert texts(["3 episodes", "1 episode", "5"]) == ["3 episodes", "1 episodes", "5"]
+    assert texts(["30 Rock", "Cheers", "24", "Lost"]) == ["'30 Rock'", "'Cheers'", "'24'", "'Lost'"]
+    assert texts(["2003 World Cup", "2007 World Cup"]) == ["'2003 World Cup'", "'2007 World Cup'"]
+    assert texts(["25 2", "1 2", "7", "8"])[0] == "'25 2'"
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "values"),
+    [
+        ("", ["4:27.97", "1:02:03"], ["267.97 second", "3723 second"]),
+        ("Length", ["4:00", "3:30"], ["240 second", "210 second"]),
+        ("", ["4:27", "3:31"], ["267 second", "211 second"]),
+        ("", ["19:30", "20:00"], ["70200 second of the day", "72000 second of the day"]),
+        ("Kick-off", ["19:31", "20:02"], ["70260 second of the day", "72120 second of the day"]),
+        ("", ["7:00 PM", "8:30 p.m.", "12:05 am"], ["68400 second of the day", "73800 second of the day", "300 second of the day"]),
+        ("", ["7:30 PM", "9 PM", "7:00"], ["70200 second of the day", "75600 second of the day", "'7:00'"]),
+        ("", ["48:26", "4:27"], ["2906 second", "267 second"]),
+        ("", ["4:27"], ["'4:27'"]),
+        ("", ["3:2", "17:12", "4:15", "5:16"], ["'3:2'", "'17:12'", "'4:15'", "'5:16'"]),
+        ("", ["8:30 pm EDT", "9:30 pm EDT"], ["73800 second of the day", "77400 second of the day"]),
+        ("", ["8:30 pm EDT", "9:30 pm PDT"], ["'8:30 pm EDT'", "'9:30 pm PDT'"]),
+    ],
+)
+def test_durations_and_times_of_day(header: str, cells: list[str], values: list[str]) -> None:
+    assert texts(cells, header) == values
+
+
+def test_midnights_are_days_only_where_all_are() -> None:
+    assert texts(["1996-07-04 00:00:00.000", "1996-07-05 00:00:00"]) == ["1996-07-04", "1996-07-05"]
+    assert texts(["1996-07-04 00:00:00", "1996-07-05 10:00:00"]) == ["1996-07-04T00:00:00", "1996-07-05T10:00:00"]
+
+
+def test_the_majority_decides_and_the_rest_stays_text() -> None:
+    assert texts(["1", "2", "3", "DNF"]) == ["1", "2", "3", "'DNF'"]
+    assert texts(["1", "x", "y", "z"]) == ["'1'", "'x'", "'y'", "'z'"]
+    # Distinct texts count too: three positions beside a word that comes often.
+    assert texts(["1", "2", "3", "Ret", "Ret", "Ret", "Ret"])[0] == "1"
+
+
+def test_declared_types_overrule() -> None:
+    assert texts(["1", "2"], declared="text") == ["'1'", "'2'"]
+    assert texts(["1", "x", "y"], declared="number") == ["1", "'x'", "'y'"]
+    assert texts(["476", "20000", "1066"], declared="time") == ["476", "'20000'", "1066"]
+    assert texts(["1999"], "Year", declared="number") == ["1999"]
+
+
+def test_raw_text_is_kept_where_the_value_prints_differently() -> None:
+    assert type_cells(["1,234", "5678", " 9 ", "a  b"]) == [
+        (Quantity(1234), "1,234"),
+        (Quantity(5678), None),
+        (Quantity(9), " 9 "),
+        ("a b", "a  b"),
+    ]
+
+
+@given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=12), st.sampled_from(["auto", "text", "number", "time"]))
+def test_typing_never_fails_and_loses_nothing(cells: list[str], header: str, declared: str) -> None:
+    typed = type_cells(cells, header, declared=declared)  # type: ignore[arg-type]
+    assert len(typed) == len(cells)
+    for cell, found in zip(cells, typed, strict=True):
+        if collapse(cell).casefold() in MISSING:
+            assert found is None
+        elif found is None:
+            assert collapse(cell).casefold() in ("nan", "na", "#value!", "#div/0!")
+        else:
+            value, raw = found
+            assert (text_of(value) if raw is None else raw) == cell
+
+
+#: Texts made of what numbers, dates and clocks are made of.
+FORMS = st.lists(
+    st.sampled_from(
+        [*"0123456789", "19", "2004", "12", "31", ",", ".", ":", "/", "-", "–", " ", "$", "%", "(", ")", "March", "May "]
+    )
+    | st.sampled_from(["th", "st", " km", " BC", "AD ", "s", " PM", "present", " to ", "½", "€", "million", "*", "[1]", "T", "+"]),
+    min_size=1,
+    max_size=9,
+).map("".join)
+
+
+@given(FORMS)
+@example("2010-02-30")
+@example("1.234")
+@example("5 Foo 2010")
+def test_the_shape_of_a_text_is_that_of_its_readings(form: str) -> None:
+    form = collapse(form)
+    assert shape(form) == tuple(reading._replace(value="") for reading in readings(form))
+
+
+@given(st.integers(-(10**20), 10**20), st.sampled_from(["{}", "{:,}", "${:,}", "{} km", "{}%", "{:,}[2]", "{}."]))
+def test_integers_come_back_as_they_were_written(number: int, form: str) -> None:
+    cell = form.format(number)
+    typed = type_cells([cell, "1", "2", "3"])[0]
+    assert typed is not None
+    if re.search(r"(?<!\d)\d{4}\.$", cell):
+        return
+    assert isinstance(typed[0], Quantity)
+    assert typed[0].number == number
+
+
+@given(st.decimals(-(10**9), 10**9, places=3, allow_nan=False))
+def test_decimals_come_back_exactly(number: Decimal) -> None:
+    typed = type_cells([f"{number:f}", "1.5", "2.25"])[0]
+    assert typed is not None
+    assert isinstance(typed[0], Quantity)
+    assert Decimal(str(typed[0])) == number
+
+
+@given(st.dates(), st.sampled_from(["%B {d}, %Y", "{d} %B %Y", "%Y-%m-%d", "{d} %b %Y"]))
+def test_days_come_back_as_they_were_written(day: object, form: str) -> None:
+    assert hasattr(day, "strftime")
+    written = day.strftime(form.replace("{d}", str(day.day)).replace("%Y", f"{day.year:04d}"))  # type: ignore[attr-defined]
+    typed = type_cells([written], "Date")[0]
+    assert typed is not None
+    assert typed[0] == Time.day(day.year, day.month, day.day)  # type: ignore[attr-defined]
+    assert isinstance(typed[0], Time)
+    assert typed[0].precision is Precision.DAY
+
+
+@given(st.lists(st.sampled_from(["1", "2000", "1.5", "1.234", "-3", "", "-", "2010-01-02", "0.1234567890123456789"]), max_size=20))
+def test_plain_columns_are_counted_as_cell_by_cell(cells: list[str]) -> None:
+    # Long columns are counted by one expression; the same cells in short pieces are not.
+    long, short = Profile(), Profile()
+    long.add(cells * 30)
+    for _ in range(30):
+        short.add(cells)
+    assert {key: counts[0] for key, counts in long.shapes.items()} == {key: counts[0] for key, counts in short.shapes.items()}
