@@ -44,7 +44,8 @@ def quantity_test(operator: Operator, quantity: Quantity, kinds: Kinds) -> Test:
 def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> Test:
     """A test for a literal whose type is not said: one reading for each type that the key has and the text can be."""
     tests: list[Test] = []
-    present = {kind for kind, _ in kinds}
+    # A value that is not known compares with nothing, whatever the literal is read as.
+    present = {kind for kind, _ in kinds if kind is not Kind.UNKNOWN}
     if Kind.TIME in present:
         with suppress(ValueError):
             tests.append(Compare(operator, Time.parse(text)))
