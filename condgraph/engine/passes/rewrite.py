@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from condgraph.engine.algebra import Node, Test, postorder
@@ -13,23 +14,26 @@ def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
     """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays shared."""
     done: dict[int, Node] = {}
     for node in postorder(plan):
-        inputs = node.inputs()
         fresh = node
-        if any(done[id(child)] is not child for child in inputs):
-            fresh = rebuild(node, done)
+        for child in node.inputs():
+            if done[id(child)] is not child:
+                fresh = rebuild(node, done)
+                break
         done[id(node)] = rule(fresh)
     return done[id(plan)]
 
 
+@lru_cache(maxsize=None)
+def names(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of an operator or a test, in order; there are as many types as the algebra has."""
+    return tuple(part.name for part in fields(kind))
+
+
 def rebuild(node: Any, done: dict[int, Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
-    changes = {}
-    for part in fields(node):
-        value = getattr(node, part.name)
-        fresh = _replaced(value, done)
-        if fresh is not value:
-            changes[part.name] = fresh
-    return replace(node, **changes) if changes else node
+    values = [getattr(node, name) for name in names(type(node))]
+    fresh = [_replaced(value, done) for value in values]
+    return type(node)(*fresh) if any(a is not b for a, b in zip(fresh, values, strict=True)) else node
 
 
 def _replaced(value: Any, done: dict[int, Node]) -> Any:
@@ -37,7 +41,25 @@ def _replaced(value: Any, done: dict[int, Node]) -> Any:
         return done.get(id(value), value)
     if isinstance(value, Test):
         return rebuild(value, done) if value.inputs() else value
-    if isinstance(value, tuple) and any(isinstance(part, (Node, Test)) for part in value):
-        fresh = tuple(_replaced(part, done) for part in value)
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Test)):
+        fresh = tuple([_replaced(part, done) for part in value])
         return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
     return value
+
+
+def mark(value: Any) -> Hashable:
+    """What two operators have in common exactly if they are equal, where their inputs are the same objects.
+
+    Looking at one level instead of the whole tree below keeps a pass linear.
+    """
+    return (type(value), *[_marked(getattr(value, name)) for name in names(type(value))])
+
+
+def _marked(value: Any) -> Hashable:
+    if isinstance(value, Node):
+        return id(value)
+    if isinstance(value, Test):
+        return mark(value) if value.inputs() else value
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Test)):
+        return tuple([_marked(part) for part in value])
+    return value  # type: ignore[no-any-return]

@@ -12,17 +12,23 @@ False
 
 from __future__ import annotations
 
-from condgraph.engine.algebra import Every, Node
-from condgraph.engine.passes.rewrite import rewrite
+from collections.abc import Hashable
+from typing import Final
+
+from condgraph.engine.algebra import Given, Known, Named, Node, Scan
+from condgraph.engine.passes.rewrite import mark, rewrite
+
+#: Operators that take none and are worth looking at; every entity is kept by the store anyway.
+_LEAVES: Final = frozenset((Named, Known, Given))
 
 
 def applies(order: list[Node]) -> bool:
-    """Equal parts have equal leaves; most plans have none. Every entity is kept by the store anyway, and does not count."""
-    leaves = [node for node in order if not node.inputs() and type(node) is not Every]
+    """Equal parts have equal leaves; most plans have none."""
+    leaves = [node for node in order if type(node) in _LEAVES or (type(node) is Scan and node.of is None)]
     return len(leaves) > 1 and len(set(leaves)) < len(leaves)
 
 
 def share(plan: Node) -> Node:
     """The same plan with each distinct part once."""
-    known: dict[Node, Node] = {}
-    return rewrite(plan, lambda node: known.setdefault(node, node))
+    known: dict[Hashable, Node] = {}
+    return rewrite(plan, lambda node: known.setdefault(mark(node), node))
