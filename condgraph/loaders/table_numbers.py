@@ -237,6 +237,9 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
         return None
     if rest.split(" ")[0].lower() in NO_UNITS and not (rest == "AM" and len(parts["body"]) > 2):
         return None
+    if sum(word[0].isupper() for word in rest.split(" ")) > 1:
+        # 120 Main Street is an address.
+        return None
     if rest[0].isupper() and _PLAIN_YEAR.fullmatch(parts["body"]):
         # 2003 World Championships is an event, not an amount.
         return None

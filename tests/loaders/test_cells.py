@@ -223,6 +223,7 @@ def test_units_are_those_of_the_column() -> None:
     assert texts(["3 episodes", "1 episode", "5"]) == ["3 episodes", "1 episodes", "5"]
     assert texts(["30 Rock", "Cheers", "24", "Lost"]) == ["'30 Rock'", "'Cheers'", "'24'", "'Lost'"]
     assert texts(["2003 World Cup", "2007 World Cup"]) == ["'2003 World Cup'", "'2007 World Cup'"]
+    assert texts(["120 Main Street", "7 Main Street"]) == ["'120 Main Street'", "'7 Main Street'"]
     assert texts(["25 2", "1 2", "7", "8"])[0] == "'25 2'"
 
 
