@@ -4,12 +4,13 @@ A page runs in a folder of its own, which holds the sample data in `samples/` an
 Where the prints of a Python block have a comment behind them, those comments, in order, are all that the block prints.
 In a block marked `console`, a line `$ condgraph ...` is run, and the lines below it are what it writes; a line `...` stands
 for any number of lines. Other lines that begin with `$` are not run. A block below the comment `<!-- not run: reason -->`
-is left out.
+is left out. Tables between `<!-- printed: NAME -->` and `<!-- end -->` are what `docs/assets/tables.py` prints from the code.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -129,6 +130,24 @@ def test_links_lead_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 dead.append(f"{page.relative_to(ROOT)}: {target}")
     assert not dead
+
+
+def test_printed_parts_are_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "assets" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    printed = {name for path in (ROOT / "docs").glob("**/*.md") for name in tables.parts_of(path.read_text(encoding="utf-8"))}
+    assert printed == set(tables.TABLES)
+    stale = [path.name for path, text, fresh in tables.pages() if text != fresh]
+    assert not stale, f"python docs/assets/tables.py writes these pages anew: {', '.join(stale)}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
 
 
 def test_blocks_are_found() -> None:

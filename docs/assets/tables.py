@@ -1,0 +1,271 @@
+"""The parts of the pages that are printed from the code: tables of formats, operators, functions, errors and options.
+
+    python docs/assets/tables.py           write them into the pages
+    python docs/assets/tables.py --check   say which pages are out of date, and write nothing
+
+A printed part stands in a page between `<!-- printed: NAME -->` and `<!-- end -->`; NAME is a key of `TABLES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args
+
+from typer.models import OptionInfo
+
+import condgraph
+from condgraph.engine import algebra, errors
+from condgraph.engine.algebra import Node
+from condgraph.engine.describe import describe
+from condgraph.engine.frontends.kopl import lower
+from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.passes import PASSES
+
+DOCS = Path(__file__).parent.parent
+_PART = re.compile(r"(?P<begin><!-- printed: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in line) + " |" for line in lines)
+
+
+def code(text: str) -> str:
+    """Text as code."""
+    return f"`{text}`"
+
+
+def first_sentence(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    # The notes on semantics that some docstrings name are these pages.
+    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", re.sub(r"`SEMANTICS`[^:)]*: ", "", text))[0]
+
+
+# -- loaders --------------------------------------------------------------------------------------------------------------
+
+
+def formats() -> str:
+    """Every format with the options it takes."""
+    from condgraph.loaders.recognise import FORMATS
+
+    rows = [(code(one.name), one.about, ", ".join(map(code, one.options)) or "none") for one in FORMATS.values()]
+    return table(("format", "what it is", "options"), rows)
+
+
+def options() -> str:
+    """What every loader option means, and for which formats."""
+    from condgraph.loaders.recognise import FORMATS
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in FORMATS.values():
+        for name, about in one.options.items():
+            found.setdefault((name, about), []).append(one.name)
+    rows = [(code(name), about, ", ".join(names)) for (name, about), names in sorted(found.items())]
+    return table(("option", "means", "formats"), rows)
+
+
+# -- algebra and KoPL -----------------------------------------------------------------------------------------------------
+
+
+def operators(sort: type[Node]) -> str:
+    """The operators of one sort: their fields, and the first sentence about them."""
+    return _records(sort, ("operator", "gives"))
+
+
+def _records(base: type[Any], head: Sequence[str]) -> str:
+    rows = []
+    for one in vars(algebra).values():
+        if isinstance(one, type) and issubclass(one, base) and one is not base and one.__module__ == algebra.__name__:
+            names = ", ".join(part.name for part in fields(one))
+            rows.append((code(f"{one.__name__}({names})"), first_sentence(one)))
+    return table(head, rows)
+
+
+def tests() -> str:
+    """The tests that operators ask of values."""
+    return _records(algebra.Test, ("test", "holds where"))
+
+
+def passes() -> str:
+    """The passes, in order, each by the first sentence of its module."""
+    rows = [
+        (code(sys.modules[rewrite.__module__].__name__.rpartition(".")[2]), first_sentence(sys.modules[rewrite.__module__]))
+        for _, rewrite in PASSES
+    ]
+    return table(("pass", "does"), rows)
+
+
+def nested(node: Node) -> str:
+    """A plan in one line."""
+    name, _, words = describe(node).partition("(")
+    parts = [nested(part) for part in node.inputs()]
+    return f"{name}({', '.join([*parts, *([words[:-1]] if words[:-1] else [])])})"
+
+
+#: A program a function, in which x and y are entities, c a concept, p a relation, k an attribute, q a qualifier key.
+_PROGRAMS = {
+    "FindAll": "FindAll()",
+    "Find": "Find(x)",
+    "FilterConcept": "Find(x) FilterConcept(c)",
+    "FilterStr": "Find(x) FilterStr(k, v)",
+    "FilterNum": "Find(x) FilterNum(k, 1, >)",
+    "FilterYear": "Find(x) FilterYear(k, 1960, =)",
+    "FilterDate": "Find(x) FilterDate(k, 1960-02-01, <)",
+    "QFilterStr": "Find(x) Relate(p, forward) QFilterStr(q, v)",
+    "QFilterNum": "Find(x) Relate(p, forward) QFilterNum(q, 1, >)",
+    "QFilterYear": "Find(x) Relate(p, forward) QFilterYear(q, 1960, =)",
+    "QFilterDate": "Find(x) Relate(p, forward) QFilterDate(q, 1960-02-01, <)",
+    "Relate": "Find(x) Relate(p, backward)",
+    "And": "Find(x) Find(y) And()",
+    "Or": "Find(x) Find(y) Or()",
+    "QueryName": "Find(x) QueryName()",
+    "Count": "Find(x) Count()",
+    "QueryAttr": "Find(x) QueryAttr(k)",
+    "QueryAttrUnderCondition": "Find(x) QueryAttrUnderCondition(k, q, v)",
+    "QueryRelation": "Find(x) Find(y) QueryRelation()",
+    "SelectBetween": "Find(x) Find(y) SelectBetween(k, greater)",
+    "SelectAmong": "Find(x) SelectAmong(k, smallest)",
+    "QueryAttrQualifier": "Find(x) QueryAttrQualifier(k, v, q)",
+    "QueryRelationQualifier": "Find(x) Find(y) QueryRelationQualifier(p, q)",
+    "VerifyStr": "Find(x) QueryAttr(k) VerifyStr(v)",
+    "VerifyNum": "Find(x) QueryAttr(k) VerifyNum(1, >)",
+    "VerifyYear": "Find(x) QueryAttr(k) VerifyYear(1960, =)",
+    "VerifyDate": "Find(x) QueryAttr(k) VerifyDate(1960-02-01, <)",
+}
+
+
+def kopl() -> str:
+    """Every KoPL function with its arguments, and the plan of a program that ends with it."""
+    graph = condgraph.open()
+    graph.add(
+        [
+            condgraph.Entity("c", "c", condgraph.EntityKind.CONCEPT),
+            condgraph.Statement("x", "p", condgraph.Ref("y"), (("q", "v"),)),
+            condgraph.Statement("x", "k", "v", (("q", "v"),)),
+        ]
+    )
+    rows = []
+    for name, found in FUNCTIONS.items():
+        program = _PROGRAMS[name]
+        plan = nested(lower(program, graph.snapshot.schema).plan)
+        rows.append((code(f"{name}({', '.join(found.texts)})"), str(found.inputs), code(program), code(plan)))
+    return table(("function", "takes", "program", "plan"), rows)
+
+
+# -- errors and the command line ------------------------------------------------------------------------------------------
+
+
+def error_tree() -> str:
+    """The exceptions: their codes, and what each says."""
+
+    def below(one: type[errors.CondgraphError], depth: int) -> Iterator[Sequence[str]]:
+        other = [base.__name__ for base in one.__bases__ if not issubclass(base, errors.CondgraphError) and base is not Exception]
+        about = first_sentence(one) + (f" It is a built-in `{other[0]}`, too." if other else "")
+        yield "&nbsp;&nbsp;&nbsp;" * depth + code(one.__name__), code(one.code), about
+        for child in one.__subclasses__():
+            if child.__module__ == errors.__name__:
+                yield from below(child, depth + 1)
+
+    return table(("exception", "code", "is raised for"), list(below(errors.CondgraphError, 0)))
+
+
+def verbs() -> str:
+    """Every verb of the command line with its arguments and options, as its signature declares them."""
+    from condgraph.cli.app import app
+
+    parts = []
+    for command in app.registered_commands:
+        verb = command.callback
+        assert verb is not None
+        arguments, options = [], []
+        for name, parameter in inspect.signature(verb, eval_str=True).parameters.items():
+            kind, info = get_args(parameter.annotation)[:2]
+            about = [info.help] + ([f"Environment: `{info.envvar}`."] if info.envvar else [])
+            default = parameter.default
+            if isinstance(info, OptionInfo):
+                value = "" if kind is bool else f" {code(info.metavar or _choices(kind))}"
+                if default is inspect.Parameter.empty:
+                    about.append("Required.")
+                elif default not in (None, False):
+                    about.append(f"Default: {code(str(getattr(default, 'value', default)))}.")
+                # Within Annotated, the first name lands where the default stands otherwise.
+                names = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
+                options.append((", ".join(map(code, names)) + value, " ".join(about)))
+            else:
+                metavar = info.metavar or name.upper()
+                arguments.append((metavar if default is inspect.Parameter.empty else f"[{metavar}]", " ".join(about)))
+        usage = " ".join(["condgraph", verb.__name__, *(["[OPTIONS]"] if options else []), *(metavar for metavar, _ in arguments)])
+        rows = [(code(metavar.strip("[]")), about) for metavar, about in arguments] + options
+        parts.append(f"### {verb.__name__}\n\n{inspect.getdoc(verb)}\n\n    {usage}\n\n{table(('argument', 'means'), rows)}\n")
+    return "\n".join(parts).rstrip()
+
+
+def _choices(kind: Any) -> str:
+    """The words that an option takes."""
+    return "|".join(one.value for one in kind) if isinstance(kind, type) and issubclass(kind, Enum) else "VALUE"
+
+
+def exit_codes() -> str:
+    """The exit codes of the command line."""
+    from condgraph.cli.exits import EXIT_CODES
+
+    parts = EXIT_CODES.removeprefix("Exit codes: ").rstrip(".").split("; ")
+    return table(("exit code", "says"), [part.split(" ", 1) for part in parts])
+
+
+#: What can be printed, by the name that a page gives.
+TABLES: dict[str, Callable[[], str]] = {
+    "formats": formats,
+    "options": options,
+    "entities": lambda: operators(algebra.Entities),
+    "facts": lambda: operators(algebra.Facts),
+    "values": lambda: operators(algebra.Values),
+    "scalars": lambda: operators(algebra.Scalar),
+    "tests": tests,
+    "passes": passes,
+    "kopl": kopl,
+    "errors": error_tree,
+    "verbs": verbs,
+    "exit-codes": exit_codes,
+}
+
+
+def parts_of(text: str) -> list[str]:
+    """The names of the printed parts of a page."""
+    return [found["name"] for found in _PART.finditer(text)]
+
+
+def pages() -> Iterator[tuple[Path, str, str]]:
+    """Every page that has printed parts: its path, its text, and its text with these parts printed anew."""
+    for path in sorted(DOCS.glob("**/*.md")):
+        text = path.read_text(encoding="utf-8")
+        if _PART.search(text):
+            yield path, text, _PART.sub(lambda found: f"{found['begin']}\n{TABLES[found['name']]()}\n\n{found['end']}", text)
+
+
+def main() -> int:
+    """Write the printed parts, or with --check say where they are out of date."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    arguments.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page is out of date")
+    given = arguments.parse_args()
+    stale = 0
+    for path, text, fresh in pages():
+        if text != fresh:
+            stale += 1
+            sys.stdout.write(f"{path.relative_to(DOCS.parent)}: {'out of date' if given.check else 'written'}\n")
+            if not given.check:
+                path.write_text(fresh, encoding="utf-8")
+    return 1 if given.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
