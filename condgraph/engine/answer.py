@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.algebra import Entities, Facts, Names, Node
+import numpy as np
+
+from condgraph.engine.algebra import Entities, Facts, Names, Node, Shown
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.execute.bags import Bag, Result, order_key
@@ -88,13 +90,13 @@ class EvidenceList(Sequence[Evidence]):
 
     def _statement(self, number: int) -> Evidence:
         snapshot = self._snapshot
-        found = readback.statement(snapshot, number)
+        found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
         return Evidence(
             self._entity(found.subject),
             found.predicate,
             self._resolve(found.object),
             tuple((key, self._resolve(value)) for key, value in found.qualifiers),
-            tuple((snapshot.source_of(s), row) for s, row in readback.sources_of(snapshot, number)),
+            tuple((snapshot.source_of(s), row) for s, row in places),
         )
 
     def _membership(self, entity: int, concept: int) -> Evidence:
@@ -195,6 +197,8 @@ class Answer:
             numbers = found.ends().tolist()
         elif isinstance(self.plan, Names):
             numbers = self.run.entities(self.plan.entities).tolist()
+        elif isinstance(self.plan, Shown):
+            numbers = self.run.entities(self.plan.rows).tolist()
         elif isinstance(found, Bag):
             numbers = sorted({i for part in found.parts if part.kind in ("ent", "name") for i in part.ids.tolist()})
         else:

@@ -325,7 +325,8 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
     A header of known words says it outright. Otherwise relations are few, and the first line is one like the others: its relation
     comes again, or a column of ids has one there (the first line of a table is a header, whose words do neither).
     """
-    if shape.share < 0.9:
+    # A tenth of the lines may be bad; of a few lines, one.
+    if shape.share < 0.9 and round((1 - shape.share) * len(lines)) > (len(lines) > 2):
         return 0
     if shape.header:
         return 90

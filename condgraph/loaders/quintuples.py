@@ -146,8 +146,13 @@ def _sniff(path: Path, head: bytes) -> int:
     if not times or not any(time.strip("-") for time in times):
         return 0
     share = sum(map(looks_like_bound, times)) / len(times)
-    # Times in their place say more than the words of relations do, so this is surer than three columns alone.
-    return min(95, likeness(lines, shape) + 10) if share >= 0.95 else 0
+    if share < 0.95:
+        return 0
+    # Times in their place say more than the words of relations do; where the first line has them, it is no table's header either.
+    first = [row for row in rows[:1] if not shape.header]
+    places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
+    timed = any(row[at].strip("-") and looks_like_bound(row[at]) for row in first for at in places)
+    return max(min(95, likeness(lines, shape) + 10), 75 if timed else 0)
 
 
 FORMAT: Final = Format(

@@ -148,25 +148,25 @@ def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[
     return key
 
 
-def decode_value(
-    kind: int,
-    a: int,
-    b: int,
-    ref: int,
-    unit: int,
-    precision: int,
-    x: float,
-    text: Callable[[int], str],
-    entity: Callable[[int], str],
-) -> Ref | Value:
-    """One cell as a value; `x` is `a` read as a float, `text` and `entity` give texts and entity ids to numbers."""
-    if kind == 0:
-        return text(ref)
-    if kind == 1:
-        number = parse_number(text(ref)) if ref >= 0 else (int(x) if x.is_integer() else x)
-        return Quantity(number, text(unit) if unit >= 0 else NO_UNIT)
-    if kind == 2:
-        return Time(a, b, Precision(precision))
-    if kind == 3:
-        return Ref(entity(ref))
-    return UNKNOWN
+def decode_values(cells: Cells, text: Callable[[int], str], entity: Callable[[int], str]) -> list[Ref | Value]:
+    """Many cells as values, in order."""
+    units: dict[int, str] = {-1: NO_UNIT}
+    found: list[Ref | Value] = []
+    floats = cells["a"].view(np.float64).tolist()
+    columns = [cells[name].tolist() for name, _ in PARTS]
+    for x, kind, a, b, ref, unit, precision in zip(floats, *columns, strict=True):
+        if kind == 0:
+            found.append(text(ref))
+        elif kind == 1:
+            if unit not in units:
+                units[unit] = text(unit)
+            number = parse_number(text(ref)) if ref >= 0 else (int(x) if x.is_integer() else x)
+            found.append(Quantity(number, units[unit]))
+        elif kind == 2:
+            found.append(Time(a, b, _PRECISIONS[precision]))
+        else:
+            found.append(Ref(entity(ref)) if kind == 3 else UNKNOWN)
+    return found
+
+
+_PRECISIONS: Final = tuple(Precision)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
@@ -61,36 +61,55 @@ def seed(snapshot: Snapshot, builder: Builder) -> None:
     builder.provenance.extend(zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True))
 
 
-def statement(snapshot: Snapshot, number: int) -> Statement:
-    """One statement with its qualifiers, its first row, and its raw text."""
-    predicate = int(snapshot.predicates(np.array([number], np.int32))[0])
-    raw = None
-    thing: Ref | Value
-    if number < snapshot.relations:
-        subject = int(snapshot.relation_subject[number])
-        thing = Ref(snapshot.ident(int(snapshot.relation_object[number])))
-    else:
-        at = number - snapshot.relations
-        subject = int(snapshot.attribute_subject[at])
-        thing = snapshot.value("att", at)
-        raws = snapshot.arrays.view("att.raw")
-        raw = snapshot.texts[raws[at]] if len(raws) and raws[at] >= 0 else None
-    _, found = snapshot.qualifiers(np.array([number], np.int32))
-    keys = snapshot.arrays.view("q.key")
-    qualifiers = tuple((snapshot.predicate_name(keys[q]), snapshot.value("q", q)) for q in found.tolist())
-    name = snapshot.predicate_name(predicate)
-    return Statement(snapshot.ident(subject), name, thing, qualifiers, int(snapshot.row[number]), raw)
+#: Statements that are read together.
+_TOGETHER = 20_000
 
 
-def sources_of(snapshot: Snapshot, number: int) -> list[tuple[int, int]]:
-    """Every `(source, row)` of a statement, the first one first."""
-    found = [(int(snapshot.source[number]), int(snapshot.row[number]))]
-    extra = snapshot.arrays.get("prov.stmt")
-    if len(extra):
-        begin, end = np.searchsorted(extra, number), np.searchsorted(extra, number, side="right")
-        sources, rows = snapshot.arrays.get("prov.src"), snapshot.arrays.get("prov.row")
-        found.extend((int(sources[i]), int(rows[i])) for i in range(begin, end))
-    return found
+def statements(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
+    """Sorted statements with their qualifiers and raw texts, each with every `(source, row)`, the first one first."""
+    for start in range(0, len(numbers), _TOGETHER):
+        yield from _read_together(snapshot, numbers[start : start + _TOGETHER])
+
+
+def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
+    get, texts = snapshot.arrays.get, snapshot.texts
+    split = snapshot.split(numbers)
+    subjects = texts.take(snapshot.entity_id.take(snapshot.subjects(numbers)))
+    predicates = snapshot.predicates(numbers).tolist()
+    names = {number: snapshot.predicate_name(number) for number in set(predicates)}
+    objects: list[Ref | Value] = [
+        Ref(ident) for ident in texts.take(snapshot.entity_id.take(snapshot.relation_object.take(numbers[:split])))
+    ]
+    attributes = numbers[split:] - np.int32(snapshot.relations)
+    cells = {name: get(f"att.{name}").take(attributes) for name, _ in PARTS}
+    objects.extend(decode_values(cells, texts.__getitem__, snapshot.ident))
+    raws = [-1] * split + (get("att.raw").take(attributes).tolist() if len(get("att.raw")) else [-1] * len(attributes))
+    qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
+    positions, found = snapshot.qualifiers(numbers)
+    values = decode_values({name: get(f"q.{name}").take(found) for name, _ in PARTS}, texts.__getitem__, snapshot.ident)
+    keys = get("q.key").take(found).tolist()
+    known = {key: snapshot.predicate_name(key) for key in set(keys)}
+    for position, key, value in zip(positions.tolist(), keys, values, strict=True):
+        qualifiers.setdefault(position, []).append((known[key], value))
+    further = _further_sources(snapshot, numbers)
+    sources, rows = snapshot.source.take(numbers).tolist(), snapshot.row.take(numbers).tolist()
+    for i, (subject, predicate, thing) in enumerate(zip(subjects, predicates, objects, strict=True)):
+        raw = None if raws[i] < 0 else texts[raws[i]]
+        statement = Statement(subject, names[predicate], thing, tuple(qualifiers.get(i, ())), rows[i], raw)
+        yield statement, ((sources[i], rows[i]), *further.get(i, ()))
+
+
+def _further_sources(snapshot: Snapshot, numbers: Numbers) -> dict[int, list[tuple[int, int]]]:
+    """The sources beyond the first, by position."""
+    owners = snapshot.arrays.get("prov.stmt")
+    if not len(owners):
+        return {}
+    begin, end = owners.searchsorted(numbers), owners.searchsorted(numbers, side="right")
+    sources, rows = snapshot.arrays.get("prov.src"), snapshot.arrays.get("prov.row")
+    return {
+        int(i): list(zip(sources[begin[i] : end[i]].tolist(), rows[begin[i] : end[i]].tolist(), strict=True))
+        for i in np.flatnonzero(end > begin)
+    }
 
 
 def membership_sources(snapshot: Snapshot, entity: int, concept: int) -> list[tuple[int, int]]:
@@ -107,23 +126,24 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced | Entity]:
     sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
     yield from sources
     names = [source.name for source in sources]
-    places = get("ent.source")
-    for number in range(snapshot.entities):
-        entity = snapshot.entity(number)
-        if entity.kind is EntityKind.ROW and places[number] >= 0:
-            yield Sourced(entity, ((names[int(places[number])], entity.row),))
-        elif entity.kind is not EntityKind.ENTITY or entity.name != entity.id or not _used(snapshot, number):
+    places, rows = get("ent.source"), get("ent.row")
+    used = np.diff(get("out.offsets")) > 0
+    used |= np.diff(get("in.offsets")) > 0
+    # An entity without a name of its own that some statement names need not be declared.
+    declared = np.flatnonzero((snapshot.entity_kind != 0) | (snapshot.entity_name != snapshot.entity_id) | ~used)
+    idents, called = (snapshot.texts.take(column.take(declared)) for column in (snapshot.entity_id, snapshot.entity_name))
+    for number, ident, name in zip(declared.tolist(), idents, called, strict=True):
+        kind = EntityKind(int(snapshot.entity_kind[number]))
+        row = int(rows[number]) if len(rows) else 0
+        entity = Entity(ident, name, kind, row)
+        if kind is EntityKind.ROW and places[number] >= 0:
+            yield Sourced(entity, ((names[int(places[number])], row),))
+        else:
             yield entity
     for prefix, first, second, build in (("mem", "e", "c", Member), ("sub", "c", "p", Subclass)):
         columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
         for left, right, source, row in zip(*columns, strict=True):
             yield Sourced(build(snapshot.ident(left), snapshot.ident(right), row), ((names[source], row),))
-    for number in range(snapshot.statements):
-        found = tuple((names[source], row) for source, row in sources_of(snapshot, number))
-        yield Sourced(statement(snapshot, number), found)
-
-
-def _used(snapshot: Snapshot, entity: int) -> bool:
-    """Does any statement name the entity, so that it need not be declared."""
-    one: Numbers = np.array([entity], np.int32)
-    return snapshot.degree(one) > 0 or snapshot.degree(one, backward=True) > 0
+    every = np.arange(snapshot.statements, dtype=np.int32)
+    for statement, found in statements(snapshot, every):
+        yield Sourced(statement, tuple((names[source], row) for source, row in found))

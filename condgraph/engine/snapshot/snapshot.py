@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source
-from condgraph.engine.snapshot.cells import PARTS, decode_value
+from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
 from condgraph.engine.snapshot.directory import read_generation
 from condgraph.engine.snapshot.pool import Pool
@@ -305,10 +305,8 @@ class Snapshot:
 
     def value(self, family: str, number: int) -> Ref | Value:
         """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its number, as a value."""
-        view = self.arrays.view
-        kind, a, b, ref, unit, precision = (view(f"{family}.{part}")[number] for part, _ in PARTS)
-        x = float(self.arrays.get(f"{family}.a")[number : number + 1].view(np.float64)[0]) if kind == 1 else 0.0
-        return decode_value(kind, a, b, ref, unit, precision, x, self.texts.__getitem__, self.ident)
+        cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
+        return decode_values(cells, self.texts.__getitem__, self.ident)[0]
 
     def floats(self, family: str) -> memoryview:
         """The column "a" of a family read as floats."""
