@@ -11,6 +11,7 @@ values of other types and, for quantities, of other units; the answer warns of t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -24,6 +25,8 @@ End: TypeAlias = Literal["subject", "object"]
 #: Which objects a statement may have: entities (relation), values (attribute), or either.
 Family: TypeAlias = Literal["relation", "attribute", "any"]
 Direction: TypeAlias = Literal["largest", "smallest"]
+#: How a validity stands to an interval (`During`).
+Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from"]
 ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
 
 
@@ -121,6 +124,27 @@ class Equals(Test):
 
     def inputs(self) -> tuple[Node, ...]:
         return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
+class Versus(Test):
+    """Compare with any of the values of a bag, one after the other; a number without a unit compares with every unit."""
+
+    operator: Operator
+    values: Values
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Test):
+    """The test does not hold."""
+
+    test: Test
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.test.inputs()
 
 
 # -- entities -------------------------------------------------------------------------------------------------------------
@@ -231,6 +255,16 @@ class Referents(Entities):
 
 
 @dataclass(frozen=True, slots=True)
+class Namesakes(Entities):
+    """All entities and concepts that have the name of one of these, themselves included: how sources meet that share no ids."""
+
+    of: Entities
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+
+@dataclass(frozen=True, slots=True)
 class Best(Entities):
     """The entities whose largest (smallest) value of `key` is the best among them; all ties.
 
@@ -300,11 +334,35 @@ class During(Facts):
     """
 
     facts: Facts
-    relation: Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from"]
+    relation: Span
     interval: Time
 
     def inputs(self) -> tuple[Node, ...]:
         return (self.facts,)
+
+
+@dataclass(frozen=True, slots=True)
+class DuringAny(Facts):
+    """Facts whose validity stands in `relation` (see `During`) to at least one of the times of a bag."""
+
+    facts: Facts
+    relation: Span
+    values: Values
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.facts, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class WhereValidity(Facts):
+    """Facts of which the start or the end of the validity, as a time, satisfies the test."""
+
+    facts: Facts
+    part: Literal["start", "end"]
+    test: Test
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.facts, *self.test.inputs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +505,60 @@ class Mode(Values):
 
 
 @dataclass(frozen=True, slots=True)
+class Nth(Values):
+    """One value of a bag by its 0-based place (from the end where negative), with its carriers; nothing where there is none.
+
+    `order` is "row" (the order in which the carriers stand in their source), or "ascending" or "descending" by value, each value
+    once.
+    """
+
+    values: Values
+    place: int
+    order: Literal["row", "ascending", "descending"]
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(Values):
+    """Times cut to what satisfies a comparison with at least one of the limits, and left out where nothing of them does.
+
+    `=` keeps the part within a limit, `<` and `<=` the part before its start and its end, `>` and `>=` the part after its end and
+    its start, `!=` a time that is disjoint from it. Values that are no times are left out with a warning.
+    """
+
+    values: Values
+    operator: Operator
+    limits: Values
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Values):
+    """The first ("start") or last ("end") year, month or day of each time, as exact as its ends are; other values stay."""
+
+    values: Values
+    part: Literal["start", "end"]
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Values):
+    """Values that stand for table rows in an answer, which keeps the rows as its entities."""
+
+    values: Values
+    rows: Entities
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Given(Values):
     """Values written in the program."""
 
@@ -509,10 +621,24 @@ class Exists(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Apply(Values):
-    """A native function of the table in `functions`, over values; the result carries nothing."""
+    """A native function of the table in `functions`, over values and scalars; the result carries nothing."""
 
     function: str
     arguments: tuple[Values | Scalar, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class External(Values):
+    """A function from outside, a language model say: `call(name, texts of each argument, options)` gives texts. Only in process."""
+
+    name: str
+    call: Callable[[str, list[list[str]], dict[str, str]], Iterable[object]]
+    arguments: tuple[Values | Scalar, ...]
+    options: tuple[tuple[str, str], ...] = ()
 
     def inputs(self) -> tuple[Node, ...]:
         return self.arguments

@@ -19,6 +19,10 @@ def describe_test(test: Test) -> str:
     if isinstance(test, (alg.AnyOf, alg.AllOf)):
         word = "any of" if isinstance(test, alg.AnyOf) else "all of"
         return f"{word} ({', '.join(describe_test(part) for part in test.tests)})"
+    if isinstance(test, alg.Versus):
+        return f"{test.operator} any value"
+    if isinstance(test, alg.Not):
+        return f"not ({describe_test(test.test)})"
     return "among"
 
 
@@ -41,7 +45,7 @@ def describe(node: Node) -> str:
 def _words(value: Any) -> list[str]:
     if isinstance(value, Test):
         return [describe_test(value)]
-    if value is None or isinstance(value, Node):
+    if value is None or isinstance(value, Node) or callable(value):
         return []
     if isinstance(value, tuple):
         return [word for part in value for word in _words(part)]

@@ -128,7 +128,17 @@ def _inputs(run: Run, node: Node, demand: Demand) -> list[tuple[Node, Demand]]:
         satisfied = bag.take(holds(run, node.test, bag.cells()))
         # With nothing that satisfies, all that was looked at is why the answer is no.
         return [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
-    if isinstance(node, alg.Count | alg.Sum | alg.Mean | alg.Exists | alg.Apply | alg.Distinct):
+    if isinstance(node, alg.Namesakes):
+        found = run.entities(node.of)
+        names = snapshot.entity_name.take(wanted)
+        return [(node.of, Demand(found[np.isin(snapshot.entity_name.take(found), names)]))]
+    if isinstance(node, alg.Shown):
+        return [(node.values, demand)]
+    if isinstance(node, alg.DuringAny | alg.WhereValidity):
+        return [(node.facts, demand), *((child, whole(run, child)) for child in node.inputs()[1:])]
+    if isinstance(node, alg.Keep | alg.Clip):
+        return [(node.values, demand), *((child, whole(run, child)) for child in node.inputs()[1:])]
+    if isinstance(node, alg.Count | alg.Sum | alg.Mean | alg.Exists | alg.Apply | alg.External | alg.Distinct):
         return [(child, whole(run, child)) for child in node.inputs()]
     # Every other operator hands its carriers or facts on.
     return [(child, demand) for child in node.inputs()]

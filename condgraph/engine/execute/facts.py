@@ -19,9 +19,11 @@ from condgraph.engine.algebra import (
     End,
     Equals,
     Every,
+    Not,
     Scan,
     Test,
     Turn,
+    Versus,
     Where,
     WhereQualifier,
 )
@@ -58,11 +60,13 @@ class FactSet:
     def all(self) -> Numbers:
         """The sorted numbers of the statements."""
         if self.numbers is None:
-            found = _scan(self)
-            if self.source >= 0:
+            if self.source < 0:
+                self.numbers = _scan(self)
+            elif self.of is not None and len(self.of) == 1:
                 scoped = self.run.snapshot.sourced(self.source)
-                found = intersect(found, scoped, self.run.snapshot.statements)
-            self.numbers = found
+                self.numbers = intersect(_scan(self), scoped, self.run.snapshot.statements)
+            else:
+                self.numbers = _scan_source(self)
         return self.numbers
 
     def __len__(self) -> int:
@@ -181,6 +185,19 @@ def _scan(facts: FactSet) -> Numbers:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _scan_source(facts: FactSet) -> Numbers:
+    """The statements of one source: its own are looked through, which are few where a graph has many sources."""
+    snapshot, of = facts.run.snapshot, facts.of
+    scoped = snapshot.sourced(facts.source)
+    bounds = scoped.searchsorted(np.array(facts.runs, np.int32).ravel()).tolist()
+    parts = [scoped[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
+    if of is None or not len(found):
+        return found
+    ends = snapshot.relation_object.take(found) if facts.anchor == "object" else snapshot.subjects(found)
+    return found[facts.run.among(ends, of)]
+
+
 def _ends(facts: FactSet, low: int, high: int, backward: bool) -> Numbers:
     """The anchors of a run, which lies in one family."""
     snapshot = facts.run.snapshot
@@ -212,7 +229,8 @@ def where(run: Run, node: Where) -> FactSet:
 def _has_node(test: Test) -> bool:
     if isinstance(test, (AnyOf, AllOf)):
         return any(_has_node(part) for part in test.tests)
-    return isinstance(test, (Among, Equals))
+    # The opposite of a test is no run of a sorted column, nor is a comparison with a bag.
+    return isinstance(test, (Among, Equals, Not, Versus))
 
 
 def object_cells(run: Run, numbers: Numbers) -> Cells:

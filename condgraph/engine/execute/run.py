@@ -183,7 +183,7 @@ def run(plan: Node, snapshot: Snapshot, *, timeout: float | None = None, cancell
 
 def _operators() -> dict[type[Node], Callable[[Run, Any], Outcome]]:
     """The table of operators; a test holds it against the algebra."""
-    from condgraph.engine.execute import aggregates, entities, facts, values
+    from condgraph.engine.execute import aggregates, apply, entities, facts, picks, temporal, values
 
     return {
         algebra.Every: entities.every,
@@ -197,15 +197,18 @@ def _operators() -> dict[type[Node], Callable[[Run, Any], Outcome]]:
         algebra.Reached: entities.reached,
         algebra.Holders: entities.holders,
         algebra.Referents: entities.referents,
+        algebra.Namesakes: picks.namesakes,
         algebra.Best: aggregates.best,
         algebra.Scan: facts.scan,
         algebra.Where: facts.where,
         algebra.WhereQualifier: facts.where_qualifier,
         algebra.During: facts.during,
+        algebra.DuringAny: temporal.during_any,
+        algebra.WhereValidity: temporal.where_validity,
         algebra.Turn: facts.turn,
         algebra.Objects: values.objects,
         algebra.Qualifiers: values.qualifiers,
-        algebra.Validity: values.validity,
+        algebra.Validity: temporal.validity,
         algebra.Predicates: values.predicates,
         algebra.QualifierKeys: values.qualifier_keys,
         algebra.Names: values.names,
@@ -214,6 +217,12 @@ def _operators() -> dict[type[Node], Callable[[Run, Any], Outcome]]:
         algebra.Distinct: values.distinct,
         algebra.Concat: values.concat,
         algebra.Given: values.given,
+        algebra.Nth: picks.nth,
+        algebra.Clip: temporal.clip,
+        algebra.Bound: temporal.bound,
+        algebra.Shown: picks.shown,
+        algebra.Apply: apply.apply,
+        algebra.External: apply.external,
         algebra.Extreme: aggregates.extreme,
         algebra.Mode: aggregates.mode,
         algebra.Count: aggregates.count,

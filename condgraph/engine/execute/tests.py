@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Operator, Test
+from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Not, Operator, Test, Versus
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_number
@@ -68,6 +68,12 @@ def holds(run: Run, test: Test, cells: Cells) -> Mask:
     if isinstance(test, (AnyOf, AllOf)):
         masks = [holds(run, part, cells) for part in test.tests]
         return np.logical_or.reduce(masks) if isinstance(test, AnyOf) else np.logical_and.reduce(masks)
+    if isinstance(test, Not):
+        return ~holds(run, test.test, cells)
+    if isinstance(test, Versus):
+        from condgraph.engine.execute.versus import versus
+
+        return versus(run, test.operator, cells, run.values(test.values))
     if isinstance(test, Equals):
         from condgraph.engine.execute.bags import equal_cells
 

@@ -17,10 +17,8 @@ from condgraph.engine.algebra import (
     QualifierKeys,
     Qualifiers,
     RowNumbers,
-    Validity,
 )
-from condgraph.engine.execute.bags import Bag, Part, distinct_positions, span_part
-from condgraph.engine.execute.facts import validity as validity_of
+from condgraph.engine.execute.bags import Bag, Part, distinct_positions
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.tests import holds
 
@@ -50,13 +48,6 @@ def qualifiers(run: Run, node: Qualifiers) -> Bag:
         chosen = snapshot.arrays.get("q.key").take(numbers) == snapshot.predicate(node.key)
         positions, numbers = positions[chosen], numbers[chosen]
     return Bag(run, [Part("q", numbers, statements[positions])])
-
-
-def validity(run: Run, node: Validity) -> Bag:
-    """When each fact holds."""
-    statements = run.facts(node.facts).all()
-    positions, start, end = validity_of(run, statements)
-    return Bag(run, [span_part(statements[positions], start, end, node.part)])
 
 
 def predicates(run: Run, node: Predicates) -> Bag:

@@ -1,0 +1,68 @@
+"""Native functions, and functions from outside, over the values of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgraph.engine.algebra import Apply, External, Scalar, Values
+from condgraph.engine.errors import PlanError, UnknownNameError, nearest
+from condgraph.engine.execute.bags import Bag, Part
+from condgraph.engine.execute.sets import EMPTY
+from condgraph.engine.functions import FUNCTIONS, Inapplicable, Operand
+from condgraph.engine.values import Quantity, Time, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+#: Texts of an argument that a remark shows.
+_SHOWN = 5
+
+
+def apply(run: Run, node: Apply) -> Bag:
+    """Run a native function; where it has no result, the answer says why."""
+    function = FUNCTIONS.get(node.function)
+    if function is None:
+        raise UnknownNameError("native function", node.function, candidates=nearest(node.function, FUNCTIONS))
+    arguments = [_operand(run, argument) for argument in node.arguments]
+    try:
+        found = function(arguments, dict(node.options))
+    except Inapplicable as error:
+        run.warn(str(error))
+        found = []
+    for argument in arguments:
+        for remark in argument.remarks:
+            run.warn(remark)
+    return given(run, found)
+
+
+def external(run: Run, node: External) -> Bag:
+    """Call a function from outside with texts; the answer says which, and what it was shown."""
+    arguments = [_operand(run, argument) for argument in node.arguments]
+    shown = "; ".join(", ".join(one.texts[:_SHOWN]) + (", ..." if len(one.texts) > _SHOWN else "") for one in arguments)
+    run.warn(f"{node.name} is no native function: the configured function answered it and was shown {shown or 'nothing'}")
+    try:
+        found = list(node.call(node.name, [list(one.texts) for one in arguments], dict(node.options)))
+    except Exception as error:
+        hint = "llm_function= takes a name, the texts of each argument and options, and gives texts"
+        raise PlanError(f"the function {node.name!r} from outside failed: {error}", hint=hint) from error
+    return given(run, [_typed(value) for value in found])
+
+
+def _typed(value: Any) -> Any:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return Quantity(value) if number else value if isinstance(value, (bool, Quantity, Time)) else str(value)
+
+
+def given(run: Run, values: list[Any]) -> Bag:
+    """Values that nothing carries."""
+    return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
+
+
+def _operand(run: Run, node: Values | Scalar) -> Operand:
+    found: Any = run.results[id(node)]
+    if isinstance(found, Bag):
+        values, texts = found.values_and_texts()
+        return Operand(values, texts, [])
+    return Operand([], [], []) if found is None else Operand([found], [text_of(found)], [])

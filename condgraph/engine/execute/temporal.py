@@ -1,0 +1,203 @@
+"""Operators on validity and on bags of times: when facts hold, cutting times to limits, and their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import Bound, Clip, DuringAny, Validity, WhereValidity
+from condgraph.engine.execute.bags import Bag, Part, span_part, span_precision
+from condgraph.engine.execute.facts import FactSet, interval_mask
+from condgraph.engine.execute.facts import validity as validity_of
+from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.tests import Cells, Mask, holds
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN_END,
+    UNKNOWN_START,
+    Kind,
+    Precision,
+    Time,
+)
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+Ints = NDArray[np.int64]
+
+
+def validity(run: Run, node: Validity) -> Bag:
+    """When each fact holds: intervals, or the starts or ends as they were written."""
+    statements = run.facts(node.facts).all()
+    if node.part == "interval":
+        positions, start, end = validity_of(run, statements)
+        return Bag(run, [span_part(statements[positions], start, end)])
+    return Bag(run, [_written(run, statements, node.part)])
+
+
+def _written(run: Run, statements: Numbers, part: str) -> Part:
+    """The start or end of each fact as its qualifiers have it; a point in time is both."""
+    snapshot = run.snapshot
+    positions, numbers = snapshot.qualifiers(statements)
+    if len(numbers):
+        get = snapshot.arrays.get
+        keys = [snapshot.predicate(name) for name in (START_TIME if part == "start" else END_TIME, POINT_IN_TIME)]
+        chosen = np.isin(get("q.key").take(numbers), [key for key in keys if key >= 0])
+        chosen &= get("q.kind").take(numbers) == Kind.TIME
+        positions, numbers = positions[chosen], numbers[chosen]
+        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        known, start, end = validity_of(run, statements)
+        bad = known[(start == UNKNOWN_START) & (end == UNKNOWN_END)]
+        if len(bad):
+            kept = ~np.isin(positions, bad)
+            positions, numbers = positions[kept], numbers[kept]
+    return Part("q", numbers, statements[positions])
+
+
+def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
+    """The distinct times of a bag as starts and ends; other values are counted in a warning."""
+    cells = bag.cells()
+    time = cells["kind"] == Kind.TIME
+    other = len(cells) - int(time.sum())
+    if other:
+        run.warn(f"{what}: {other} of {len(cells)} values are no times and decide nothing")
+    pairs = np.unique(np.stack([cells["a"][time], cells["b"][time]], axis=1).astype(np.int64), axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def merged(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Intervals sorted by start, as few as cover the same time."""
+    if len(start) < 2:
+        return start, end
+    reach = np.maximum.accumulate(end)
+    fresh = np.concatenate(([True], start[1:] > reach[:-1]))
+    begins = np.flatnonzero(fresh)
+    return start[begins], np.maximum.reduceat(end, begins)
+
+
+def during_any(run: Run, node: DuringAny) -> FactSet:
+    """The facts whose validity stands in the relation to any of the times."""
+    facts = run.facts(node.facts)
+    low, high = times_of(run, run.values(node.values), "time")
+    statements = facts.all()
+    if not len(low) or not len(statements):
+        return facts.keep(statements[:0])
+    # One of many limits decides alone where the relation has a direction.
+    if node.relation in ("before", "until"):
+        low, high = low.max(keepdims=True), high.max(keepdims=True)
+    elif node.relation in ("after", "from"):
+        low, high = low.min(keepdims=True), high.min(keepdims=True)
+    elif node.relation == "overlaps":
+        low, high = merged(low, high)
+    positions, start, end = validity_of(run, statements)
+    mask = np.zeros(len(positions), bool)
+    for one, other in zip(low.tolist(), high.tolist(), strict=True):
+        mask |= interval_mask(node.relation, Time(one, other, Precision.SPAN), start, end)
+    return facts.keep(statements[positions[mask]])
+
+
+def where_validity(run: Run, node: WhereValidity) -> FactSet:
+    """The facts whose start (or end) satisfies the test."""
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    part = _written(run, statements, node.part)
+    bag = Bag(run, [part])
+    cells = bag.cells()
+    run.warn_incomparable(cells, node.test)
+    return facts.keep(distinct(part.carriers[holds(run, node.test, cells)], run.snapshot.statements))
+
+
+def clip(run: Run, node: Clip) -> Bag:
+    """Times cut to the limits; those that stay whole keep their cells, and so their text."""
+    bag = run.values(node.values)
+    low, high = times_of(run, run.values(node.limits), "keep")
+    if node.operator == "=":
+        low, high = merged(low, high)
+    parts: list[Part] = []
+    other = 0
+    for part in bag.parts:
+        cells = bag.part_cells(part)
+        time = np.flatnonzero(cells["kind"] == Kind.TIME)
+        other += len(cells) - len(time)
+        parts.extend(_clipped(part.take(time), cells, time, node.operator, low, high))
+    if other:
+        run.warn(f"keep: {other} of {len(bag)} values are no times and are left out")
+    return Bag(run, parts)
+
+
+def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: Ints, high: Ints) -> list[Part]:
+    start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
+    if not len(start) or not len(low):
+        return []
+    windows: list[tuple[int, int]] = {
+        "=": lambda: list(zip(low.tolist(), high.tolist(), strict=True)),
+        "<": lambda: [(OPEN_START, int(low.max()))],
+        "<=": lambda: [(OPEN_START, int(high.max()))],
+        ">": lambda: [(int(high.min()), OPEN_END)],
+        ">=": lambda: [(int(low.min()), OPEN_END)],
+        "!=": lambda: [(OPEN_START, OPEN_END)],
+    }[operator]()
+    outside: Mask = np.ones(len(start), bool)
+    if operator == "!=":
+        for one, two in zip(low.tolist(), high.tolist(), strict=True):
+            outside &= (end <= one) | (start >= two)
+    found: list[Part] = []
+    for begin, stop in windows:
+        first, last = np.maximum(start, begin), np.minimum(end, stop)
+        there = (first < last) & outside
+        whole = there & (first == start) & (last == end)
+        cut = np.flatnonzero(there & ~whole)
+        found.append(part.take(np.flatnonzero(whole)))
+        if len(cut):
+            first, last = first[cut], last[cut]
+            data = first, last, span_precision(first, last)
+            found.append(Part("span", np.arange(len(cut)), part.carriers[cut], data))
+    return [one for one in found if len(one.ids)]
+
+
+def bound(run: Run, node: Bound) -> Bag:
+    """The first or last year, month or day of intervals; a time that is one of these already stays as it is."""
+    bag = run.values(node.values)
+    parts: list[Part] = []
+    for part in bag.parts:
+        cells = bag.part_cells(part)
+        span = (cells["kind"] == Kind.TIME) & (cells["precision"] == Precision.SPAN)
+        if not span.any():
+            parts.append(part)
+            continue
+        parts.append(part.take(np.flatnonzero(~span)))
+        start, end = cells["a"][span].astype(np.int64), cells["b"][span].astype(np.int64)
+        edge = start if node.part == "start" else end
+        known = (edge > OPEN_START) & (edge < UNKNOWN_END)
+        times = [_edge(a, b, node.part) for a, b in zip(start[known].tolist(), end[known].tolist(), strict=True)]
+        columns = (
+            np.array([time.start for time in times], np.int64),
+            np.array([time.end for time in times], np.int64),
+            np.array([time.precision for time in times], np.int8),
+        )
+        parts.append(Part("span", np.arange(len(times)), part.carriers[np.flatnonzero(span)[known]], columns))
+    return Bag(run, parts)
+
+
+def _edge(start: int, end: int, part: str) -> Time:
+    """The first or last unit of an interval, the largest unit that the known ends are whole numbers of."""
+    moment = start if part == "start" else end
+    ends = [edge for edge in (start, end) if OPEN_START < edge < UNKNOWN_END]
+    days = np.array([edge // DAY_SECONDS for edge in ends], np.int64).astype("M8[D]")
+    if any(edge % DAY_SECONDS for edge in ends):
+        return Time(moment, moment + 1, Precision.SECOND) if part == "start" else Time(moment - 1, moment, Precision.SECOND)
+    if (days == days.astype("M8[Y]")).all():
+        unit, precision = "Y", Precision.YEAR
+    elif (days == days.astype("M8[M]")).all():
+        unit, precision = "M", Precision.MONTH
+    else:
+        unit, precision = "D", Precision.DAY
+    at = np.array([moment // DAY_SECONDS], np.int64).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    both = np.concatenate([at, at + 1]) - (part == "end")
+    seconds = (both.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64) * DAY_SECONDS).tolist()
+    return Time(seconds[0], seconds[1], precision)
