@@ -24,6 +24,8 @@ UNKNOWN_START: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 2
 #: The unit of a pure number.
 NO_UNIT: Final = "1"
+#: Numbers of more digits, before the point or zeros behind it, are no numbers; Python turns none of more digits into text.
+MOST_DIGITS: Final = 4300
 
 Number: TypeAlias = int | float | Decimal
 
@@ -259,10 +261,12 @@ def parse_number(text: str) -> Number:
         exact = Decimal(text)
     except InvalidOperation:  # pragma: no cover - the pattern admits no such text
         raise ValueError(f"{text!r} is not a number") from None
+    if abs(exact.adjusted()) >= MOST_DIGITS:
+        raise ValueError(f"{text[:20]!r}... has more than {MOST_DIGITS} digits")
     return number if exact == Decimal(repr(number)) else exact
 
 
-_NUMBER: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII).fullmatch
+_NUMBER: Final = re.compile(r"[+-]?(?:\d{1,4300}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII).fullmatch
 
 
 def parse_quantity(text: str) -> Quantity:

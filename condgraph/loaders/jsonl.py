@@ -29,7 +29,7 @@ from typing import Any, Final, NoReturn
 
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
+from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 from condgraph.loaders.jsonl_write import VERSION, encode, encode_value, write
@@ -39,6 +39,7 @@ __all__ = ["FORMAT", "VERSION", "decode_value", "encode", "encode_value", "write
 _KINDS: Final = {kind.name.lower(): kind for kind in EntityKind}
 _PRECISIONS: Final = {precision.name.lower(): precision for precision in Precision}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
+_TOO_LARGE: Final = 10**MOST_DIGITS
 
 
 class _Wrong(Exception):
@@ -178,8 +179,15 @@ def _number(number: Any) -> int | float | Decimal:
         except InvalidOperation:
             raise _Wrong(f"{number!r} is not a number") from None
         if exact.is_finite():
+            if abs(exact.adjusted()) >= MOST_DIGITS:
+                raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
             return exact
-    elif (isinstance(number, int) and not isinstance(number, bool)) or (isinstance(number, float) and math.isfinite(number)):
+    elif isinstance(number, float):
+        if math.isfinite(number):
+            return number
+    elif isinstance(number, int) and not isinstance(number, bool):
+        if abs(number) >= _TOO_LARGE:
+            raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
         return number
     raise _Wrong(f"{number!r} is not a finite number")
 
@@ -216,7 +224,7 @@ def _source(pair: Any) -> tuple[str, int]:
 
 
 def _row(row: Any) -> int:
-    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < 2**63:
+    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < 2**31:
         raise _Wrong(f"a row is a whole number from 0, not {row!r}")
     return row
 

@@ -136,7 +136,8 @@ def encode_value(value: Ref | Value) -> Any:
         return {"ref": value.id}
     if isinstance(value, Quantity):
         number = value.number
-        if not (number.is_finite() if isinstance(number, Decimal) else math.isfinite(number)):
+        # `isfinite` would make a float of a whole number, and some are too large to be one.
+        if not (isinstance(number, int) or (number.is_finite() if isinstance(number, Decimal) else math.isfinite(number))):
             raise LoadError(f"{number} is not a finite number, and cannot be exported")
         told: dict[str, Any] = {"n": str(number) if isinstance(number, Decimal) else number}
         if value.unit != NO_UNIT:

@@ -156,7 +156,7 @@ class Bag:
             if part.kind == "ent":
                 texts.extend(entity.name for entity in found)
                 continue
-            shown = [value if type(value) is str else text_of(value) for value in found]
+            shown = [value if type(value) is str else _shown(value) for value in found]
             if part.kind == "att" and len(raws):
                 shown = [snapshot.texts[r] if r >= 0 else text for r, text in zip(raws[part.ids].tolist(), shown, strict=True)]
             texts.extend(shown)
@@ -165,6 +165,11 @@ class Bag:
     def texts(self) -> list[str]:
         """The texts alone."""
         return self.values_and_texts()[1]
+
+
+def _shown(value: Any) -> str:
+    # A qualifier's value may be an entity.
+    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 #: Parts of cells that a kind of value does not fill.

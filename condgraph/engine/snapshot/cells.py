@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Column, Ids, Numbers, Ref, Texts, Times
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, format_number, parse_number
+from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, format_number, parse_number
 
 #: The parts of a cell, with their types.
 PARTS: Final = (
@@ -36,6 +36,7 @@ Cells = dict[str, NDArray[Any]]
 Intern = Callable[[str], int]
 
 _EXACT: Final = 2**53
+_TOO_LARGE: Final = 10**MOST_DIGITS
 
 
 def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Cells:
@@ -88,6 +89,8 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
     if isinstance(number, Decimal):
         if not number.is_finite():
             raise LoadError(f"{number!r} is not a finite number")
+        if abs(number.adjusted()) >= MOST_DIGITS:
+            raise LoadError(f"a number has more than {MOST_DIGITS} digits")
         if number == number.to_integral_value():
             number = int(number)
         else:
@@ -97,6 +100,8 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
     try:
         nearest = float(number)
     except OverflowError:
+        if abs(number) >= _TOO_LARGE:
+            raise LoadError(f"a number has more than {MOST_DIGITS} digits") from None
         return (math.inf if number > 0 else -math.inf), format_number(number)
     return nearest, None if int(nearest) == number else format_number(number)
 
