@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Column, Ids, Numbers, Ref, Texts, Times
-from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, format_number, parse_number
+from condgraph.engine.values import (
+    MOST_DIGITS,
+    NO_UNIT,
+    UNKNOWN,
+    Kind,
+    Precision,
+    Quantity,
+    Time,
+    Value,
+    format_number,
+    parse_number,
+)
 
 #: The parts of a cell, with their types.
 PARTS: Final = (
