@@ -52,6 +52,7 @@ class Builder:
         self.kinds: dict[int, EntityKind] = {}
         self.rows: dict[int, tuple[int, int]] = {}
         self.sources: list[Source] = []
+        self.source_numbers: dict[str, int] = {}
         self.warnings: list[str] = []
         self.statements = 0
         # Chunks of columns; every statement has a number in load order (`sid`), by which qualifiers and sources find it.
@@ -64,7 +65,7 @@ class Builder:
         self.previous_members: _Chunk | None = None
         self._source = Source("")
         self._source_at = -1
-        self._pending: list[tuple[int, Statement]] = []
+        self._pending: list[tuple[int, int, Statement]] = []
         if previous is not None:
             previous.seed(self)
 
@@ -73,7 +74,6 @@ class Builder:
 
         It becomes a source of the graph with the first item that it gives.
         """
-        self._flush()
         self._source, self._source_at = source, -1
 
     def _current(self) -> int:
@@ -82,20 +82,19 @@ class Builder:
         return self._source_at
 
     def _source_number(self, source: Source) -> int:
-        for number, known in enumerate(self.sources):
-            if known.name == source.name:
-                if source.location and known != source:
-                    self.sources[number] = source
-                return number
-        self.sources.append(source)
-        return len(self.sources) - 1
+        number = self.source_numbers.setdefault(source.name, len(self.sources))
+        if number == len(self.sources):
+            self.sources.append(source)
+        elif source.location:
+            self.sources[number] = source
+        return number
 
     def add(self, items: Iterable[Item]) -> None:
         """Take all items of a loader; raises what the loader raises."""
         pending = self._pending
         for item in items:
             if isinstance(item, Statement):
-                pending.append((self.statements, item))
+                pending.append((self.statements, self._current(), item))
                 self.statements += 1
                 if len(pending) >= _FLUSH:
                     self._flush()
@@ -145,19 +144,15 @@ class Builder:
         if not numbers:
             self.add((item,))
             return
-        self._flush()
         outer = self._source_at
-        try:
-            if isinstance(item, Statement):
-                self._source_at, row = numbers[0]
-                self.provenance.extend((self.statements, source, at) for source, at in numbers[1:])
-                self.add((replace(item, row=row),))
-                self._flush()
-            else:
-                for self._source_at, row in numbers:
-                    self.add((replace(item, row=row),))
-        finally:
-            self._source_at = outer
+        if isinstance(item, Statement):
+            self._source_at, row = numbers[0]
+            self.provenance.extend((self.statements, source, at) for source, at in numbers[1:])
+            self.add((item if item.row == row else replace(item, row=row),))
+        else:
+            for self._source_at, row in numbers:
+                self.add((item if item.row == row else replace(item, row=row),))
+        self._source_at = outer
 
     def _flush(self) -> None:
         """Turn the single statements gathered so far into chunks."""
@@ -165,19 +160,21 @@ class Builder:
         if not pending:
             return
         texts, entities = self.texts, self.entities
-        relations: list[tuple[int, int, int, int, int]] = []
-        attributes: list[tuple[int, int, int, int, int]] = []
+        relations: list[tuple[int, int, int, int, int, int]] = []
+        attributes: list[tuple[int, int, int, int, int, int]] = []
         objects: list[Ref | Value] = []
         owners: list[int] = []
         keys: list[int] = []
         values: list[Ref | Value] = []
-        for sid, statement in pending:
+        for sid, source, statement in pending:
             thing = statement.object
             if isinstance(thing, Ref):
-                relations.append((sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row))
+                relations.append(
+                    (sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row, source)
+                )
             else:
                 raw = -1 if statement.raw is None else texts[statement.raw]
-                attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row))
+                attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
                 objects.append(thing)
             for key, value in statement.qualifiers:
                 owners.append(sid)
@@ -186,11 +183,11 @@ class Builder:
         pending.clear()
         if relations:
             columns = np.array(relations, np.int32).T
-            self._chunk(self.relations, dict(zip(("sid", "p", "s", "o", "row"), columns, strict=True)))
+            self.relations.append(dict(zip(("sid", "p", "s", "o", "row", "src"), columns, strict=True)))
         if attributes:
             columns = np.array(attributes, np.int32).T
             cells = encode_values(objects, texts.__getitem__, entities.__getitem__)
-            self._chunk(self.attributes, dict(zip(("sid", "p", "s", "raw", "row"), columns, strict=True)) | cells)
+            self.attributes.append(dict(zip(("sid", "p", "s", "raw", "row", "src"), columns, strict=True)) | cells)
         if owners:
             self._qualify(np.array(owners, np.int32), np.array(keys, np.int32), self._encode(values))
 

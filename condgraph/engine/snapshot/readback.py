@@ -33,6 +33,7 @@ def seed(snapshot: Snapshot, builder: Builder) -> None:
     if len(rows):
         builder.rows = {i: (int(places[i]), int(rows[i])) for i in np.flatnonzero(places >= 0).tolist()}
     builder.sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
+    builder.source_numbers = {source.name: number for number, source in enumerate(builder.sources)}
     sid = np.arange(snapshot.statements, dtype=np.int32)
     builder.statements = snapshot.statements
     predicate = get("pred.text")
