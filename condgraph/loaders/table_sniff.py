@@ -52,7 +52,8 @@ def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool, delimiter
         return 40 if named and even else 0
     headed = has_header(rows)
     if not even:
-        return 40 if named and headed and evenness(rows) > 0.5 else 0
+        # A name that says so is believed last, so that the error is about the record that is bad.
+        return (40 if headed and evenness(rows) > 0.5 else 15) if named else 0
     if not headed:
         return 0 if not named else 25 if width == 3 else 40
     if width == 3 and delimiter == "|":

@@ -9,6 +9,9 @@ Ways of quoting, option `dialect`; found out when not given:
 A file is `backslash` when it has `\\"` and cannot be read as `excel`, or only raggedly. A tab-separated file is `plain` unless a
 field in quotes holds a tab, a line end or doubled quotes, or all headers are in quotes. The delimiter is the one that gives the
 most even records of several fields; another one than expected is warned about.
+
+A record with a comma too many is put right, with a warning, where a space after the comma says that it belongs to the text
+("Rua do Paço, 67" without quotes); every other record of another width is bad.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +41,8 @@ _SAMPLE: Final = 1 << 20
 _HEAD: Final = 1 << 15
 _CELLS_A_CHUNK: Final = 400_000
 _ROWS_A_CHUNK: Final = 20_000
+#: Records that are looked at for the way of the file.
+_LOOKED_AT: Final = 2_000
 #: A record of more lines than this is warned about: a quote may be missing.
 _LONG_RECORD: Final = 200
 _QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
@@ -143,6 +149,7 @@ class TextTable:
     encoding: str | None
     header: bool
     headers: list[str] = field(default_factory=list)
+    _spaces: bool | None = None
 
     @classmethod
     def open(cls, path: Path, reading: Reading, options: Options, delimiters: str) -> TextTable:
@@ -236,9 +243,15 @@ class TextTable:
                         continue
                     blanks, blank = blanks + blank, 0
                     if len(row) != width:
+                        joined = self._joined(row, width)
+                        said = f"{len(row)} fields where the table has {width}"
+                        if joined is None:
+                            if report is not None:
+                                report.bad(f"{said} (line {first})", row=number)
+                            continue
+                        row, cell = joined
                         if report is not None:
-                            report.bad(f"{len(row)} fields where the table has {width} (line {first})", row=number)
-                        continue
+                            report.warn(f"{said}: {cell!r} is read as one", row=number)
                     if line - first > _LONG_RECORD and report is not None:
                         report.warn(f"the record goes from line {first} to {line - 1}; a quote may be missing", row=number)
                     yield number, row
@@ -251,6 +264,42 @@ class TextTable:
                 if report is not None:
                     lines = f"line {first}" if line - first < 2 else f"lines {first} to {line - 1}"
                     report.bad(f"{_explained(error, self.layout)} ({lines})", row=number)
+
+    def _joined(self, row: list[str], width: int) -> tuple[list[str], str] | None:
+        """A record with a comma too many, put right: only where exactly as many fields as are too many begin with a space.
+
+        A space stands after a comma in prose, and in most files not after one between fields. Returns the record and the first
+        joined field; None where the record could mean something else.
+        """
+        mark = self.layout.delimiter
+        parts = [at for at, cell in enumerate(row) if at and cell[:1] == " " and cell.strip()]
+        if mark != "," or not parts or len(row) - width != len(parts) or self._spaced(width):
+            return None
+        fields: list[str] = []
+        for at, cell in enumerate(row):
+            if at in parts:
+                fields[-1] += mark + cell
+            else:
+                fields.append(cell)
+        return fields, fields[parts[0] - 1]
+
+    def _spaced(self, width: int) -> bool:
+        """Whether spaces after delimiters are the way of the file: in over a tenth of the first records of the right width."""
+        if self._spaces is None:
+            with open_text(self.path, self.encoding, errors="surrogateescape") as stream:
+                even = [row for row in islice(self._lenient(stream), _LOOKED_AT) if len(row) == width]
+            spaced = sum(any(cell[:1] == " " for cell in row[1:]) for row in even)
+            self._spaces = self.layout.skip_space or not even or spaced * 10 > len(even)
+        return self._spaces
+
+    def _lenient(self, stream: Any) -> Iterator[list[str]]:
+        reader = self.layout.reader(stream)
+        while True:
+            try:
+                yield from reader
+                return
+            except csv.Error:
+                continue
 
     def _chunk(self, numbers: list[int], rows: list[list[str]], report: Reading | None, names: Sequence[str]) -> Chunk:
         bad = set()

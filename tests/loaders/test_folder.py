@@ -170,18 +170,25 @@ def test_rules_of_keys() -> None:
 
 def test_northwind(data: Path) -> None:
     folder = data / "lpg_northwind" / "import"
-    with pytest.raises(LoadError, match=r"orders\.csv, row 3: 15 fields"):
-        read(folder)
     keys = {"orders.shipVia": "shippers.shipperID", "employees.reportsTo": "employees.employeeID"}
-    items, reading = read(folder, "skip", keys=keys)
+    items, reading = read(folder, keys=keys)
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
     broken = 0
     for path in folder.glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
-        tables[path.stem] = header, [row for row in rows if len(row) == len(header)]
+        # Unquoted commas: each is followed by a space, which no other field of these records begins with.
         broken += sum(len(row) != len(header) for row in rows)
-    assert reading.skipped == broken == 185
+        mended = [next(csv.reader([",".join(row).replace(", ", "; ")])) if len(row) != len(header) else row for row in rows]
+        tables[path.stem] = header, mended
+    assert (reading.skipped, reading.warned, broken) == (0, 185, 185)
+    assert {name: len(rows) for name, (_, rows) in tables.items()}["orders"] == 830
+    addresses = {
+        item.item.subject: item.item.object
+        for item in items
+        if isinstance(item, Sourced) and isinstance(item.item, Statement) and item.item.predicate == "shipAddress"
+    } | {item.subject: item.object for item in items if isinstance(item, Statement) and item.predicate == "shipAddress"}
+    assert addresses["orders/10250"] == "Rua do Paço, 67"
     entities = Counter(item.item.id.split("/")[0] for item in items if isinstance(item, Sourced) and isinstance(item.item, Entity))
     assert entities == {name: len(rows) for name, (_, rows) in tables.items() if name != "employee-territories"}
     relations = Counter((subject.split("/")[0], predicate) for subject, predicate, other in facts(items) if isinstance(other, Ref))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import condgraph
 from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Statement
 from condgraph.engine.values import Quantity, Time, collapse, text_of
@@ -185,6 +186,18 @@ def test_line_ends_in_cells_and_blank_lines(path: Path) -> None:
     _, found, reading = read(path, 'a,b\r\n"x\r\ny",1\r\n\r\nz,2\r\n\r\n')
     assert (found[0].object, found[0].raw, found[1].row) == ("x y", "x\r\ny", 2)
     assert [problem.message for problem in reading.problems] == ["1 blank lines between rows are not rows"]
+
+
+def test_a_comma_too_many(path: Path) -> None:
+    path.write_text("name,address,city\nA,Main St 1,X\nB,Rua do Paço, 67,Rio\nC,2, rue du Commerce,Lyon\n", encoding="utf-8")
+    report = condgraph.open().load(path)
+    assert report.skipped == 0
+    assert [(problem.row, problem.skipped) for problem in report.problems] == [(2, False), (3, False)]
+    assert "'Rua do Paço, 67' is read as one" in report.problems[0].message
+    # Where spaces after commas are the way of the file, they say nothing.
+    path.write_text("a,b\n1, 2\n3, 4,5\n", encoding="utf-8")
+    with pytest.raises(LoadError, match="3 fields where the table has 2"):
+        condgraph.open().load(path, format="csv")
 
 
 def test_ragged_rows_are_bad(path: Path) -> None:
