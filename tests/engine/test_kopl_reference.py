@@ -1,0 +1,150 @@
+"""The engine against an interpreter of its own kind (`support.reference`): random graphs, random programs, every physical path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support import graphs, programs, reference
+from tests.support.graphs import Dice, drawn
+from tests.support.reference import Call
+
+import condgraph
+from condgraph.engine.answer import Answer
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.execute import Run
+from condgraph.engine.execute import facts as physical
+from condgraph.engine.frontends.kopl import lower
+from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Concepts that stand beside a graph, without and with facts: what is looked up and what is scanned depends on their number.
+PADDING = {"bare": [], "wide": graphs.padding(9000, facts=False), "deep": graphs.padding(3000, facts=True)}
+
+
+def snapshot_of(items: list[Any]) -> Snapshot:
+    """A graph of these items."""
+    graph = condgraph.open("memory:")
+    graph.add(items)
+    return graph.snapshot
+
+
+def engine(snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> tuple[Any, list[str]]:
+    """Texts (or the name of the error) and warnings of the plan as it was lowered; asserts that the optimised one gives the same."""
+    on_unknown = "empty" if lenient else "error"
+    graph = condgraph.open("memory:")
+    graph._snapshot = snapshot
+    written = programs.as_json(program)
+    try:
+        answer = graph.kopl(written, on_unknown=on_unknown)
+    except CondgraphError as error:
+        return type(error).__name__, []
+    lowered = lower(written, snapshot.schema, on_unknown=on_unknown)
+    run = Run(snapshot)
+    run.execute(lowered.plan)
+    plain = Answer(run, lowered.plan, steps=lowered.steps, warnings=lowered.warnings)
+    assert (plain.texts, len(plain.values)) == (answer.texts, len(answer.values)), programs.as_text(program)
+    # A part that stands twice is run once, and warns once.
+    assert {_COUNTS("n", w) for w in plain.warnings} == {_COUNTS("n", w) for w in answer.warnings}, programs.as_text(program)
+    return plain.texts, sorted(plain.warnings)
+
+
+_COUNTS = re.compile(r"\d+ values?").sub
+_LEFT_OUT = re.compile(r"(\d+) values? \(.*\) cannot be compared").match
+
+
+def check(model: reference.Model, snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> int:
+    """Assert that both agree: on the answer and on what could not be compared, or on the refusal. Gives how much could not be."""
+    found, warnings = engine(snapshot, program, lenient=lenient)
+    try:
+        wanted, left_out = reference.answer_and_left_out(model, program, lenient=lenient)
+    except reference.Refused as refused:
+        assert found in refused.kinds, programs.as_text(program)
+        return 0
+    assert found == wanted, programs.as_text(program)
+    told = sum(int(one[1]) for warning in warnings if (one := _LEFT_OUT(warning)))
+    assert told == left_out, (programs.as_text(program), warnings)
+    return left_out
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large])
+@given(drawn(graphs.graph), st.lists(drawn(programs.program), min_size=1, max_size=4), st.booleans())
+def test_shrinking(items: list[Any], asked: list[list[Call]], lenient: bool) -> None:
+    """Few examples, made by Hypothesis: what fails here is shrunk."""
+    model, snapshot = reference.Model(items), snapshot_of(items)
+    for program in asked:
+        check(model, snapshot, program, lenient=lenient)
+
+
+@pytest.mark.parametrize("few", [0, 8, 10**9])
+@pytest.mark.parametrize("padding", PADDING)
+def test_every_path(padding: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many examples from seeds, on graphs small and large beside what is asked, with every threshold of the lookups."""
+    monkeypatch.setattr(physical, "FEW", few)
+    left_out = 0
+    for seed in range(60 if padding == "bare" else 12):
+        dice = Dice(seed)
+        items = graphs.graph(dice)
+        model, snapshot = reference.Model([*items, *PADDING[padding]]), snapshot_of([*items, *PADDING[padding]])
+        for number in range(25):
+            left_out += check(model, snapshot, programs.program(dice), lenient=number % 3 > 0)
+    assert left_out > 100
+
+
+def test_all_functions_are_asked() -> None:
+    """The generator leaves no function out, and most programs mean something."""
+    asked = [programs.program(Dice(seed)) for seed in range(1500)]
+    assert {function for program in asked for function, _, _ in program} == set(FUNCTIONS)
+
+
+def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine whose `<` is `<=` on times is found out."""
+    from condgraph.engine.execute import tests as comparisons
+
+    true_mask = comparisons.time_mask
+    monkeypatch.setattr(comparisons, "time_mask", lambda operator, *rest: true_mask("<=" if operator == "<" else operator, *rest))
+    with pytest.raises(AssertionError):
+        for seed in range(200):
+            dice = Dice(seed)
+            items = graphs.graph(dice)
+            model, snapshot = reference.Model(items), snapshot_of(items)
+            for _ in range(25):
+                check(model, snapshot, programs.program(dice), lenient=True)
+
+
+WRITTEN = {
+    "json": programs.as_json,
+    "json without dependencies": lambda program: programs.as_json(program, dependencies=False),
+    "text": programs.as_text,
+    "serialised": programs.as_serialised,
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_written_forms(form: str) -> None:
+    """Every written form of a program means the same."""
+    compared = 0
+    for seed in range(12):
+        dice = Dice(5000 + seed)
+        items = graphs.graph(dice)
+        graph = condgraph.open("memory:")
+        graph.add(items)
+        for _ in range(20):
+            program = programs.program(dice, wrong=False)
+            written: Any = WRITTEN[form](program)
+            if written == "FindAll":
+                continue  # nothing tells that this is the serialised form
+            try:
+                wanted = reference.answer(reference.Model(items), program, lenient=True)
+            except reference.Refused as refused:
+                with pytest.raises(CondgraphError) as caught:
+                    graph.kopl(written, on_unknown="empty")
+                assert type(caught.value).__name__ in refused.kinds
+                continue
+            assert graph.kopl(written, on_unknown="empty").texts == wanted, written
+            compared += 1
+    assert compared > 200
