@@ -17,7 +17,7 @@ from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.execute.bags import Bag, Result, order_key
 from condgraph.engine.execute.evidence import trace_back
-from condgraph.engine.execute.facts import FactSet
+from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, Ref, Source
 from condgraph.engine.snapshot import readback

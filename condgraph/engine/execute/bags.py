@@ -219,16 +219,16 @@ _PRECISIONS: Final = tuple(Precision)
 
 def _one(run: Run, family: str, number: int) -> Any:
     """One cell as a value: the common types from plain Python numbers."""
-    snapshot = run.snapshot
-    view, texts = snapshot.arrays.view, snapshot.texts
-    kind, ref = view(f"{family}.kind")[number], view(f"{family}.ref")[number]
+    snapshot, texts = run.snapshot, run.snapshot.texts
+    cells = snapshot.ordered(family)
+    kind, ref = cells.kind[number], cells.ref[number]
     if kind == 0:
         return texts[ref]
     if kind == 1 and ref < 0:
-        unit, x = view(f"{family}.unit")[number], snapshot.floats(family)[number]
+        unit, x = cells.unit[number], cells.x[number]
         return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
     if kind == 2:
-        return Time(view(f"{family}.a")[number], view(f"{family}.b")[number], _PRECISIONS[view(f"{family}.precision")[number]])
+        return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])
     return _resolved(run, snapshot.value(family, number))
 
 

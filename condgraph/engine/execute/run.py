@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +14,7 @@ from condgraph.engine import algebra
 from condgraph.engine.algebra import Node, Test, postorder
 from condgraph.engine.errors import CancelledError, DeadlineError, UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.facts import FactSet
+from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.sets import Numbers, among, mask_of
 from condgraph.engine.execute.tests import Cells, compared_kinds
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
@@ -39,7 +38,7 @@ class Run:
         self.warnings: list[str] = []
         #: Remarks on single operators for the trace, by identity.
         self.notes: dict[int, str] = {}
-        self._left_out: Counter[tuple[str, str]] = Counter()
+        self._left_out: dict[tuple[str, str], int] = {}
         self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
         self._given: dict[str, int] = {}
         # Operators are known by identity, so those that are run later must stay alive.
@@ -120,10 +119,6 @@ class Run:
             raise UnknownNameError("source", name, candidates=nearest(name, sources))
         return sources.index(name)
 
-    def qualifier_kinds(self, key: int) -> set[tuple[Kind, str]]:
-        """The types and units a qualifier key has anywhere."""
-        return set(self.snapshot.schema.qualifier_kinds(self.snapshot.predicate_name(key)))
-
     def warn(self, message: str) -> None:
         """Add a warning, once."""
         if message not in self.warnings:
@@ -131,20 +126,21 @@ class Run:
 
     def warn_incomparable(self, cells: Cells, test: Test) -> None:
         """Count the cells that the test cannot compare, by type and unit."""
+        if len(cells):
+            self.warn_types(cells.types(), test)
+
+    def warn_types(self, types: dict[tuple[int, int], int], test: Test) -> None:
+        """The same of cells that are counted already."""
         wanted = compared_kinds(test)
-        if not wanted or not len(cells):
-            return
-        kinds, units = cells["kind"], cells["unit"]
-        first = int(kinds[0]), int(units[0])
-        if (kinds == first[0]).all() and (units == first[1]).all():
-            found = {first: len(cells)}
-        else:
-            found = Counter(zip(kinds.tolist(), units.tolist(), strict=True))
-        for (kind, unit), count in found.items():
-            unit_text = self.snapshot.texts[unit] if unit >= 0 else NO_UNIT
-            if (Kind(kind), unit_text) not in wanted and kind != Kind.UNKNOWN:
-                what = Kind(kind).name.lower() + (f" in {unit_text}" if unit >= 0 else "")
-                self._left_out[what, describe_kinds(wanted)] += count
+        for (kind, unit), count in types.items():
+            self.leave_out(Kind(kind), self.snapshot.texts[unit] if unit >= 0 else NO_UNIT, count, wanted)
+
+    def leave_out(self, kind: Kind, unit: str, count: int, wanted: set[tuple[Kind, str]]) -> None:
+        """Count values of a type and unit, where they are not of the wanted ones; nothing compares with what is not known."""
+        if count and wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
+            what = kind.name.lower() + (f" in {unit}" if unit != NO_UNIT else "")
+            known = (what, describe_kinds(wanted))
+            self._left_out[known] = self._left_out.get(known, 0) + count
 
     def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
         """Fill columns with values written in a program; texts the graph does not have get numbers below -1."""

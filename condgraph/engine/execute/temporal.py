@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Bound, Clip, DuringAny, Validity, WhereValidity
 from condgraph.engine.execute.bags import Bag, Part, span_part, span_precision
-from condgraph.engine.execute.facts import FactSet, interval_mask
+from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
+from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.sets import Numbers, distinct
 from condgraph.engine.execute.tests import Cells, Mask, holds
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME

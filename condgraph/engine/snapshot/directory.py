@@ -34,7 +34,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _GENERATION: Final = re.compile(r"g(\d{6,})")

@@ -16,7 +16,9 @@ Columns (sizes: T texts, E entities, P predicates, R relations, A attributes, N 
     grp.pred grp.kind grp.unit grp.start runs of attributes of one predicate, type and unit
     out.offsets [E + 1], out.items [N]   statements by subject; in.offsets, in.items [R] relations by object
     st.src st.row [N]                    first source; prov.stmt prov.src prov.row the further ones
-    q.owner q.key + cell parts [Q]       by statement; q.offsets [N + 1 or 0]; qkey.offsets [P + 1], qkey.items [Q] by key
+    q.owner q.key + cell parts [Q]       by statement; q.offsets [N + 1 or 0]
+    qkey.items [Q]                       qualifiers by key, type, unit and value, qkey.offsets [P + 1]
+    qgrp.key qgrp.kind qgrp.unit qgrp.start   runs of these of one key, type and unit
     val.stmt val.start val.end           validity of the statements that have one
     mem.e mem.c mem.src mem.row, sub.c sub.p sub.src sub.row   direct membership and subclasses
     con.entity [C], con.offsets [C + 1], con.items             members of each concept, closed under subclass, entities only
@@ -85,7 +87,7 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     for name, _ in PARTS:
         columns[f"att.{name}"] = kept_a[name]
     columns["att.offsets"] = _offsets(kept_a["p"], len(columns["pred.text"]))
-    _groups(columns, kept_a)
+    columns |= _groups({"pred": kept_a["p"], "kind": kept_a["kind"], "unit": kept_a["unit"]}, "grp")
     _adjacency(columns, kept_r, kept_a, len(entity))
     _qualifiers(columns, qualifiers, number, len(columns["pred.text"]), len(kept_r["s"]) + len(kept_a["s"]))
     _validity(columns, text, builder)
@@ -292,19 +294,16 @@ def _provenance(
         columns[f"prov.{name}"] = rows[:, i].astype(_I32)
 
 
-def _groups(columns: Columns, attributes: Columns) -> None:
-    """Runs of attributes with one predicate, type and unit, in the order of the attributes."""
-    n = len(attributes["p"])
+def _groups(marks: Columns, prefix: str) -> Columns:
+    """Runs of sorted cells with equal marks (predicate or key, type, unit): the marks of each, and where it starts."""
+    n = len(next(iter(marks.values())))
     fresh = np.zeros(n, bool)
     fresh[:1] = True
-    for name in ("p", "kind", "unit"):
-        column = attributes[name]
+    for column in marks.values():
         fresh[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(fresh)
-    columns["grp.pred"] = attributes["p"][starts]
-    columns["grp.kind"] = attributes["kind"][starts]
-    columns["grp.unit"] = attributes["unit"][starts]
-    columns["grp.start"] = np.append(starts, n).astype(np.int64)
+    groups = {f"{prefix}.{name}": column[starts] for name, column in marks.items()}
+    return groups | {f"{prefix}.start": np.append(starts, n).astype(np.int64)}
 
 
 def _adjacency(columns: Columns, relations: Columns, attributes: Columns, entities: int) -> None:
@@ -333,8 +332,11 @@ def _qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32]
         columns[f"q.{name}"] = qualifiers[name][kept]
     if len(kept):
         columns["q.offsets"] = _offsets(columns["q.owner"], statements).astype(_I32)
-    columns["qkey.items"] = np.argsort(columns["q.key"], kind="stable").astype(_I32)
     columns["qkey.offsets"] = _offsets(columns["q.key"], predicates)
+    sorted_by = {"key": columns["q.key"], "kind": columns["q.kind"], "unit": columns["q.unit"]}
+    items = _sort([*sorted_by.values(), value[kept], columns["q.b"]]) if len(kept) else kept
+    columns["qkey.items"] = items.astype(_I32)
+    columns |= _groups({name: column[items] for name, column in sorted_by.items()}, "qgrp")
 
 
 def _validity(columns: Columns, text: NDArray[np.int32], builder: Builder) -> None:

@@ -17,11 +17,11 @@ from condgraph.engine.facts import Entity, EntityKind, Ref, Source
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
 from condgraph.engine.snapshot.directory import read_generation
+from condgraph.engine.snapshot.ordered import Ordered
 from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.tests import Cells
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.build import Builder
 
@@ -62,8 +62,9 @@ class Snapshot:
         self._everything: dict[tuple[int, ...], Numbers] = {}
         self._predicate_numbers: dict[str, int] = {}
         self._groups: dict[tuple[int, int], list[tuple[Kind, str, int, int]]] = {}
-        self._keyed: dict[int, tuple[Numbers, Numbers, Cells]] = {}
-        self._floats: dict[str, memoryview] = {}
+        self._qualifier_groups: dict[int, list[tuple[Kind, str, int, int]]] = {}
+        self._runs: dict[tuple[tuple[str, ...] | None, bool, bool], list[tuple[int, int]]] = {}
+        self._ordered: dict[str, Ordered] = {}
         self._schema: Schema | None = None
 
     @classmethod
@@ -97,8 +98,7 @@ class Snapshot:
                 return _NONE
             low = bisect_left(self._name_view, text)
             found = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
-            if len(self._names) > 4096:
-                self._names.clear()
+            _make_room(self._names)
             self._names[name] = found
         return found
 
@@ -108,8 +108,7 @@ class Snapshot:
         if found is None:
             kinds = self.entity_kind
             found = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
-            if len(self._concept_names) > 4096:
-                self._concept_names.clear()
+            _make_room(self._concept_names)
             self._concept_names[name] = found
         return found
 
@@ -255,35 +254,53 @@ class Snapshot:
             out[mask] = np.searchsorted(offsets, statements[mask] - base, side="right") - 1
         return out
 
+    def runs(self, predicates: tuple[str, ...] | None, relations: bool, attributes: bool) -> list[tuple[int, int]]:
+        """The runs of statements with these predicates (None: any), each within one family; not to be changed."""
+        found = self._runs.get((predicates, relations, attributes))
+        if found is None:
+            families = []
+            if relations:
+                families.append((0, self.relation_offsets))
+            if attributes:
+                families.append((self.relations, self.attribute_offsets))
+            if predicates is None:
+                runs = [(base, base + offsets[-1]) for base, offsets in families if len(offsets)]
+            else:
+                numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
+                runs = [(base + offsets[p], base + offsets[p + 1]) for base, offsets in families for p in numbers]
+            found = [(low, high) for low, high in runs if low < high]
+            _make_room(self._runs)
+            self._runs[predicates, relations, attributes] = found
+        return found
+
     def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
-        """The runs of attributes `[low, high)` (counted from 0, whole predicates) of one type and unit: (type, unit, begin, end)."""
+        """The runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type, unit, begin, end)."""
         found = self._groups.get((low, high))
         if found is None:
-            kinds, units, starts = self.arrays.view("grp.kind"), self.arrays.view("grp.unit"), self.arrays.view("grp.start")
-            first, last = bisect_left(starts, low), bisect_left(starts, high)
+            starts = self.arrays.view("grp.start")
+            first, last = bisect_right(starts, low) - 1, bisect_left(starts, high)
             found = [
-                (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1])
-                for i in range(first, last)
+                (kind, unit, max(begin, low), min(end, high)) for kind, unit, begin, end in self._typed_runs("grp", first, last)
             ]
-            if len(self._groups) > 4096:
-                self._groups.clear()
+            _make_room(self._groups)
             self._groups[low, high] = found
         return found
 
-    def keyed(self, key: int) -> tuple[Numbers, Numbers, Cells]:
-        """The qualifiers of a key, the statements they belong to, and their cells."""
-        found = self._keyed.get(key)
+    def qualifier_groups(self, key: int) -> list[tuple[Kind, str, int, int]]:
+        """The runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as places in their order."""
+        found = self._qualifier_groups.get(key)
         if found is None:
-            from condgraph.engine.execute.tests import Cells
-
-            get = self.arrays.get
-            offsets = get("qkey.offsets")
-            numbers = get("qkey.items")[offsets[key] : offsets[key + 1]]
-            found = numbers, get("q.owner").take(numbers), Cells(len(numbers), lambda name: get(f"q.{name}").take(numbers))
-            # Kept where it is small, so that asking keeps the memory of what was opened.
-            if len(numbers) <= 100_000:
-                self._keyed[key] = found
+            keys = self.arrays.view("qgrp.key")
+            found = self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
+            _make_room(self._qualifier_groups)
+            self._qualifier_groups[key] = found
         return found
+
+    def _typed_runs(self, prefix: str, first: int, last: int) -> list[tuple[Kind, str, int, int]]:
+        kinds, units, starts = (self.arrays.view(f"{prefix}.{name}") for name in ("kind", "unit", "start"))
+        return [
+            (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1]) for i in range(first, last)
+        ]
 
     def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
         """The qualifiers of sorted statements: for each the position of its statement in the input, and its own number."""
@@ -303,23 +320,29 @@ class Snapshot:
 
     # -- values -----------------------------------------------------------------------------------------------------------
 
+    def ordered(self, family: str) -> Ordered:
+        """The cells of attributes ("att") or qualifiers ("q"), one at a time and by value."""
+        found = self._ordered.get(family)
+        if found is None:
+            found = self._ordered[family] = Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
+        return found
+
     def value(self, family: str, number: int) -> Ref | Value:
         """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its number, as a value."""
         cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)[0]
-
-    def floats(self, family: str) -> memoryview:
-        """The column "a" of a family read as floats."""
-        found = self._floats.get(family)
-        if found is None:
-            found = self._floats[family] = memoryview(self.arrays.get(f"{family}.a").view(np.float64))
-        return found
 
     def seed(self, builder: Builder) -> None:
         """Give a builder everything this snapshot holds, under the numbers it has here."""
         from condgraph.engine.snapshot.readback import seed
 
         seed(self, builder)
+
+
+def _make_room(cache: dict[Any, Any]) -> None:
+    """Keep a cache of what is quickly worked out again within bounds."""
+    if len(cache) > 4096:
+        cache.clear()
 
 
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
