@@ -119,8 +119,8 @@ def _shown(value: Any) -> str:
 class Answer:
     """The answer to one program.
 
-    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the fixed order is that of entities (name,
-    then id), and for values: numbers by unit and size, times, texts. `texts` are the same as distinct strings.
+    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the fixed order is that of entities
+    (name, then id), and for values: numbers by unit and size, times, texts. `texts` are the same as distinct strings.
     """
 
     def __init__(
@@ -277,11 +277,12 @@ class Answer:
     # -- tables -----------------------------------------------------------------------------------------------------------
 
     def data(self) -> list[dict[str, Any]]:
-        """One record a value: `value` and `text`; `id` and `name` for entities; `number` and `unit`, `start` and `end` for typed values."""
+        """One record a value: `type` and `text`, `id` and `name` of entities, `number` and `unit` of quantities, and so on."""
         entities: list[Entity | None]
         values, texts = self._outcome()
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
-        return [_record(value, text, entities[i] if i < len(entities) else None) for i, (value, text) in enumerate(zip(values, texts, strict=True))]
+        entities.extend([None] * (len(values) - len(entities)))
+        return [_record(*record) for record in zip(values, texts, entities, strict=False)]
 
     def to_arrow(self) -> pyarrow.Table:
         """The same as a pyarrow Table; every column is nullable, columns that nothing fills are left out."""

@@ -81,7 +81,8 @@ def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) 
     """The plan of a program in a named language."""
     front_end = LANGUAGES.get(language)
     if front_end is None:
-        raise OptionError(f"there is no language {language!r}", candidates=nearest(language, LANGUAGES), hint=f"known: {', '.join(LANGUAGES)}")
+        known = f"known: {', '.join(LANGUAGES)}"
+        raise OptionError(f"there is no language {language!r}", candidates=nearest(language, LANGUAGES), hint=known)
     return front_end(program, schema, options)
 
 

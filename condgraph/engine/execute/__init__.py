@@ -1,8 +1,8 @@
 """Execution of a plan in process, on a snapshot.
 
-In order of control flow: `run` walks the plan and keeps every operator's result; `entities`, `facts` and `bags` hold the operators of
-the three sorts; `tests` decides tests on columns; `sets` has sorted sets of numbers; `evidence` walks back from an answer to the
-statements it rests on.
+In order of control flow: `run` walks the plan and keeps every operator's result; `entities`, `facts` and `values` hold operators
+of the three sorts, `aggregates` those that look at a whole; `factset` and `bags` are what facts and values are kept in; `tests`
+decides tests on columns; `sets` has sorted sets of numbers; `evidence` walks back from an answer to the statements it rests on.
 """
 
 from condgraph.engine.execute.run import Run, run

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def competing(run: Run, cells: Cells, what: str) -> Mask:
-    """The cells of the most frequent comparable type and unit; the answer warns of the rest. Ties: time first, then unit by name."""
+    """The cells of the most frequent comparable type and unit (ties: time first, then unit by name); the rest gives a warning."""
     kind, unit = cells["kind"], cells["unit"]
     ordered = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
     groups = Counter(zip(kind[ordered].tolist(), unit[ordered].tolist(), strict=True))
@@ -130,7 +130,8 @@ def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
     chosen = [value.number for value in found if value.unit == unit]
     other += len(found) - len(chosen)
     if other:
-        run.warn(f"{what}: {other} of {len(bag)} values are no numbers" + (f" in {unit}" if unit != NO_UNIT else "") + " and are left out")
+        in_unit = f" in {unit}" if unit != NO_UNIT else ""
+        run.warn(f"{what}: {other} of {len(bag)} values are no numbers{in_unit} and are left out")
     return chosen, unit
 
 

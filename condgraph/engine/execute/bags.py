@@ -225,7 +225,7 @@ def _one(run: Run, family: str, number: int) -> Any:
     if kind == 0:
         return texts[ref]
     if kind == 1 and ref < 0:
-        unit, x = cells.unit[number], cells.x[number]
+        unit, x = cells.unit[number], float(cells.x[number])
         return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
     if kind == 2:
         return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])

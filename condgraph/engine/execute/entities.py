@@ -75,7 +75,6 @@ def union_of(run: Run, node: Union) -> Numbers:
 
 def intersect_of(run: Run, node: Intersect) -> Numbers:
     """Entities in all parts, the smallest first; concepts by their masks."""
-    snapshot = run.snapshot
     parts = sorted(node.parts, key=lambda part: len(run.entities(part)))
     found = run.entities(parts[0])
     for part in parts[1:]:

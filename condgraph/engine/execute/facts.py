@@ -13,7 +13,6 @@ from condgraph.engine.algebra import (
     Compare,
     During,
     End,
-    Equals,
     Every,
     Scan,
     Test,
@@ -172,7 +171,8 @@ def _relations_by_name(run: Run, facts: FactSet, test: Test) -> Numbers:
     if isinstance(test, Compare) and test.operator == "=" and isinstance(test.value, str):
         return _pointing_at(facts, run.snapshot.named(test.value))
     numbers = facts.all()
-    return numbers[holds(run, test, object_cells(run, numbers))]
+    mask: Mask = holds(run, test, object_cells(run, numbers))
+    return numbers[mask]
 
 
 # -- tests on qualifiers and validity -------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _one_by_one(run: Run, statements: Numbers, key: int, test: Test) -> Numbers:
     for statement in statements.tolist():
         own = [Cell(ordered, q) for q in range(offsets[statement], offsets[statement + 1]) if keys[q] == key]
         cells.extend(own)
-        if any([holds(run, test, cell) for cell in own]):
+        if any(holds(run, test, cell) for cell in own):
             found.append(statement)
     run.warn_types(add_types(cells), test)
     return statements if len(found) == len(statements) else np.array(found, np.int32)

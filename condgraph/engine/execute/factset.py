@@ -1,7 +1,7 @@
 """Sets of statements, looked at as late as possible.
 
-A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers, and the entities that one end must
-lie in. A scan is the runs of its predicates; as attributes are numbered by value, a test on the value only makes the runs shorter.
+A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers, and the entities that one end
+must lie in. A scan is the runs of its predicates; as attributes are numbered by value, a test on the value makes the runs shorter.
 How the statements are then found (entity by entity, through the adjacency of all entities, or through the runs) is the one physical
 choice of execution, and is made here, by counting.
 """

@@ -29,7 +29,9 @@ Outcome = NDArray[np.int32] | FactSet | Bag | bool | int | float | None
 class Run:
     """The state of one execution. `results` has the outcome of each operator by its identity."""
 
-    __slots__ = ("_cancelled", "_deadline", "_given", "_kept", "_left_out", "_masks", "notes", "order", "results", "seconds", "snapshot", "warnings")
+    __slots__ = (
+        "_cancelled", "_deadline", "_given", "_kept", "_left_out", "_masks", "notes", "order", "results", "snapshot", "warnings",
+    )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> None:
         self.snapshot = snapshot
@@ -166,7 +168,8 @@ def describe_kinds(kinds: set[tuple[Kind, str]]) -> str:
     words = []
     for kind, unit in sorted(kinds):
         if kind is not Kind.ENTITY or len(kinds) == 1:
-            words.append(("a " if kind is not Kind.ENTITY else "an ") + kind.name.lower() + (f" in {unit}" if unit != NO_UNIT else ""))
+            article = "an" if kind is Kind.ENTITY else "a"
+            words.append(f"{article} {kind.name.lower()}" + (f" in {unit}" if unit != NO_UNIT else ""))
     return " or ".join(words)
 
 

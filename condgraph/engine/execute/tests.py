@@ -1,8 +1,8 @@
 """Tests decided on columns: which cells satisfy a comparison, and which could not be compared.
 
-`holds` takes cells (`snapshot.cells`) in any order, as columns or one at a time: the comparisons are written once, and work on arrays
-and on Python numbers. `matches` finds the cells of one sorted group (one predicate or key, type and unit) by binary search; it is
-what the index of a snapshot answers.
+`holds` takes cells (`snapshot.cells`) in any order, as columns or one at a time: the comparisons are written once, and work on
+arrays and on Python numbers. `matches` finds the cells of one sorted group (one predicate or key, type and unit) by binary search;
+it is what the index of a snapshot answers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Runs = list[tuple[int, int]]
-Mask = NDArray[np.bool_]
+Mask: TypeAlias = NDArray[np.bool_]
 _EXACT = 2**53
 
 
@@ -36,7 +36,9 @@ class Cells:
 
     __slots__ = ("_columns", "_length", "_read")
 
-    def __init__(self, length: int, read: Callable[[str], NDArray[Any]] | None = None, columns: dict[str, NDArray[Any]] | None = None) -> None:
+    def __init__(
+        self, length: int, read: Callable[[str], NDArray[Any]] | None = None, columns: dict[str, NDArray[Any]] | None = None
+    ) -> None:
         self._length, self._read, self._columns = length, read, columns or {}
 
     def __len__(self) -> int:
@@ -94,8 +96,8 @@ def add_types(cells: list[Cell]) -> dict[tuple[int, int], int]:
     return found
 
 
-def holds(run: Run, test: Test, cells: Cells) -> Mask:
-    """For each cell, whether it satisfies the test. Cells of other types and units do not, and are counted for a warning."""
+def holds(run: Run, test: Test, cells: Cells) -> Any:
+    """For each cell, whether it satisfies the test: a mask, of one `Cell` a truth value. Cells of other types and units do not."""
     if isinstance(test, Compare):
         value = test.value
         if isinstance(value, Time):
@@ -139,7 +141,7 @@ def compared_kinds(test: Test) -> set[tuple[Kind, str]]:
     return set()
 
 
-def _time(operator: Operator, literal: Time, cells: Cells) -> Mask:
+def _time(operator: Operator, literal: Time, cells: Cells) -> Any:
     return (cells["kind"] == Kind.TIME) & time_mask(operator, literal, cells["a"], cells["b"])
 
 
@@ -200,9 +202,9 @@ def as_float(quantity: Quantity) -> tuple[float, bool]:
     return nearest, exact
 
 
-def _quantity(run: Run, operator: Operator, literal: Quantity, cells: Cells) -> Mask:
+def _quantity(run: Run, operator: Operator, literal: Quantity, cells: Cells) -> Any:
     numbers = cells.numbers()
-    comparable: Mask = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == unit_number(run.snapshot, literal.unit))
+    comparable = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == unit_number(run.snapshot, literal.unit))
     value, exact = as_float(literal)
     mask = comparable & _number_mask(operator, numbers, value)
     # Numbers a float cannot tell apart are compared as they were written.
@@ -225,12 +227,10 @@ def _exactly(operator: Operator, left: Any, right: Any) -> bool:
     # A float stands for its shortest text here as everywhere.
     a = Decimal(repr(left)) if isinstance(left, float) and not math.isinf(left) else left
     b = Decimal(repr(right)) if isinstance(right, float) and not math.isinf(right) else right
-    return bool(
-        {"=": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator]
-    )
+    return bool({"=": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator])
 
 
-def _text(run: Run, operator: Operator, literal: str, cells: Cells) -> Mask:
+def _text(run: Run, operator: Operator, literal: str, cells: Cells) -> Any:
     snapshot = run.snapshot
     kind, refs = cells["kind"], cells["ref"]
     entity = kind == Kind.ENTITY

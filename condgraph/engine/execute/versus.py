@@ -59,4 +59,5 @@ def _holds(run: Run, operator: Operator, value: str | Quantity | Time, cells: Ce
             for u in units.tolist()
         ]
         return np.logical_or.reduce(masks) if masks else np.zeros(len(cells), bool)
-    return holds(run, Compare(operator, value), cells)
+    found: Mask = holds(run, Compare(operator, value), cells)
+    return found

@@ -1,7 +1,7 @@
 """KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra, as `SEMANTICS.md` reads it.
 
-`lower` parses a program in any written form, resolves its names against the schema, and gives one plan. Each step leaves a result of
-one sort; where a function takes entities and the step before left facts, the entities those facts reached are taken.
+`lower` parses a program in any written form, resolves its names against the schema, and gives one plan. Each step leaves a result
+of one sort; where a function takes entities and the step before left facts, the entities those facts reached are taken.
 """
 
 from __future__ import annotations

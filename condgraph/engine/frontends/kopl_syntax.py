@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from condgraph.engine.errors import ParseError, UnknownNameError, nearest
@@ -137,7 +138,7 @@ _CALL: Final = re.compile(
     r'''\s*([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*'''
 )
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
-_END_OF_CALL: Final = re.compile(r"\)(?=\s*(?:$|(?:%s)[ \t]*\())" % "|".join(FUNCTIONS))
+_END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -285,7 +286,7 @@ def _split(
     edges = [start - 1, *cuts, close]
     texts: list[str] = []
     spans: list[Span] = []
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in pairwise(edges):
         piece = program[left + 1 : right]
         text = piece.strip()
         low = left + 1 + len(piece) - len(piece.lstrip())
@@ -311,7 +312,7 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
         choices.extend(ways[:200])
         for cuts in choices:
             edges = [start - 1, *cuts, *last, close]
-            pieces = [program[a + 1 : b].strip() for a, b in zip(edges, edges[1:], strict=False)]
+            pieces = [program[a + 1 : b].strip() for a, b in pairwise(edges)]
             if all(knows(role, piece) for role, piece in zip(roles, pieces, strict=True)):
                 return cuts + last
     return choices[0] + last

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 from condgraph.engine.algebra import Node, Test, postorder
@@ -23,15 +22,21 @@ def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
     return done[id(plan)]
 
 
-@lru_cache(maxsize=None)
-def names(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of an operator or a test, in order; there are as many types as the algebra has."""
-    return tuple(part.name for part in fields(kind))
+def names(record: Any) -> tuple[str, ...]:
+    """The fields of an operator or a test, in order."""
+    found = _NAMES.get(type(record))
+    if found is None:
+        found = _NAMES[type(record)] = tuple(part.name for part in fields(record))
+    return found
+
+
+#: By type; there are as many as the algebra has.
+_NAMES: dict[type[Any], tuple[str, ...]] = {}
 
 
 def rebuild(node: Any, done: dict[int, Node]) -> Any:
     """The same record (an operator or a test) with its inputs replaced."""
-    values = [getattr(node, name) for name in names(type(node))]
+    values = [getattr(node, name) for name in names(node)]
     fresh = [_replaced(value, done) for value in values]
     return type(node)(*fresh) if any(a is not b for a, b in zip(fresh, values, strict=True)) else node
 
@@ -52,7 +57,7 @@ def mark(value: Any) -> Hashable:
 
     Looking at one level instead of the whole tree below keeps a pass linear.
     """
-    return (type(value), *[_marked(getattr(value, name)) for name in names(type(value))])
+    return (type(value), *[_marked(getattr(value, name)) for name in names(value)])
 
 
 def _marked(value: Any) -> Hashable:

@@ -36,13 +36,15 @@ class Ordered:
 
     def left(self, part: memoryview, value: float, low: int, high: int) -> int:
         """The first place of the sorted run `[low, high)` whose part is not less than the value."""
-        order = self.order
-        return bisect_left(part, value, low, high) if order is None else bisect_left(order, value, low, high, key=part.__getitem__)
+        if self.order is None:
+            return bisect_left(part, value, low, high)
+        return bisect_left(self.order, value, low, high, key=part.__getitem__)
 
     def right(self, part: memoryview, value: float, low: int, high: int) -> int:
         """The first place of the sorted run `[low, high)` whose part is more than the value."""
-        order = self.order
-        return bisect_right(part, value, low, high) if order is None else bisect_right(order, value, low, high, key=part.__getitem__)
+        if self.order is None:
+            return bisect_right(part, value, low, high)
+        return bisect_right(self.order, value, low, high, key=part.__getitem__)
 
     def numbers(self, low: int, high: int) -> NDArray[Any]:
         """The numbers of the cells at the places `[low, high)`."""

@@ -299,7 +299,8 @@ class Snapshot:
     def _typed_runs(self, prefix: str, first: int, last: int) -> list[tuple[Kind, str, int, int]]:
         kinds, units, starts = (self.arrays.view(f"{prefix}.{name}") for name in ("kind", "unit", "start"))
         return [
-            (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1]) for i in range(first, last)
+            (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1])
+            for i in range(first, last)
         ]
 
     def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
