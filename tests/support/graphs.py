@@ -153,7 +153,7 @@ def declarations(pick: Pick) -> list[Any]:
 
 
 def graph(pick: Pick) -> list[Any]:
-    """The items of a graph: everything declared, then statements, some of them twice; half of the graphs have no facts of concepts."""
+    """The items of a graph: everything declared, then statements, some of them twice; half of them have no facts of concepts."""
     concepts = pick.below(2) == 1
     found = [a_statement(pick, concepts) for _ in range(1 + pick.below(60))]
     again = [pick.one(found) for _ in range(pick.below(6))]
@@ -161,7 +161,7 @@ def graph(pick: Pick) -> list[Any]:
 
 
 def padding(entities: int, *, facts: bool) -> list[Any]:
-    """Concepts that no program names, with facts of their own or without: they make the graph large beside what a program looks at."""
+    """Concepts that no program names, with facts of their own or without: the graph is large beside what a program looks at."""
     items: list[Any] = [Entity(f"pad{i}", f"{'·' * 40}{i}", EntityKind.CONCEPT) for i in range(entities)]
     if facts:
         items += [Statement(f"pad{i}", "knows", Ref(f"pad{i + 1}")) for i in range(entities - 1)]

@@ -1,13 +1,14 @@
 """An interpreter of KoPL to hold the engine against: plain Python over sets, no index, no column, no plan.
 
-`Model` gathers a loader's items; `answer` runs a program given as steps (function, texts, dependencies). It is written from what the
-functions mean and shares with the package only the records of items and the reading of literals (`facts`, `values`).
+`Model` gathers a loader's items; `answer` runs a program given as steps (function, texts, dependencies). It is written from what
+the functions mean, and shares with the package only the records of items and the reading of literals (`facts`, `values`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -40,14 +41,6 @@ from condgraph.engine.values import (
     parse_quantity,
     text_of,
 )
-
-
-class Refused(Exception):
-    """The program is refused. `kinds` are the names of the errors that the engine may raise: which comes first is its choice."""
-
-    def __init__(self, kinds: set[str]) -> None:
-        super().__init__(", ".join(sorted(kinds)))
-        self.kinds = kinds
 
 
 def exact(number: Any) -> Fraction:
@@ -271,20 +264,21 @@ class Result:
     found: Any
 
 
-def answer(model: Model, program: Sequence[Call], *, lenient: bool = False) -> list[str]:
-    """The texts of a program's answer, in the fixed order, each once; raises `Refused` where it is to be refused."""
+def answer(model: Model, program: Sequence[Call], *, lenient: bool = False) -> list[str] | set[str]:
+    """The texts of a program's answer, in the fixed order, each once.
+
+    Where the program is to be refused: the names of the errors that may be raised; which is met first is the engine's choice.
+    """
     return answer_and_left_out(model, program, lenient=lenient)[0]
 
 
-def answer_and_left_out(model: Model, program: Sequence[Call], *, lenient: bool = False) -> tuple[list[str], int]:
+def answer_and_left_out(model: Model, program: Sequence[Call], *, lenient: bool = False) -> tuple[list[str] | set[str], int]:
     """The same, and how many values could not be compared with the literals they met."""
     step = _Step(model, lenient)
     results: list[Result] = []
     for function, texts, dependencies in program:
         results.append(step.run(function, [results[d] for d in dependencies], texts))
-    if step.refusals:
-        raise Refused(step.refusals)
-    return texts_of(model, results[-1]), step.left_out
+    return step.refusals or texts_of(model, results[-1]), step.left_out
 
 
 def texts_of(model: Model, result: Result) -> list[str]:
@@ -371,10 +365,8 @@ class _Step:
         found: list[Any] = [collapse(text)] if not types or types & {"text", "entity"} else []
         for kind, read in (("time", Time.parse), ("quantity", parse_quantity)):
             if kind in types:
-                try:
+                with suppress(ValueError):
                     found.append(read(text))
-                except ValueError:
-                    pass
         if not found and types - {"unknown"}:
             self.refusals.add("LiteralError")
         return found
