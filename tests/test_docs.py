@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -132,12 +134,23 @@ def test_links_lead_somewhere() -> None:
     assert not dead
 
 
-def test_printed_parts_are_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "assets" / "tables.py")
+def script(path: Path) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up while they are made.
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[path.stem]
+    return module
+
+
+def test_printed_parts_are_up_to_date() -> None:
+    tables = script(ROOT / "docs" / "assets" / "tables.py")
     printed = {name for path in (ROOT / "docs").glob("**/*.md") for name in tables.parts_of(path.read_text(encoding="utf-8"))}
     assert printed == set(tables.TABLES)
     stale = [path.name for path, text, fresh in tables.pages() if text != fresh]
@@ -148,6 +161,28 @@ def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+
+
+def test_results_become_a_page(tmp_path: Path) -> None:
+    results = script(ROOT / "benchmarks" / "results.py")
+    both = {
+        "machine": {"cpu": "x", "host": "secret"},
+        "results": [
+            {"name": "scale", "title": "Size", "columns": ["n", "ms"], "rows": [[1000000, 0.1234]], "notes": "linear"},
+            {"name": "kopl", "title": "KoPL", "columns": ["kind", "ms"], "rows": [{"ms": 2.0, "kind": "a|b"}]},
+        ],
+    }
+    (tmp_path / "all.json").write_text(json.dumps(both), encoding="utf-8")
+    page = results.page(list(results.results_of(tmp_path / "all.json")))
+    assert page.startswith(results.HEAD)
+    assert page.index("## KoPL") < page.index("## Size")
+    assert "| a\\|b | 2 |" in page
+    assert "| 1,000,000 | 0.123 |" in page
+    assert "cpu x." in page
+    assert "secret" not in page
+    (tmp_path / "bad.json").write_text('{"title": "x", "columns": ["a"], "rows": [[1, 2]]}', encoding="utf-8")
+    with pytest.raises(results.BadResultError, match=r"bad\.json: a row has 2 cells"):
+        list(results.results_of(tmp_path / "bad.json"))
 
 
 def test_blocks_are_found() -> None:

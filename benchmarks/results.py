@@ -1,0 +1,168 @@
+"""The figures of all benchmarks as one page: `docs/results.md`, from the JSON files that the benchmarks write.
+
+    python benchmarks/results.py [--from DIR] [--to FILE] [--check]
+
+Each file of DIR (`benchmarks/out` by default) is one result:
+
+    {"name": "kopl",                       the benchmark, `benchmarks/kopl.py`
+     "title": "KoPL programs",             the heading of its section
+     "command": "python benchmarks/...",   how it was made; optional
+     "date": "2026-11-21",                 optional
+     "machine": {"cpu": ..., ...},         what it was measured on
+     "columns": ["program", "ms"],
+     "rows": [["one hop", 0.2], ...],      a list, or an object by column, each
+     "notes": ["...", ...]}                what the figures mean, and what they do not; optional
+
+or a list of such, or an object with a list of them under "results", whose other parts hold for each. A file of another form is an
+error that says what is missing. `--check` writes nothing and exits with 1 where the page is another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+#: Sections in this order; others follow by name.
+ORDER = ("kopl", "scale", "wtq", "llm_query")
+#: Parts of a machine that say where it is, not what it is.
+PRIVATE = frozenset({"host", "hostname", "node", "user", "path", "directory", "folder"})
+HEAD = """# Results
+
+Measured figures, each with the command that measures it and the machine it ran on. The page is printed by
+`python benchmarks/results.py` from what the benchmarks write; nothing in it is written by hand. The data of the benchmarks is
+not part of the package.
+
+Figures of different machines do not compare; ratios of two engines in one run do. Speed differs from run to run by some
+percent, and more on a machine that does other work.
+"""
+EMPTY = "\nNothing has been measured yet: run a benchmark of the folder `benchmarks`, then this command.\n"
+
+
+class BadResultError(Exception):
+    """A file that is no result; says which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One section of the page."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    command: str = ""
+    date: str = ""
+
+
+def results_of(path: Path) -> Iterator[Result]:
+    """The results in one file; raises `BadResultError`."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadResultError(f"{path.name} is not JSON: {error}") from None
+    shared = {}
+    if isinstance(found, dict) and isinstance(found.get("results"), list):
+        shared = {key: value for key, value in found.items() if key != "results"}
+        found = found["results"]
+    for one in found if isinstance(found, list) else [found]:
+        if not isinstance(one, dict):
+            raise BadResultError(f"{path.name}: a result is an object")
+        yield result_of({"name": path.stem, **shared, **one}, path.name)
+
+
+def result_of(record: Mapping[str, Any], file: str) -> Result:
+    """A record checked and made even; raises `BadResultError`."""
+    missing = [key for key in ("title", "columns", "rows") if key not in record]
+    if missing:
+        raise BadResultError(f"{file}: a result has {', '.join(missing)}, too")
+    columns = tuple(map(str, record["columns"]))
+    rows = []
+    for row in record["rows"]:
+        cells = tuple(row.get(column) for column in columns) if isinstance(row, Mapping) else tuple(row)
+        if len(cells) != len(columns):
+            raise BadResultError(f"{file}: a row has {len(cells)} cells, and there are {len(columns)} columns: {row!r}")
+        rows.append(cells)
+    notes = record.get("notes") or ()
+    return Result(
+        str(record["name"]),
+        str(record["title"]),
+        columns,
+        tuple(rows),
+        record.get("machine") or {},
+        (notes,) if isinstance(notes, str) else tuple(map(str, notes)),
+        str(record.get("command") or ""),
+        str(record.get("date") or ""),
+    )
+
+
+def shown(value: Any) -> str:
+    """A cell: thousands separated, three significant digits for what is no whole number."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < 1e15:
+            return f"{int(value):,}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+def section(result: Result) -> str:
+    """The Markdown of one result."""
+    numeric = [
+        all(row[at] is None or (isinstance(row[at], (int, float)) and not isinstance(row[at], bool)) for row in result.rows)
+        for at in range(len(result.columns))
+    ]
+    parts = [f"## {result.title}", ""]
+    machine = ", ".join(
+        f"{key} {shown(value)}" for key, value in result.machine.items() if key not in PRIVATE and value is not None
+    )
+    told = [f"`{result.command}`" if result.command else "", result.date, machine]
+    if any(told):
+        parts += ["; ".join(part for part in told if part) + ".", ""]
+    parts.append("| " + " | ".join(result.columns) + " |")
+    parts.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
+    parts += ["| " + " | ".join(map(shown, row)) + " |" for row in result.rows]
+    if result.notes:
+        parts += ["", *(f"- {' '.join(note.split())}" for note in result.notes)]
+    return "\n".join(parts)
+
+
+def page(results: Sequence[Result]) -> str:
+    """The whole page."""
+    rank = {name: at for at, name in enumerate(ORDER)}
+    ordered = sorted(results, key=lambda result: (rank.get(result.name, len(ORDER)), result.name))
+    return HEAD + ("\n" + "\n\n".join(map(section, ordered)) + "\n" if ordered else EMPTY)
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    arguments.add_argument("--from", dest="source", type=Path, default=ROOT / "benchmarks" / "out", metavar="DIR")
+    arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "results.md", metavar="FILE")
+    arguments.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is another one")
+    given = arguments.parse_args()
+    try:
+        text = page([result for path in sorted(given.source.glob("*.json")) for result in results_of(path)])
+    except BadResultError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if given.check:
+        return int(not given.to.exists() or given.to.read_text(encoding="utf-8") != text)
+    given.to.write_text(text, encoding="utf-8")
+    print(f"{given.to}: {len(text.splitlines())} lines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
