@@ -214,6 +214,26 @@ def _choices(kind: Any) -> str:
     return "|".join(one.value for one in kind) if isinstance(kind, type) and issubclass(kind, Enum) else "VALUE"
 
 
+def api() -> str:
+    """The methods of a graph with their arguments."""
+    rows = []
+    calls: list[tuple[str, Any]] = [("open", condgraph.open), *vars(condgraph.Graph).items()]
+    for name, method in calls:
+        if name.startswith("_") or not (inspect.isfunction(method) or isinstance(method, property)):
+            continue
+        if isinstance(method, property):
+            rows.append((code(f"Graph.{name}"), first_sentence(method)))
+            continue
+        parts = [
+            f"{part.name}=" if part.default is not part.empty else {part.VAR_KEYWORD: "**"}.get(part.kind, "") + part.name
+            for part in inspect.signature(method).parameters.values()
+            if part.name != "self"
+        ]
+        owner = "condgraph" if name == "open" else "Graph"
+        rows.append((code(f"{owner}.{name}({', '.join(parts)})"), first_sentence(method)))
+    return table(("call", "does"), rows)
+
+
 def exit_codes() -> str:
     """The exit codes of the command line."""
     from condgraph.cli.exits import EXIT_CODES
@@ -236,6 +256,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "errors": error_tree,
     "verbs": verbs,
     "exit-codes": exit_codes,
+    "api": api,
 }
 
 
