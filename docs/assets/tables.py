@@ -225,7 +225,7 @@ def api() -> str:
             rows.append((code(f"Graph.{name}"), first_sentence(method)))
             continue
         parts = [
-            f"{part.name}=" if part.default is not part.empty else {part.VAR_KEYWORD: "**"}.get(part.kind, "") + part.name
+            f"{part.name}=" if part.default is not part.empty else ("**" if part.kind is part.VAR_KEYWORD else "") + part.name
             for part in inspect.signature(method).parameters.values()
             if part.name != "self"
         ]
