@@ -33,8 +33,14 @@ def _kopl(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
     return lower(program, schema, **options)
 
 
+def _llm_query(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
+    from condgraph.engine.frontends.llm_query import lower
+
+    return lower(program, schema, **options)
+
+
 #: The front ends by name: (program, schema, options of that language) to a plan.
-LANGUAGES: Final[dict[str, Callable[[Any, Schema, dict[str, Any]], Lowered]]] = {"kopl": _kopl}
+LANGUAGES: Final[dict[str, Callable[[Any, Schema, dict[str, Any]], Lowered]]] = {"kopl": _kopl, "llm_query": _llm_query}
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
 
@@ -73,6 +79,7 @@ def answer(
     plan, order = optimise(lowered.plan)
     run = Run(snapshot, timeout=timeout, cancelled=cancelled)
     run.execute(plan, order)
+    run.notes.update(getattr(lowered, "notes", {}))
     text = program if isinstance(program, str) else str(program)
     return Answer(run, plan, program=text, language=language, steps=lowered.steps, warnings=lowered.warnings, limit=limit)
 

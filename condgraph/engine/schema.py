@@ -7,7 +7,7 @@ means the same on every store.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,13 @@ class Schema:
         self._snapshot = snapshot
         self._attributes: dict[int, Kinds] = {}
         self._qualifiers: dict[tuple[int, int], Kinds] = {}
+        #: What others keep for as long as this generation is open, by their own names (indexes of names, say).
+        self.kept: dict[str, Any] = {}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The generation this is the schema of: for indexes of names, never for choices of a plan."""
+        return self._snapshot
 
     # -- what a name is ---------------------------------------------------------------------------------------------------
 

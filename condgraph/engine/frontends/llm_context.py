@@ -1,0 +1,300 @@
+"""What lowering shares: the schema and its names, the scope of a query, literals as tests, warnings and remarks for the trace.
+
+Nothing here looks at facts: a relation is resolved among the predicates of its source, a head among the heads of the relation, a tail
+among the texts of the column, all of which are vocabularies of the open generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from condgraph.engine.algebra import (
+    Among,
+    Compare,
+    Entities,
+    Every,
+    Named,
+    Not,
+    Operator,
+    Reached,
+    Scan,
+    Test,
+    Where,
+    any_of,
+)
+from condgraph.engine.errors import AmbiguousNameError, LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.frontends.llm_literals import exactly, inner_number, tests_for
+from condgraph.engine.frontends.llm_tree import Expression, Items, Literal, Span
+from condgraph.engine.linking.encoder import fold
+from condgraph.engine.linking.names import ENTITY_THRESHOLD, LARGE, Column, Linker
+from condgraph.engine.linking.resolve import THRESHOLD, Match, resolve
+from condgraph.engine.schema import Schema
+from condgraph.engine.values import Kind, collapse
+
+#: A function from outside: name, the texts of each argument, options; gives texts or numbers.
+LlmFunction = Callable[[str, list[list[str]], dict[str, str]], Iterable[object]]
+
+#: Words for when a fact holds, folded, with the part they ask for.
+TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "start", "end time": "end", "end_time": "end"}
+ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
+
+
+class Context:
+    """One program being lowered against one schema."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        lenient: bool = False,
+        source: str | None = None,
+        llm_function: LlmFunction | None = None,
+        target_type: str | None = None,
+    ) -> None:
+        self.schema, self.lenient, self.llm_function, self.target_type = schema, lenient, llm_function, target_type
+        self.linker = Linker.of(schema)
+        self.warnings: list[str] = []
+        #: Remarks on the query at hand, for the trace.
+        self.remarks: list[str] = []
+        self.scope = None if source is None else self.source(source, None)
+        if self.scope is None and len(schema.sources) == 1:
+            self.scope = schema.sources[0]
+
+    # -- remarks and warnings ---------------------------------------------------------------------------------------------
+
+    def warn(self, message: str) -> None:
+        """Something a user should know, once; it is shown with the step as well."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+        self.remark(message)
+
+    def remark(self, message: str) -> None:
+        """Something that the trace says of the query at hand."""
+        if message not in self.remarks:
+            self.remarks.append(message)
+
+    def unknown(self, error: UnknownNameError) -> None:
+        """Complain of a name, or with `on_unknown="empty"` warn that it means nothing."""
+        if not self.lenient:
+            raise error
+        self.warn(f"{error}; it means nothing here")
+
+    # -- sources ----------------------------------------------------------------------------------------------------------
+
+    def source(self, name: str, span: Span | None) -> str:
+        """A source by its name."""
+        sources = self.schema.sources
+        if name in sources:
+            return name
+        same = [one for one in sources if fold(one) == fold(name)]
+        if len(same) == 1:
+            return same[0]
+        raise UnknownNameError("source", name, candidates=nearest(name, sources), span=span, hint="status() lists the sources")
+
+    def scoped(self, expression: Expression | None) -> str | None:
+        """The source a query names, or the one of the whole program."""
+        if expression is None:
+            return self.scope
+        if not isinstance(expression, Literal):
+            raise PlanError("source takes the name of a source", span=expression.span)
+        return self.source(expression.text, expression.span)
+
+    def is_table(self, source: str | None) -> bool:
+        """Whether a source has rows."""
+        return source is not None and source in self.linker.tables
+
+    @property
+    def table_scope(self) -> str | None:
+        """The only table there is, where a query names none."""
+        tables = self.linker.tables
+        return next(iter(tables)) if len(tables) == 1 else None
+
+    # -- predicates -------------------------------------------------------------------------------------------------------
+
+    def predicates(self, expression: Expression, source: str | None, what: str = "relation") -> tuple[str, ...]:
+        """The predicates that a literal (or a list of them) names; ties of near names are all taken."""
+        if isinstance(expression, Items):
+            return tuple(dict.fromkeys(name for item in expression.items for name in self.predicates(item, source, what)))
+        if not isinstance(expression, Literal):
+            raise PlanError(
+                f"{what} takes a name, not the output of a query", span=expression.span, hint=f"write {what}='...' in the query itself"
+            )
+        found = self.find_predicates(expression.text, source)
+        if found:
+            return found
+        resolution = self.linker.resolve_predicate(expression.text, source, threshold=THRESHOLD)
+        names = tuple(dict.fromkeys(match.name for match in resolution.matches))
+        if not names:
+            candidates = list(dict.fromkeys(match.name for match in resolution.near))
+            hint = None if source is None else f"looked for in the source {source!r}"
+            self.unknown(UnknownNameError(what, expression.text, candidates=candidates, span=expression.span, hint=hint))
+            return ()
+        self.near(what, expression.text, resolution.matches)
+        return names
+
+    def find_predicates(self, name: str, source: str | None) -> tuple[str, ...]:
+        """Predicates of exactly this name, or of the same name but for case and accents."""
+        wanted = collapse(name)
+        if source is None and self.linker.sources_of(wanted):
+            return (wanted,)
+        same = self.linker.predicates(source).get(fold(name), ())
+        return (wanted,) if wanted in same else tuple(same)
+
+    def near(self, what: str, name: str, matches: Sequence[Match]) -> None:
+        """Say what a near name was taken for, and how near it is."""
+        names = list(dict.fromkeys(match.name for match in matches))
+        shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        if matches[0].how == "similar":
+            self.warn(f"{what} {name!r} is read as {shown} (similarity {matches[0].score:.2f})")
+        else:
+            self.remark(f"{what} {name!r} is read as {shown}")
+
+    def sources_of(self, predicates: Sequence[str], source: str | None, span: Span | None) -> tuple[str, ...]:
+        """The sources that a query over these predicates speaks of; several tables without a scope are an error."""
+        if source is not None:
+            return (source,)
+        found = tuple(dict.fromkeys(one for name in predicates for one in self.linker.sources_of(name)))
+        if len(found) > 1 and any(one in self.linker.tables for one in found):
+            raise AmbiguousNameError(
+                f"{predicates[0]!r} stands in {len(found)} sources",
+                candidates=found,
+                span=span,
+                hint="source='...' in the query, or source= of the whole program, says which is meant",
+            )
+        return found
+
+    # -- heads ------------------------------------------------------------------------------------------------------------
+
+    def named(self, literal: Literal, what: str, heads: tuple[str, ...] | None, *, least: float = ENTITY_THRESHOLD) -> tuple[str, ...]:
+        """The names of entities that a literal means: exact, else folded or near among the heads of the predicates."""
+        name = collapse(literal.text)
+        if self.schema.has_entity(name):
+            return (name,)
+        vocabulary = self.linker.heads(heads)
+        found = resolve(name, vocabulary, threshold=least)
+        if not found.matches and heads is not None:
+            everywhere = resolve(name, self.linker.entities, threshold=least)
+            found = everywhere if everywhere.matches and everywhere.matches[0].how != "similar" else found
+        if not found.matches:
+            hint = f"it is the id of an entity whose name is needed" if self.schema.has_id(name) else None
+            near = tuple(dict.fromkeys(match.name for match in found.near))
+            self.unknown(UnknownNameError(what, literal.text, candidates=near, span=literal.span, hint=hint))
+            return (name,)
+        self.near(what, literal.text, found.matches)
+        return tuple(dict.fromkeys(match.name for match in found.matches))
+
+    def rows_with(self, literal: Literal, table: str) -> Entities:
+        """The rows of a table with a cell equal to a literal."""
+        self.warn(f"{literal.text!r} as a head means the rows of {table!r} with such a cell")
+        column = self.linker.column(None, table)
+        test = self.equality(literal, column, f"cell of {table!r}")[0]
+        return Reached(Where(Scan(None, None, "subject", "subject", source=table), test))
+
+    # -- literals as tests ------------------------------------------------------------------------------------------------
+
+    def test(self, operator: Operator, literal: Literal, column: Column, what: str) -> tuple[Test, tuple[str, ...]]:
+        """A test of a column's values against a literal, and the texts it was found to be."""
+        if operator == "=":
+            return self.equality(literal, column, what)
+        if operator == "!=":
+            test, led = self.equality(literal, column, what, unlike=True)
+            return Not(test), led
+        typed = tests_for(operator, literal.text, column.kinds)
+        for remark in typed.remarks:
+            self.warn(remark)
+        if typed.tests:
+            return any_of(typed.tests), ()
+        types = {kind for kind, _ in column.kinds}
+        if types & {Kind.TEXT, Kind.ENTITY} or not types:
+            if types and inner_number(literal.text) is not None:
+                self.warn(f"the values of {what} are texts; {operator} {literal.text!r} compares by code point")
+            return Compare(operator, collapse(literal.text)), ()
+        wanted = " or ".join(sorted(kind.name.lower() for kind in types))
+        raise LiteralError(
+            f"{literal.text!r} cannot be read as {wanted}, the type of {what}", span=literal.span, hint="a year is 1960, a day 1960-02-01"
+        )
+
+    def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> tuple[Test, tuple[str, ...]]:
+        """`=` against a column: the cells of this text, values that read the same, else the cells that contain it or are near it."""
+        text = literal.text
+        typed = tests_for("=", text, column.kinds)
+        types = {kind for kind, _ in column.kinds}
+        textual = bool(types & {Kind.TEXT, Kind.ENTITY})
+        if len(column) > LARGE and (typed.tests or (textual and self.schema.snapshot.texts.find(collapse(text)) >= 0)):
+            tests = [*typed.tests, Compare("=", collapse(text))] if textual else typed.tests
+            return any_of(tests), (collapse(text),)
+        same = column.folded.get(fold(text), [])
+        if same:
+            values = dict.fromkeys(value for one in same for value in column.cells[one])
+            tests = [exactly(value) for value in values if not isinstance(value, type(None))]
+            return any_of(list(dict.fromkeys([*tests, *typed.tests]))), tuple(same)
+        for remark in typed.remarks:
+            self.warn(remark)
+        found: list[str] = []
+        if textual or not typed.tests:
+            found = self.containing(text, column, what)
+        if typed.tests:
+            tests = [*typed.tests, *(exactly(value) for one in found for value in column.cells[one])]
+            return any_of(list(dict.fromkeys(tests))), (collapse(text),)
+        if not found:
+            number = inner_number(text)
+            if number is not None and types == {Kind.QUANTITY}:
+                tests = tests_for("=", str(number), column.kinds).tests
+                self.warn(f"{text!r} is read as {number}: the values of {what} are numbers")
+                return any_of(tests), (str(number),)
+            found = self.similar(literal, column, what, unlike=unlike)
+        if not found:
+            return Compare("=", collapse(text)), (collapse(text),)
+        values = dict.fromkeys(value for one in found for value in column.cells[one])
+        return any_of([exactly(value) for value in values]), tuple(found)
+
+    def containing(self, text: str, column: Column, what: str) -> list[str]:
+        """Cells whose words contain those of the literal one after the other."""
+        wanted = f" {words(text)} "
+        if not wanted.strip():
+            return []
+        found = [one for one in column.cells if wanted in f" {words(one)} "]
+        if found:
+            shown = ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+            self.warn(f"{what} {text!r} is read as part of {shown}")
+        return found
+
+    def similar(self, literal: Literal, column: Column, what: str, *, unlike: bool) -> list[str]:
+        """The cells most like a literal; none is an error, or for `!=` a warning."""
+        resolution = column.resolve(literal.text)
+        if resolution.matches:
+            self.near(what, literal.text, resolution.matches)
+            return list(dict.fromkeys(match.name for match in resolution.matches))
+        near = tuple(dict.fromkeys(match.name for match in resolution.near))
+        error = UnknownNameError(what, literal.text, candidates=near, span=literal.span)
+        if unlike:
+            self.warn(f"{error}; everything is unlike it")
+        else:
+            self.unknown(error)
+        return []
+
+    # -- universes --------------------------------------------------------------------------------------------------------
+
+    def rows(self, table: str) -> Every:
+        """Every row of a table."""
+        return Every((EntityKind.ROW,), table)
+
+    def among(self, entities: Entities) -> Test:
+        """The object is one of these."""
+        return Among(entities)
+
+    def name_set(self, names: tuple[str, ...]) -> Named:
+        """Entities by name."""
+        return Named(names)
+
+
+def words(text: str) -> str:
+    """The words of a text, folded, parted by single spaces; marks go."""
+    return " ".join("".join(c if c.isalnum() else " " for c in fold(text)).split())
+
+
+def options_of(**options: Any) -> dict[str, Any]:
+    """Options that are given."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,529 @@
+"""get_information lowered: the rules that the table of 32 cases names, over predicates, qualifiers and validity.
+
+`Search` binds the parameters, `llm_table.choose` says which rule applies, and the method of that name builds the operators. A key
+that is a predicate goes through `_subjects_k` and `_objects_k`, one that is a qualifier or a time word through `Key`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from condgraph.engine.algebra import (
+    Among,
+    Concat,
+    Distinct,
+    End,
+    Entities,
+    Equals,
+    Exists,
+    Extreme,
+    Facts,
+    Family,
+    Holders,
+    Intersect,
+    Keep,
+    Mode,
+    Named,
+    Namesakes,
+    Names,
+    Node,
+    Objects,
+    Predicates,
+    QualifierKeys,
+    Reached,
+    Referents,
+    RowNumbers,
+    Scan,
+    Test,
+    Values,
+    Versus,
+    Where,
+    intersect,
+)
+from condgraph.engine.errors import PlanError
+from condgraph.engine.frontends import llm_binding, llm_table
+from condgraph.engine.frontends.llm_binding import Condition
+from condgraph.engine.frontends.llm_context import ROW_NUMBER, Context
+from condgraph.engine.frontends.llm_keys import Key
+from condgraph.engine.frontends.llm_literals import tests_for
+from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values
+from condgraph.engine.frontends.llm_superlatives import superlative
+from condgraph.engine.frontends.llm_tree import Expression, Items, Literal
+from condgraph.engine.linking.encoder import fold
+from condgraph.engine.linking.names import Column
+from condgraph.engine.schema import Kinds
+from condgraph.engine.values import Kind, Quantity
+
+if TYPE_CHECKING:
+    from condgraph.engine.frontends.llm_query import Lowering
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The predicates a relation (or a key) names, in their source. `numbers` is the virtual attribute row_number."""
+
+    names: tuple[str, ...]
+    source: str | None
+    sources: tuple[str, ...]
+    table: str | None
+    family: Family = "any"
+    numbers: bool = False
+
+
+class SearchRule:
+    """One call of get_information while it is lowered."""
+
+    def __init__(self, lowering: Lowering, search: llm_binding.Search) -> None:
+        self.lowering, self.ctx, self.search = lowering, lowering.context, search
+        self.source = self.ctx.scoped(search.source)
+        self.led: list[str] = []
+        head = search.head
+        self.head_result = None if head is None or isinstance(head, (Literal, Items)) else lowering.evaluate(head)
+        self.relation = None if search.relation is None else self._relation(search.relation, "relation")
+        self.key: Key | None = None
+        self.key_relation: Relation | None = None
+        if search.key is not None:
+            self._bind_key(search.key)
+        self.heads: Entities | None = None
+        if head is not None:
+            self.heads = self._heads(head, self.relation or self.key_relation)
+
+    def lower(self) -> Result:
+        """The result of the rule that applies."""
+        constant = isinstance(self.search.head, Literal)
+        case = self.search.case
+        choice = llm_table.choose(case, qualifier=self.key is not None, constant=constant)
+        if choice.rule is None:
+            raise PlanError(choice.meaning, span=self.search.span, hint="one query for each, then set_intersection")
+        result: Result = getattr(self, f"_{choice.rule}")()
+        led = dict.fromkeys([*self.led, *(self.head_result.led if self.head_result is not None else ())])
+        return result.of(result.node, led=tuple(led), span=self.search.span)
+
+    # -- binding ----------------------------------------------------------------------------------------------------------
+
+    def _relation(self, expression: Expression, what: str) -> Relation:
+        """A relation, looked for in the source of the head where that has it."""
+        ctx, source = self.ctx, self.source
+        head = self.head_result
+        if self.search.source is None and head is not None and head.table is not None and isinstance(expression, Literal):
+            if source is None and (ctx.find_predicates(expression.text, head.table) or fold(expression.text) in ROW_NUMBER):
+                source = head.table
+        if isinstance(expression, Literal) and fold(expression.text) in ROW_NUMBER and not ctx.find_predicates(expression.text, source):
+            table = source if ctx.is_table(source) else ctx.table_scope if source is None else None
+            if table is not None:
+                return Relation((), table, (table,), table, "attribute", True)
+            if source is None and ctx.linker.tables:
+                ctx.sources_of_rows(expression.span)
+        names = ctx.predicates(expression, source, what)
+        sources = ctx.sources_of(names, source, expression.span)
+        table = sources[0] if len(sources) == 1 and ctx.is_table(sources[0]) else None
+        schema = ctx.schema
+        relation = any(schema.has_relation(name) for name in names)
+        attribute = any(schema.has_attribute(name) for name in names)
+        family: Family = "any" if relation == attribute else "relation" if relation else "attribute"
+        scan = None if table is None and source is None else sources[0] if sources else source
+        if scan is not None and all(len(ctx.linker.sources_of(name)) == 1 for name in names):
+            scan = None
+        return Relation(names, scan, sources, table, family)
+
+    def _bind_key(self, expression: Expression) -> None:
+        """Whether the key is a time word, a qualifier, or a predicate: from the schema and the text alone."""
+        key = Key.find(self.lowering, expression, self.relation.names if self.relation else None, self.search.value)
+        in_table = self.relation is not None and self.relation.table is not None
+        if key is not None and not in_table:
+            self.key = key
+            self.ctx.remark(f"key {key.text!r} is taken as {key.what}")
+        else:
+            self.key_relation = self._relation(expression, "key")
+
+    def _heads(self, head: Expression, relation: Relation | None) -> Entities:
+        table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
+        if isinstance(head, Items):
+            parts = [self._heads(item, relation) for item in head.items]
+            return self.lowering.union(parts)
+        if isinstance(head, Literal):
+            if table is not None and not self.ctx.schema.has_entity(head.text):
+                self.led.append(head.text)
+                return self.ctx.rows_with(head, table)
+            names = self.ctx.named(head, "entity", relation.names if relation and not relation.numbers else None)
+            self.led.extend(names[:1])
+            return Named(names)
+        result = self.head_result if head is self.search.head else self.lowering.evaluate(head)
+        assert result is not None
+        return self.lowering.entities(result, table, relation.sources if relation else ())
+
+    # -- scans and conditions ---------------------------------------------------------------------------------------------
+
+    def _scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
+        # Rows are of one table, so that a set of them needs no scope.
+        scoped = relation.source if of is None or relation.table is None else None
+        return Scan(of, relation.names, "subject", reach, relation.family, scoped)
+
+    def _any(self, of: Entities | None) -> Facts:
+        """Facts of any predicate, of one source where there is a scope."""
+        scope = self.source if len(self.ctx.schema.sources) > 1 else None
+        return Scan(of, None, "subject", "subject", "any", scope)
+
+    def _facts(self, relation: Relation | None, of: Entities | None, *conditions: Condition, reach: End = "subject") -> Facts:
+        facts = self._any(of) if relation is None else self._scan(relation, of, reach=reach)
+        for condition in conditions:
+            facts = self._where(facts, condition, relation)
+        return facts
+
+    def _where(self, facts: Facts, condition: Condition, relation: Relation | None) -> Facts:
+        """Facts whose object satisfies a condition."""
+        value = condition.value
+        if isinstance(value, Literal):
+            column = self._column(relation)
+            word = superlative(value.text, column.kinds) if condition.op == "=" else None
+            if word is not None and fold(value.text) not in column.folded:
+                self.ctx.remark(f"{value.text!r} is taken as a superlative")
+                objects = Objects(facts)
+                best: Values = Mode(objects, word[1]) if word[0] == "mode" else Extreme(objects, word[1])
+                return Where(facts, Equals(best))
+            if relation is not None and relation.family == "relation" and condition.op == "=":
+                names = self._tail_names(value, relation)
+                return Where(facts, Among(Named(names)))
+            what = "value" if relation is None else f"value of {relation.names[0]!r}" if relation.names else "value"
+            test, led = self.ctx.test(condition.op, value, column, what)
+            self.led.extend(led if len(led) == 1 else [value.text])
+            return Where(facts, test)
+        if isinstance(value, Items):
+            return Where(facts, self.lowering.any_test([self._test_of(Condition(condition.op, item), relation) for item in value.items]))
+        return Where(facts, self._test_of(condition, relation))
+
+    def _test_of(self, condition: Condition, relation: Relation | None) -> Test:
+        """A test against a literal, or against what an earlier query gave."""
+        if isinstance(condition.value, Literal):
+            what = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
+            return self.ctx.test(condition.op, condition.value, self._column(relation), what)[0]
+        result = self.lowering.evaluate(condition.value)
+        self.led.extend(result.led)
+        if result.literal is not None:
+            return self._test_of(Condition(condition.op, result.literal), relation)
+        if relation is not None and relation.family == "relation" and condition.op == "=":
+            return Among(self.lowering.entities(result, None, relation.sources))
+        values = self._tail_values(result, relation)
+        same = relation is not None and result.column in relation.names and result.carried
+        return Equals(values) if condition.op == "=" and same else Versus(condition.op, values)
+
+    def _tail_values(self, result: Result, relation: Relation | None) -> Values:
+        """What an earlier query gave, as values of this column."""
+        if not result.is_entities:
+            return as_values(result)
+        assert isinstance(result.node, Entities)
+        if result.table is None:
+            return Names(result.node)
+        if relation is not None and relation.table == result.table:
+            self.ctx.warn(f"rows as tail_entity stand for their values of {' or '.join(relation.names) or 'row_number'}")
+            return RowNumbers(result.node) if relation.numbers else Objects(self._scan(relation, result.node))
+        return as_values(self.lowering.shown(result))
+
+    def _tail_names(self, literal: Literal, relation: Relation) -> tuple[str, ...]:
+        """The names of a relation's objects that a literal means."""
+        ctx = self.ctx
+        name = " ".join(literal.text.split())
+        if ctx.schema.has_entity(name):
+            self.led.append(name)
+            return (name,)
+        column = self._column(relation)
+        found = tuple(column.folded.get(fold(name), ())) or tuple(
+            ctx.similar(literal, column, f"value of {relation.names[0]!r}", unlike=False)
+        )
+        self.led.append(found[0] if len(found) == 1 else literal.text)
+        return found or (name,)
+
+    def _column(self, relation: Relation | None) -> Column:
+        if relation is None:
+            return self.ctx.linker.column(None, self.source if len(self.ctx.schema.sources) > 1 else None)
+        return self.ctx.linker.column(relation.names, relation.source)
+
+    def _kinds(self, relation: Relation) -> Kinds:
+        return NUMBERS if relation.numbers else self._column(relation).kinds
+
+    # -- results ----------------------------------------------------------------------------------------------------------
+
+    def _entities(self, node: Entities, relation: Relation | None) -> Result:
+        table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
+        column = relation.names[0] if relation is not None and relation.names else None
+        return Result(node, table, relation.sources if relation else (), column)
+
+    def _reached(self, facts: Facts, relation: Relation | None) -> Result:
+        return self._entities(Reached(facts), relation)
+
+    def _values(self, node: Values, relation: Relation | None, kinds: Kinds) -> Result:
+        found = self._entities(Holders(node), relation)
+        return Result(node, found.table, found.sources, found.column, kinds, carried=True)
+
+    def _objects_of_facts(self, relation: Relation, of: Entities | None, *conditions: Condition) -> Result:
+        """The objects of facts: entities where the relation has nothing else, else values."""
+        if relation.numbers:
+            rows = of if of is not None else self.ctx.rows(relation.table or "")
+            return self._values(RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
+        if relation.family == "relation" and relation.table is None:
+            facts = self._facts(relation, of, *conditions, reach="object")
+            return Result(Reached(facts), None, relation.sources, relation.names[0] if relation.names else None)
+        return self._values(Objects(self._facts(relation, of, *conditions)), relation, self._column(relation).kinds)
+
+    def _numbered(self, rows: Entities, *conditions: Condition) -> Entities:
+        """Rows whose number satisfies the conditions."""
+        for condition in conditions:
+            numbers = RowNumbers(rows)
+            value = condition.value
+            if isinstance(value, Literal):
+                word = superlative(value.text, NUMBERS) if condition.op == "=" else None
+                if word is not None:
+                    rows = Holders(Extreme(numbers, word[1]))
+                    continue
+                tests = tests_for(condition.op, value.text, NUMBERS).tests
+                if not tests:
+                    raise PlanError(f"{value.text!r} is no row number", span=value.span, hint="rows are counted from 1")
+                rows = Holders(Keep(numbers, self.lowering.any_test(tests)))
+                continue
+            result = self.lowering.evaluate(value)
+            if result.literal is not None:
+                rows = self._numbered(rows, Condition(condition.op, result.literal, condition.span))
+                continue
+            if result.is_rows:
+                assert isinstance(result.node, Entities)
+                if condition.op == "=":
+                    rows = intersect(rows, result.node)
+                    continue
+                values: Values = RowNumbers(result.node)
+            else:
+                values = self._tail_values(result, None)
+            rows = Holders(Keep(numbers, Versus(condition.op, values)))
+        return rows
+
+    def _subjects_of_facts(self, relation: Relation, of: Entities | None, *conditions: Condition) -> Result:
+        """The subjects of facts that satisfy conditions."""
+        if relation.numbers:
+            rows = of if of is not None else self.ctx.rows(relation.table or "")
+            return self._entities(self._numbered(rows, *conditions), relation)
+        if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
+            backward = self._backward(relation, conditions[0])
+            if backward is not None:
+                return backward
+        return self._reached(self._facts(relation, of, *conditions), relation)
+
+    def _backward(self, relation: Relation, condition: Condition) -> Result | None:
+        """Subjects by an entity at the object: a scan from there."""
+        value = condition.value
+        if isinstance(value, Literal):
+            if superlative(value.text, {}) is not None and not self.ctx.schema.has_entity(value.text):
+                return None
+            targets: Entities = Named(self._tail_names(value, relation))
+        elif isinstance(value, Items):
+            return None
+        else:
+            result = self.lowering.evaluate(value)
+            if result.literal is not None:
+                return self._backward(relation, Condition("=", result.literal, condition.span))
+            self.led.extend(result.led)
+            targets = self.lowering.entities(result, None, relation.sources)
+        return self._reached(Scan(targets, relation.names, "object", "subject", "relation", relation.source), relation)
+
+    # -- the rules, in the order of the table -----------------------------------------------------------------------------
+
+    @property
+    def _r(self) -> Relation:
+        assert self.relation is not None
+        return self.relation
+
+    @property
+    def _k(self) -> Relation:
+        assert self.key_relation is not None
+        return self.key_relation
+
+    @property
+    def _q(self) -> Key:
+        assert self.key is not None
+        return self.key
+
+    @property
+    def _h(self) -> Entities:
+        assert self.heads is not None
+        return self.heads
+
+    def _names_of_facts(self) -> Result:
+        facts = self._any(self._h)
+        return self._texts(Distinct(Concat((Predicates(facts), QualifierKeys(facts)))))
+
+    def _texts(self, node: Values) -> Result:
+        return Result(node, kinds=TEXTS)
+
+    def _objects(self) -> Result:
+        return self._objects_of_facts(self._r, None)
+
+    def _objects_k(self) -> Result:
+        return self._objects_of_facts(self._k, None)
+
+    def _subjects_any(self) -> Result:
+        return self._reached(self._facts(None, None, *self.search.tail, *self.search.value), None)
+
+    def _qualifiers_any(self) -> Result:
+        return self._q.values(self._any(None))
+
+    def _objects_of(self) -> Result:
+        return self._objects_of_facts(self._r, self._h)
+
+    def _predicates_between(self) -> Result:
+        return self._texts(Distinct(Predicates(self._facts(None, self._h, *self.search.tail, *self.search.value))))
+
+    def _qualifiers_of_any(self) -> Result:
+        return self._q.values(self._any(self._h))
+
+    def _objects_of_k(self) -> Result:
+        return self._objects_of_facts(self._k, self._h)
+
+    def _subjects(self) -> Result:
+        return self._subjects_of_facts(self._r, None, *self.search.tail, *self.search.value)
+
+    def _qualifiers(self) -> Result:
+        return self._q.values(self._scan(self._r))
+
+    def _subjects_qualified(self) -> Result:
+        return self._reached(self._q.where(self._any(None), *self.search.tail, *self.search.value), None)
+
+    def _subjects_k(self) -> Result:
+        return self._subjects_of_facts(self._k, None, *self.search.tail, *self.search.value)
+
+    def _subjects_any_both(self) -> Result:
+        parts = [Reached(self._facts(None, None, *conditions)) for conditions in (self.search.tail, self.search.value)]
+        return self._entities(Intersect(tuple(parts)), None)
+
+    def _holds(self) -> Result:
+        conditions = (*self.search.tail, *self.search.value)
+        if self._r.numbers:
+            return self._exists(Reached(self._any(self._numbered(self._h, *conditions))), self._r)
+        return Result(Exists(self._facts(self._r, self._h, *conditions)), kinds=NUMBERS)
+
+    def _exists(self, found: Entities, relation: Relation | None) -> Result:
+        return Result(Exists(self._any(found)), kinds=NUMBERS)
+
+    def _holding(self) -> Result:
+        return self._subjects_of_facts(self._r, self._h, *self.search.tail, *self.search.value)
+
+    def _qualifiers_of(self) -> Result:
+        return self._q.values(self._scan(self._r, self._h))
+
+    def _two_hops(self) -> Result:
+        middle = self._objects_of_facts(self._r, self._h)
+        return self._objects_of_facts(self._k, self.lowering.entities(middle, self._k.table, self._k.sources))
+
+    def _qualifiers_between(self) -> Result:
+        return self._q.values(self._facts(None, self._h, *self.search.tail))
+
+    def _holds_k(self) -> Result:
+        conditions = (*self.search.tail, *self.search.value)
+        if isinstance(self.search.head, Literal):
+            return Result(Exists(self._facts(self._k, self._h, *conditions)), kinds=NUMBERS)
+        return self._subjects_of_facts(self._k, self._h, *conditions)
+
+    def _holds_any(self) -> Result:
+        first = Reached(self._facts(None, self._h, *self.search.tail))
+        return Result(Exists(self._facts(None, first, *self.search.value)), kinds=NUMBERS)
+
+    def _objects_of_any_qualified(self) -> Result:
+        facts = self._q.where(self._any(self._h), *self.search.value)
+        return self._values(Objects(facts), None, {})
+
+    def _qualifiers_with_object(self) -> Result:
+        return self._q.values(self._facts(self._r, None, *self.search.tail))
+
+    def _objects_k_of_subjects(self) -> Result:
+        return self._objects_of_facts(self._k, self._as_heads(self._subjects_of_facts(self._r, None, *self.search.tail)))
+
+    def _as_heads(self, result: Result) -> Entities:
+        relation = self.key_relation or self.relation
+        return self.lowering.entities(result, relation.table if relation else None, relation.sources if relation else ())
+
+    def _subjects_both(self) -> Result:
+        return self._subjects_of_facts(self._r, None, *self.search.tail, *self.search.value)
+
+    def _objects_qualified(self) -> Result:
+        return self._qualified_objects(None)
+
+    def _qualified_objects(self, of: Entities | None) -> Result:
+        relation = self._r
+        if relation.family == "relation" and relation.table is None:
+            facts = self._q.where(self._scan(relation, of, reach="object"), *self.search.value)
+            return Result(Reached(facts), None, relation.sources, relation.names[0] if relation.names else None)
+        facts = self._q.where(self._scan(relation, of), *self.search.value)
+        return self._values(Objects(facts), relation, self._column(relation).kinds)
+
+    def _objects_of_subjects_k(self) -> Result:
+        subjects = self._subjects_of_facts(self._k, None, *self.search.value)
+        return self._objects_of_facts(self._r, self.lowering.entities(subjects, self._r.table, self._r.sources))
+
+    def _subjects_any_qualified(self) -> Result:
+        return self._reached(self._q.where(self._facts(None, None, *self.search.tail), *self.search.value), None)
+
+    def _subjects_k_and_any(self) -> Result:
+        first = self._subjects_of_facts(self._k, None, *self.search.value)
+        assert isinstance(first.node, Entities)
+        return first.of(Reached(self._facts(None, first.node, *self.search.tail)))
+
+    def _qualifiers_of_with_object(self) -> Result:
+        return self._q.values(self._facts(self._r, self._h, *self.search.tail))
+
+    def _objects_k_if_holds(self) -> Result:
+        holding = self._subjects_of_facts(self._r, self._h, *self.search.tail)
+        return self._objects_of_facts(self._k, self.lowering.entities(holding, self._k.table, self._k.sources))
+
+    def _holds_both(self) -> Result:
+        return self._holds()
+
+    def _holding_both(self) -> Result:
+        return self._holding()
+
+    def _objects_of_qualified(self) -> Result:
+        return self._qualified_objects(self._h)
+
+    def _objects_of_having(self) -> Result:
+        objects = self._objects_of_facts(self._r, self._h)
+        if self._r.table is not None and self._k.table == self._r.table:
+            # Cells have no facts of their own: the condition is one on the row.
+            rows = self._subjects_of_facts(self._k, self._h, *self.search.value)
+            assert isinstance(rows.node, Entities)
+            return self._objects_of_facts(self._r, rows.node)
+        having = self.lowering.entities(objects, self._k.table, self._k.sources)
+        return self._subjects_of_facts(self._k, having, *self.search.value)
+
+    def _predicates_between_qualified(self) -> Result:
+        facts = self._q.where(self._facts(None, self._h, *self.search.tail), *self.search.value)
+        return self._texts(Distinct(Predicates(facts)))
+
+    def _predicates_between_having(self) -> Result:
+        having = self._subjects_of_facts(self._k, self._h, *self.search.value)
+        assert isinstance(having.node, Entities)
+        return self._texts(Distinct(Predicates(self._facts(None, having.node, *self.search.tail))))
+
+    def _subjects_with_qualified(self) -> Result:
+        facts = self._q.where(self._facts(self._r, None, *self.search.tail), *self.search.value)
+        return self._reached(facts, self._r)
+
+    def _subjects_and_k(self) -> Result:
+        first = self._subjects_of_facts(self._r, None, *self.search.tail)
+        second = self._subjects_of_facts(self._k, None, *self.search.value)
+        assert isinstance(first.node, Entities)
+        assert isinstance(second.node, Entities)
+        return first.of(intersect(first.node, second.node))
+
+    def _holds_qualified(self) -> Result:
+        facts = self._q.where(self._facts(self._r, self._h, *self.search.tail), *self.search.value)
+        return Result(Exists(facts), kinds=NUMBERS)
+
+    def _holds_and_k(self) -> Result:
+        first = self._subjects_of_facts(self._r, self._h, *self.search.tail)
+        assert isinstance(first.node, Entities)
+        second = self._subjects_of_facts(self._k, first.node, *self.search.value)
+        assert isinstance(second.node, Entities)
+        return self._exists(second.node, self._k)
+
+
+RULES: Final = frozenset(
+    choice.rule for case in llm_table.CASES.values() for choice in case.choices if choice.rule is not None
+)
+assert all(hasattr(SearchRule, f"_{rule}") for rule in RULES), "every rule of the table is lowered"
