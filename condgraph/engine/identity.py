@@ -1,0 +1,78 @@
+"""The identity of a statement: a 64-bit hash of its content, the same wherever and whenever it is computed.
+
+Subject and object by their ids, predicate and qualifier keys by their names, values by type, number or interval, unit and text.
+Qualifiers are a set: their order does not matter.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Hashes = NDArray[np.uint64]
+
+
+def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
+    """The identity of every statement of a snapshot, in the order of their numbers."""
+    get = snapshot.arrays.get
+    texts = text_hashes(snapshot)
+    ids = texts.take(snapshot.entity_id) if snapshot.entities else texts[:0]
+    predicates = texts.take(get("pred.text")) if snapshot.predicate_count else texts[:0]
+    parts = []
+    for family, subjects in (("rel", snapshot.relation_subject), ("att", snapshot.attribute_subject)):
+        if not len(subjects):
+            continue
+        owners = np.repeat(np.arange(snapshot.predicate_count), np.diff(get(f"{family}.offsets")))
+        found = mix(mix(np.zeros(len(subjects), np.uint64), ids.take(subjects)), predicates.take(owners))
+        if family == "rel":
+            parts.append(mix(mix(found, np.uint64(Kind.ENTITY)), ids.take(snapshot.relation_object)))
+        else:
+            parts.append(_cells(snapshot, "att", found, texts, ids))
+    hashes = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    owners = get("q.owner")
+    if len(owners):
+        qualifiers = _cells(snapshot, "q", predicates.take(get("q.key")), texts, ids)
+        sums = np.zeros(len(hashes), np.uint64)
+        np.add.at(sums, owners, mix(qualifiers, np.uint64(1)))
+        with_qualifiers = np.unique(owners)
+        hashes[with_qualifiers] = mix(hashes[with_qualifiers], sums[with_qualifiers])
+    return hashes.view(np.int64)
+
+
+def text_hashes(snapshot: Snapshot) -> Hashes:
+    """One hash for each text of the pool."""
+    pool = snapshot.texts
+    data = b"".join(blake2b(pool[i].encode(), digest_size=8).digest() for i in range(len(pool)))
+    return np.frombuffer(data, "<u8").astype(np.uint64)
+
+
+def _cells(snapshot: Snapshot, family: str, hashes: Hashes, texts: Hashes, ids: Hashes) -> Hashes:
+    get = snapshot.arrays.get
+    kind, refs, units = get(f"{family}.kind"), get(f"{family}.ref"), get(f"{family}.unit")
+    none = np.uint64(0)
+    entity = kind == Kind.ENTITY
+    named = (refs >= 0) & ~entity
+    content = np.where(named, texts.take(np.where(named, refs, 0)), none)
+    if entity.any():
+        content[entity] = ids.take(refs[entity])
+    unit = np.where(units >= 0, texts.take(np.maximum(units, 0)), none)
+    columns: tuple[Any, ...] = (kind, get(f"{family}.a"), get(f"{family}.b"), get(f"{family}.precision"), content, unit)
+    for column in columns:
+        hashes = mix(hashes, column.astype(np.int64).view(np.uint64) if column.dtype != np.uint64 else column)
+    return hashes
+
+
+def mix(hashes: Hashes, column: Any) -> Hashes:
+    """Fold a column into hashes (the finaliser of splitmix64)."""
+    h: Hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
