@@ -93,10 +93,12 @@ class Model:
         self.parents: defaultdict[str, set[str]] = defaultdict(set)
         self.of_subject: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
         self.of_object: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
+        self.leaving: defaultdict[str, list[Fact]] = defaultdict(list)
         for item in items:
             self.add(item)
         for fact in self.facts:
             self.of_subject[fact.predicate, fact.subject].append(fact)
+            self.leaving[fact.subject].append(fact)
             if isinstance(fact.object, Ref):
                 self.of_object[fact.predicate, fact.object.id].append(fact)
         self.by_name: defaultdict[str, set[str]] = defaultdict(set)
@@ -393,10 +395,11 @@ class _Step:
     def filterconcept(self, inputs: list[Result], name: str) -> Result:
         concepts = self.model.concepts_called(name)
         self.known(bool(concepts), name)
+        under = {
+            ident for ident, kind in self.model.kinds.items() if kind is EntityKind.CONCEPT and self.model.is_under(ident, concepts)
+        }
         members = {
-            ident
-            for ident in self.entities(inputs[0]) & self.model.entities()
-            if any(self.model.is_under(concept, concepts) for concept in self.model.member_of.get(ident, ()))
+            ident for ident in self.entities(inputs[0]) & self.model.entities() if under & self.model.member_of.get(ident, set())
         }
         return Result("entities", members)
 
@@ -467,7 +470,8 @@ class _Step:
 
     def _between(self, inputs: list[Result]) -> list[Fact]:
         left, right = self._pair(inputs)
-        return [f for f in self.model.facts if f.subject in left and isinstance(f.object, Ref) and f.object.id in right]
+        facts = (f for ident in left for f in self.model.leaving.get(ident, ()))
+        return [f for f in facts if isinstance(f.object, Ref) and f.object.id in right]
 
     def queryrelation(self, inputs: list[Result]) -> Result:
         return self._distinct(f.predicate for f in self._between(inputs))
