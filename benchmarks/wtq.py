@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -18,10 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from condgraph.engine.answer import Answer
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.frontends.llm_denotation import is_right
+from condgraph.engine.values import format_number
 
 SPLITS = ("training", "pristine-seen-tables", "pristine-unseen-tables")
+_NUMBER = re.compile(r"[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<=[$€£])\d+(?:\.\d+)?)%?")
 #: Answers a program over one table: the table's file and the program to the answer's texts.
 Answers = Callable[[Path, str], Sequence[str]]
 
@@ -85,6 +89,22 @@ def questions(data: Path) -> Iterator[Question]:
                     yield Question(ident, unescape(text), table, answers, None if program.strip() == "None" else program)
 
 
+def plain(text: str) -> str:
+    """A gold answer in plain form: a number without separators and currency, as the data set's own canonical forms have it."""
+    number = _NUMBER.fullmatch(text.strip())
+    return text if number is None else number[1].replace(",", "")
+
+
+def shown(answer: Answer) -> list[str]:
+    """An answer as the evaluator of the data set wants it: cells as they stand, computed numbers without their unit."""
+    texts = []
+    for record in answer.data():
+        text = record["text"]
+        number = format_number(record["number"]) if "number" in record else None
+        texts.append(number if number is not None and text == f"{number} {record['unit']}" else text)
+    return texts
+
+
 def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
     """Run every program on its table below `folder`; typed errors are counted by their code, others are bugs and end the run."""
     result = Score()
@@ -99,7 +119,7 @@ def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
             result.errors[error.code] += 1
             result.misses.append((question, f"{error.code}: {error}"))
             continue
-        if is_right(question.gold, found):
+        if is_right(question.gold, found, [plain(text) for text in question.gold]):
             result.right += 1
         else:
             result.wrong += 1
@@ -119,7 +139,7 @@ def engine() -> Answers:
             graph = condgraph.open()
             graph.load(table)
             last[:] = [(table, graph)]
-        return last[0][1].query(program, language="llm_query").texts
+        return shown(last[0][1].query(program, language="llm_query"))
 
     return answers
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.facts import Entity
+from condgraph.engine.units import fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
     NO_UNIT,
@@ -132,8 +133,7 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
     if isinstance(a, Time) and isinstance(b, Time):
         return _times(a, b, operator)
     if isinstance(a, Quantity) and isinstance(b, Quantity):
-        if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit):
-            raise Inapplicable(f"{what}: {a} and {b} are of different units")
+        _unit(a, b, what)
         return _OPERATORS[operator](exact(a.number), exact(b.number))
     one, two = (collapse(_text(value)).casefold() for value in (left, right))
     return _OPERATORS[operator](one, two)
@@ -152,6 +152,21 @@ def _text(value: Any) -> str:
     return value.name if isinstance(value, Entity) else text_of(value)
 
 
+def _best(operand: Operand, operator: str, what: str) -> Operand:
+    """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
+    if len(set(operand.texts)) < 2 or operator in ("=", "!="):
+        return operand
+    pairs = dict(zip(operand.texts, operand.values, strict=True))
+    best: Operand | None = None
+    for text, value in pairs.items():
+        one = Operand([value], [text], operand.remarks)
+        if best is None or compared(*_sides([one, best], what), ">" if operator in (">", ">=") else "<", what):
+            best = one
+    assert best is not None
+    operand.remarks.append(f"{what}: of {len(pairs)} values {best.texts[0]!r} competes")
+    return best
+
+
 def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
     """Two values to compare: as they are, or as the numbers in their texts where only that makes them comparable."""
     left, right = arguments[0].one(what), arguments[1].one(what)
@@ -164,8 +179,8 @@ def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
 
 def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth value, or one of two words."""
-    left, right = _sides(arguments, "compare")
     operator = options.get("operator", ">")
+    left, right = _sides([_best(one, operator, "compare") for one in arguments[:2]], "compare")
     mode = options.get("mode", "winner")
     if mode == "truth":
         return [compared(left, right, operator, "compare")]
@@ -259,13 +274,13 @@ def _each(operand: Operand, what: str) -> list[Quantity]:
 
 
 def _unit(a: Quantity, b: Quantity, what: str) -> str:
-    if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit):
+    if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit) and fold_unit(a.unit) != fold_unit(b.unit):
         raise Inapplicable(f"{what}: {a} and {b} are of different units")
     return a.unit if a.unit != NO_UNIT else b.unit
 
 
 def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The first less the second (`absolute`: without its sign); of one bag of two values, the larger less the smaller."""
+    """How far apart two values are (`absolute` "false": the first less the second, with its sign); also of one bag of two."""
     if len(arguments) == 1:
         both = arguments[0].measures("difference")
         if len(both) == 1 and isinstance(both[0], Time) and both[0].precision is Precision.SPAN:
@@ -280,7 +295,7 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
         return [_between(a, b, options)]
     one, two = (Quantity(year_of(value)) if isinstance(value, Time) else value for value in (a, b))
     found = exact(one.number) - exact(two.number)
-    if options.get("absolute") == "true":
+    if options.get("absolute") != "false":
         found = abs(found)
     return [Quantity(plain(found), _unit(one, two, "difference"))]
 
@@ -308,7 +323,7 @@ def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
         a, b = (operand.measure("duration") for operand in arguments)
         if isinstance(a, Time) and isinstance(b, Time):
             return [_between(a, b, options)]
-        return difference(arguments, {**options, "absolute": "true"})
+        return difference(arguments, options)
     found = arguments[0].measures("duration")
     if len(found) == 2:
         return difference(arguments, options)

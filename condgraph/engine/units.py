@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from condgraph.engine.values import NO_UNIT, Quantity
 
@@ -44,3 +44,25 @@ def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
             # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
             found.append(Quantity(float(f"{float(quantity.number) * factor:.12g}"), unit))
     return found
+
+
+_SAME: Final = {
+    **dict.fromkeys(("metre", "metres", "meter", "meters"), "m"),
+    **dict.fromkeys(("kilometre", "kilometres", "kilometer", "kilometers"), "km"),
+    **dict.fromkeys(("mile", "miles"), "mi"),
+    **dict.fromkeys(("foot", "feet"), "ft"),
+    **dict.fromkeys(("kilogram", "kilograms"), "kg"),
+    **dict.fromkeys(("sec", "secs", "seconds"), "second"),
+    "percent": "%",
+}
+
+
+def fold_unit(unit: str) -> str:
+    """Spellings of one unit as one word: case, a final point and the plural do not count, nor do a few long forms.
+
+    >>> fold_unit("Miles"), fold_unit("knots"), fold_unit("kg.")
+    ('mi', 'knot', 'kg')
+    """
+    unit = unit.casefold().rstrip(".")
+    unit = _SAME.get(unit, unit)
+    return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -97,8 +98,14 @@ def extreme(run: Run, node: Extreme) -> Bag:
     mask = competing(run, cells, node.direction)
     if mask.any():
         return bag.take(_best_positions(run, cells, np.flatnonzero(mask), largest))
-    run.warn(f"{node.direction}: the values are texts and are compared by code point")
     texts = bag.texts()
+    numbers = leading_numbers(texts)
+    if numbers is not None:
+        run.warn(f"{node.direction}: the values are texts and are compared by the numbers they begin with")
+        exact = [Fraction(Decimal(str(number))) for number in numbers]
+        top = max(exact) if largest else min(exact)
+        return bag.take(np.array([number == top for number in exact]))
+    run.warn(f"{node.direction}: the values are texts and are compared by code point")
     winner = max(texts) if largest else min(texts)
     return bag.take(np.array([text == winner for text in texts]))
 
@@ -124,6 +131,9 @@ def count(run: Run, node: Count) -> int:
 def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
     """The numbers of a bag as loaded, and their unit; what is no number, or of a less frequent unit, is warned of."""
     found = [value for value in bag.values() if isinstance(value, Quantity)]
+    if not found and len(bag) and (numbers := leading_numbers(bag.texts())) is not None:
+        run.warn(f"{what}: the values are texts and are read by the numbers they begin with")
+        return numbers, NO_UNIT
     other = len(bag) - len(found)
     units = Counter(value.unit for value in found)
     unit = min(units, key=lambda u: (-units[u], u)) if units else NO_UNIT
@@ -133,6 +143,17 @@ def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
         in_unit = f" in {unit}" if unit != NO_UNIT else ""
         run.warn(f"{what}: {other} of {len(bag)} values are no numbers{in_unit} and are left out")
     return chosen, unit
+
+
+_LEADING = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d:])", re.ASCII)
+
+
+def leading_numbers(texts: list[str]) -> list[Any] | None:
+    """The numbers that texts begin with; None where one of them begins with something else."""
+    found = [_LEADING.match(text) for text in texts]
+    if not texts or not all(found):
+        return None
+    return [parse_number(one[1].replace(",", "").replace("−", "-")) for one in found if one is not None]
 
 
 def exact_sum(numbers: list[Any]) -> Fraction:

@@ -355,14 +355,30 @@ def _options(call: Application) -> dict[str, str]:
 
 
 def _compare(lowering: Lowering, call: Application) -> Result:
-    left, right = _operands(lowering, call)
+    operands = _operands(lowering, call) if len(call.operands) == 1 else _each(lowering, call)
+    if len(operands) != 2:
+        raise PlanError(f"compare takes two operands, not {len(operands)}", span=call.span)
+    left, right = operands
     options = _options(call)
     word = options.get("operator")
     operator = operator_of(Literal(word, span=call.span)) if word is not None else ">"
+    if operator == "-":
+        return Result(apply("difference", [lowering.as_bag(left), lowering.as_bag(right)], absolute="false"), kinds=NUMBERS)
     if operator not in ("=", "!=", "<", ">", "<=", ">="):
-        name = {"-": "difference", "+": "add", "*": "multiply", "/": "divide"}[operator]
+        name = {"+": "add", "*": "multiply", "/": "divide"}[operator]
         return Result(apply(name, [lowering.as_bag(left), lowering.as_bag(right)]), kinds=NUMBERS)
+    if options.get("of") == "count" or (left.is_entities and right.is_entities):
+        left, right = _counted(lowering, left), _counted(lowering, right)
     return comparison(lowering, left, right, operator, bare=False)  # type: ignore[arg-type]
+
+
+def _counted(lowering: Lowering, result: Result) -> Result:
+    """How many members a set has; a number stays."""
+    if result.is_scalar or result.literal is not None:
+        return result
+    lowering.context.remark("sets are compared by how many members they have")
+    of = result.node if isinstance(result.node, Entities) else lowering.as_bag(result)
+    return result.of(Count(of), kinds=NUMBERS, table=None)
 
 
 def comparison(lowering: Lowering, left: Result, right: Result, operator: Operator, *, bare: bool) -> Result:
@@ -377,7 +393,7 @@ def comparison(lowering: Lowering, left: Result, right: Result, operator: Operat
     if words is not None:
         return Result(apply("compare", sides, mode="words", words=words, operator=operator), kinds=TEXTS)
     names = [_winner(lowering, one, other) for one, other in ((left, right), (right, left))]
-    truth = _asks_truth(target) or operator in ("=", "!=") or left.literal is not None or right.literal is not None
+    truth = asks_truth(target) or operator in ("=", "!=") or left.literal is not None or right.literal is not None
     if truth or (bare and (not target or names[0] is None or names[1] is None)):
         return Result(apply("relation", sides, operator=operator), kinds=TEXTS)
     led = [name if name is not None else side for name, side in zip(names, sides, strict=True)]
@@ -399,8 +415,9 @@ def _word_pair(target: str) -> str | None:
     return None
 
 
-def _asks_truth(target: str) -> bool:
-    found = set("".join(c if c.isalnum() else " " for c in target).split())
+def asks_truth(target: str | None) -> bool:
+    """Whether a target type asks for yes or no."""
+    found = set("".join(c if c.isalnum() else " " for c in (target or "").casefold()).split())
     return bool(found & {"yes", "no", "boolean", "bool", "true", "false"})
 
 

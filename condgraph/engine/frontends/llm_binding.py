@@ -23,6 +23,7 @@ from condgraph.engine.frontends.llm_tree import (
     Expression,
     Infix,
     Item,
+    Items,
     Literal,
     Not,
     Span,
@@ -249,6 +250,8 @@ def _apply(function: Function, call: Call, name: str) -> Application:
         options["delimiter"] = operands.pop()
     if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], (Comparison, Infix)):
         return Application("if", (operands[0],), options, call.span)
+    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], Items):
+        operands = list(operands[0].items)
     if not fewest <= len(operands) <= most:
         wanted = f"{fewest}" if fewest == most else f"at least {fewest}" if most == MANY else f"{fewest} to {most}"
         raise PlanError(
@@ -327,7 +330,7 @@ def _calculation(call: Call) -> Bound:
         word = named[0].value.text.casefold().replace(" ", "_")
         op = OPERATOR_WORDS.get(word)
         if op in _ARITHMETIC:
-            return _apply(FUNCTIONS[_ARITHMETIC[op]], Call(call.name, rest, call.span), "")
+            return _apply(FUNCTIONS[_ARITHMETIC[op]], Call(call.name, rest, call.span), "subtract" if op == "-" else "")
         function = BY_NAME.get(word)
         if function is not None and function.name not in ("get_information", "keep", "if", "compare"):
             return _apply(function, Call(call.name, rest, call.span), word)

@@ -31,13 +31,15 @@ from condgraph.engine.linking.encoder import fold
 from condgraph.engine.linking.names import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.engine.linking.resolve import THRESHOLD, Match, resolve
 from condgraph.engine.schema import Schema
-from condgraph.engine.values import Kind, collapse
+from condgraph.engine.values import Kind, Precision, Time, collapse
 
 #: A function from outside: name, the texts of each argument, options; gives texts or numbers.
 LlmFunction = Callable[[str, list[list[str]], dict[str, str]], Iterable[object]]
 
 #: Words for when a fact holds, folded, with the part they ask for.
 TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "start", "end time": "end", "end_time": "end"}
+#: What stands for a missing cell, folded; tables have no statement for these.
+MISSING: Final = frozenset({"", "n/a", "na", "none", "null", "-", "–", "—", "--", "empty", "blank", "missing", "nan"})
 ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
 
 
@@ -124,6 +126,11 @@ class Context:
         found = self.find_predicates(expression.text, source)
         if found:
             return found
+        wanted = f" {words(expression.text)} "
+        holding = [name for several in self.linker.predicates(source).values() for name in several if wanted in f" {words(name)} "]
+        if len(holding) == 1 and wanted.strip():
+            self.warn(f"{what} {expression.text!r} is read as part of {holding[0]!r}")
+            return tuple(holding)
         resolution = self.linker.resolve_predicate(expression.text, source, threshold=THRESHOLD)
         names = tuple(dict.fromkeys(match.name for match in resolution.matches))
         if not names:
@@ -232,9 +239,11 @@ class Context:
             return any_of(list(dict.fromkeys([*tests, *typed.tests]))), tuple(same)
         for remark in typed.remarks:
             self.warn(remark)
+        spans = [one for one, values in column.cells.items() if any(_is_span(value) for value in values)]
         found: list[str] = []
-        if textual or not typed.tests:
-            found = self.containing(text, column, what)
+        if textual or not typed.tests or spans:
+            # Typed cells were compared as values; 1998/99 is also found by its text, as 1998.
+            found = self.containing(text, column, what, among=spans if not textual and typed.tests else None)
         if typed.tests:
             tests = [*typed.tests, *(exactly(value) for one in found for value in column.cells[one])]
             return any_of(list(dict.fromkeys(tests))), (collapse(text),)
@@ -250,12 +259,12 @@ class Context:
         values = dict.fromkeys(value for one in found for value in column.cells[one])
         return any_of([exactly(value) for value in values]), tuple(found)
 
-    def containing(self, text: str, column: Column, what: str) -> list[str]:
+    def containing(self, text: str, column: Column, what: str, *, among: list[str] | None = None) -> list[str]:
         """Cells whose words contain those of the literal one after the other."""
         wanted = f" {words(text)} "
         if not wanted.strip():
             return []
-        found = [one for one in column.cells if wanted in f" {words(one)} "]
+        found = [one for one in (column.cells if among is None else among) if wanted in f" {words(one)} "]
         if found:
             shown = ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
             self.warn(f"{what} {text!r} is read as part of {shown}")
@@ -288,6 +297,10 @@ class Context:
     def name_set(self, names: tuple[str, ...]) -> Named:
         """Entities by name."""
         return Named(names)
+
+
+def _is_span(value: object) -> bool:
+    return isinstance(value, Time) and value.precision is Precision.SPAN
 
 
 def words(text: str) -> str:

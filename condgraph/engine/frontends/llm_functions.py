@@ -28,15 +28,16 @@ class Function:
 
 
 MANY: Final = 99
-OPERATOR_OPTION: Final = ("operator", "op", "comparison", "comparator", "comparison_operator", "operation", "option", "function")
+OPERATOR_OPTION: Final = ("operator", "op", "comparison", "comparator", "comparison_operator", "operation", "option", "function", "operators")
 _UNIT: Final = ("unit", "units")
 _DELIMITER: Final = ("delimiter", "separator", "sep")
 _NUMBER: Final = ("n", "count", "number", "k")
 _GREATER: Final = {"operator": ">"}
 _LESS: Final = {"operator": "<"}
+_COUNTS: Final = {"of": "count"}
 _EQUAL: Final = {"operator": "="}
 _YEARS: Final = {"unit": "years"}
-_ABSOLUTE: Final = {"absolute": "true"}
+_SIGNED: Final = {"absolute": "false"}
 
 TABLE: Final = (
     Function("get_information", "search the graph", (0, 0)),
@@ -118,6 +119,7 @@ TABLE: Final = (
             **dict.fromkeys(("is_greater", "is_greater_than", "if_greater_than", "later_date"), _GREATER),
             **dict.fromkeys(("compare_less", "compare_less_than", "less", "less_than", "is_less"), _LESS),
             **dict.fromkeys(("is_less_than", "if_less_than", "earlier_date"), _LESS),
+            **dict.fromkeys(("compare_count", "compare_counts"), _COUNTS),
         },
     ),
     Function(
@@ -142,7 +144,7 @@ TABLE: Final = (
     ),
     Function(
         "difference",
-        "the first less the second; of times, the time between them",
+        "how far apart two are, without a sign (subtract keeps it); of times, the time between them",
         (1, 2),
         (
             *(
@@ -166,7 +168,7 @@ TABLE: Final = (
         ),
         {"unit": _UNIT},
         {
-            **dict.fromkeys(("abs_difference", "absolute_difference"), _ABSOLUTE),
+            **dict.fromkeys(("subtract", "subtraction", "minus"), _SIGNED),
             **dict.fromkeys(("year_difference", "years_between", "calculate_years"), _YEARS),
         },
     ),

@@ -101,7 +101,7 @@ class Key:
         if self.part is None:
             return WhereQualifier(facts, self.text, self._test(condition))
         if isinstance(value, tree.Literal):
-            word = superlative(value.text, TIMES) if condition.op == "=" else None
+            word = superlative(value.text, TIMES) if condition.op != "!=" else None
             if word is not None:
                 part: Literal["start", "end"] = "start" if word[1] == "smallest" else "end"
                 return WhereValidity(facts, part, Versus("=", Extreme(Validity(facts, part), word[1])))

@@ -13,7 +13,7 @@ from typing import Final
 
 from condgraph.engine.algebra import Compare, Equals, Given, Operator, Test
 from condgraph.engine.schema import Kinds
-from condgraph.engine.units import conversions
+from condgraph.engine.units import conversions, fold_unit
 from condgraph.engine.values import NO_UNIT, Kind, Number, Precision, Quantity, Time, Value, collapse, format_number, parse_number
 
 #: Units of durations and of times of day, in which table cells like 4:27 and 7:30 PM are loaded.
@@ -37,7 +37,8 @@ _DATES: Final = tuple(
     )
 )
 _SLASHED: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
-_RANGE: Final = re.compile(r"(\d{4}) ?(?:[-–—/]|to|until) ?(\d{4}|\d{2})", _FLAGS)
+_RANGE: Final = re.compile(r"(\d{4}) ?(?:[-–—/]|to|until) ?(\d{4}|\d{1,2})", _FLAGS)
+_ISO_SPAN: Final = re.compile(r"-?\d{4,}(?:-\d\d){0,2}/-?\d{4,}(?:-\d\d){0,2}", re.ASCII).fullmatch
 _DECADE: Final = re.compile(r"(?:the )?(\d{3}0)'?s", _FLAGS)
 _CLOCK: Final = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?(\.\d{1,9})?(?: ?([ap])\.?m\.?)?", _FLAGS)
 _NUMBER: Final = re.compile(
@@ -96,16 +97,6 @@ def quantities(text: str, units: dict[str, int], remarks: list[str]) -> list[Qua
     return []
 
 
-def fold_unit(unit: str) -> str:
-    """Units that are one word but for case, a final point, and the plural."""
-    unit = unit.casefold().rstrip(".")
-    unit = {"metre": "m", "metres": "m", "meter": "m", "meters": "m", "feet": "ft", "foot": "ft", "kilograms": "kg"}.get(unit, unit)
-    unit = {"seconds": SECOND, "secs": SECOND, "percent": "%", "miles": "mi", "mile": "mi", "kilometres": "km", "kilometers": "km"}.get(
-        unit, unit
-    )
-    return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
-
-
 def read_quantity(text: str) -> Quantity | None:
     """A number with its unit (a word, a currency, a percent sign) as it was written; None where it is none.
 
@@ -161,11 +152,14 @@ def read_times(text: str) -> list[Time]:
     text = collapse(text)
     ranged = _RANGE.fullmatch(text)
     if ranged is not None:
-        last = ranged[2] if len(ranged[2]) == 4 else ranged[1][:2] + ranged[2]
+        last = ranged[1][: -len(ranged[2])] + ranged[2] if len(ranged[2]) < 4 else ranged[2]
+        # 2004-05 may be a month; only a column says so, and its cells are found by their text.
         if int(ranged[1]) < int(last):
             return [Time.span(Time.year(int(ranged[1])), Time.year(int(last)))]
-    with suppress(ValueError):
-        return [Time.parse(text)]
+    # An interval needs whole years on both sides: 2006/7 and 11/25/2013 are none.
+    if "/" not in text or _ISO_SPAN(text):
+        with suppress(ValueError):
+            return [Time.parse(text)]
     decade = _DECADE.fullmatch(text)
     if decade is not None:
         return [Time.span(Time.year(int(decade[1])), Time.year(int(decade[1]) + 9))]

@@ -35,7 +35,7 @@ from condgraph.engine.algebra import (
     union,
 )
 from condgraph.engine.errors import OptionError, PlanError
-from condgraph.engine.frontends.llm_apply import apply, comparison, literal_value, lower_application, lower_foreign, nth
+from condgraph.engine.frontends.llm_apply import apply, asks_truth, comparison, literal_value, lower_application, lower_foreign, nth
 from condgraph.engine.frontends.llm_binding import Application, Search, bind
 from condgraph.engine.frontends.llm_context import Context, LlmFunction
 from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values
@@ -158,7 +158,8 @@ class Lowering:
         left, right = self.as_bag(self.evaluate(expression.left)), self.as_bag(self.evaluate(expression.right))
         if expression.op == "in":
             return Result(apply("is_in", [left, right]), kinds=TEXTS)
-        return Result(apply(_INFIX[expression.op], [left, right]), kinds=NUMBERS)
+        signed = {"absolute": "false"} if expression.op == "-" else {}
+        return Result(apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
 
     def truth(self, expression: Expression) -> Values | Scalar:
         """An expression as a truth value."""
@@ -270,7 +271,10 @@ class Lowering:
         """The plan of the last query; rows show a column, and stay with the answer."""
         result = self.results[self.program.used[-1]]
         plan: Node = result.node
-        if isinstance(plan, Entities) and result.table is not None:
+        if isinstance(plan, Entities) and asks_truth(self.context.target_type):
+            self.context.warn("the target type asks for yes or no: whether there is anything")
+            plan = apply("exists", [Names(plan)])
+        elif isinstance(plan, Entities) and result.table is not None:
             shown = self.shown(result)
             self.context.warn(f"the answer are rows; it shows their values of {shown.column!r}")
             plan = Shown(as_values(shown), plan)

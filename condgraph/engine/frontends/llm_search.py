@@ -23,6 +23,7 @@ from condgraph.engine.algebra import (
     Holders,
     Intersect,
     Keep,
+    Minus,
     Mode,
     Named,
     Namesakes,
@@ -44,7 +45,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import PlanError
 from condgraph.engine.frontends import llm_binding, llm_table
 from condgraph.engine.frontends.llm_binding import Condition
-from condgraph.engine.frontends.llm_context import ROW_NUMBER, Context
+from condgraph.engine.frontends.llm_context import MISSING, ROW_NUMBER, Context
 from condgraph.engine.frontends.llm_keys import Key
 from condgraph.engine.frontends.llm_literals import tests_for
 from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values
@@ -176,9 +177,11 @@ class SearchRule:
         value = condition.value
         if isinstance(value, Literal):
             column = self._column(relation)
-            word = superlative(value.text, column.kinds) if condition.op == "=" else None
+            word = superlative(value.text, column.kinds) if condition.op != "!=" else None
             if word is not None and fold(value.text) not in column.folded:
-                self.ctx.remark(f"{value.text!r} is taken as a superlative")
+                # Models write `tail_entity>='highest'`; nothing is beyond a superlative.
+                said = "" if condition.op == "=" else f"; {condition.op} says nothing more"
+                (self.ctx.warn if said else self.ctx.remark)(f"{value.text!r} is taken as a superlative{said}")
                 objects = Objects(facts)
                 best: Values = Mode(objects, word[1]) if word[0] == "mode" else Extreme(objects, word[1])
                 return Where(facts, Equals(best))
@@ -272,7 +275,7 @@ class SearchRule:
             numbers = RowNumbers(rows)
             value = condition.value
             if isinstance(value, Literal):
-                word = superlative(value.text, NUMBERS) if condition.op == "=" else None
+                word = superlative(value.text, NUMBERS) if condition.op != "!=" else None
                 if word is not None:
                     rows = Holders(Extreme(numbers, word[1]))
                     continue
@@ -301,11 +304,28 @@ class SearchRule:
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
             return self._entities(self._numbered(rows, *conditions), relation)
+        if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
+            return self._entities(self._without(relation, of, conditions[0]), relation)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
             backward = self._backward(relation, conditions[0])
             if backward is not None:
                 return backward
         return self._reached(self._facts(relation, of, *conditions), relation)
+
+    def _is_missing(self, condition: Condition, relation: Relation) -> bool:
+        """Whether a condition asks for cells that are not there: `tail_entity='n/a'`."""
+        value = condition.value
+        if not isinstance(value, Literal) or condition.op not in ("=", "!=") or fold(value.text) not in MISSING:
+            return False
+        return fold(value.text) not in self._column(relation).folded
+
+    def _without(self, relation: Relation, of: Entities | None, condition: Condition) -> Entities:
+        """The rows without a cell (for `!=`: with one)."""
+        self.ctx.warn(f"{condition.value.text!r} means rows without a value of {relation.names[0]!r}")  # type: ignore[union-attr]
+        filled = Reached(self._scan(relation, of))
+        if condition.op == "!=":
+            return filled
+        return Minus(of if of is not None else self.ctx.rows(relation.table or ""), filled)
 
     def _backward(self, relation: Relation, condition: Condition) -> Result | None:
         """Subjects by an entity at the object: a scan from there."""

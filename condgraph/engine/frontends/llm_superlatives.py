@@ -10,7 +10,7 @@ from condgraph.engine.values import Kind
 
 _LARGEST: Final = frozenset(
     "highest largest latest longest biggest greatest tallest heaviest newest maximum max last fastest deepest widest best top "
-    "farthest furthest strongest richest latest_date".split()
+    "farthest furthest strongest richest quickest greatest_number top_most".split()
 )
 _SMALLEST: Final = frozenset(
     "lowest smallest earliest shortest least_recent lightest slowest minimum min first fewest shallowest narrowest worst nearest "
