@@ -21,13 +21,13 @@ from pathlib import Path
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.frontends.llm_denotation import is_right
-from condgraph.engine.values import format_number
+from condgraph.engine.frontends.llm_denotation import Item, item, same_denotation
+from condgraph.engine.values import NO_UNIT, format_number
 
 SPLITS = ("training", "pristine-seen-tables", "pristine-unseen-tables")
 _NUMBER = re.compile(r"[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<=[$€£])\d+(?:\.\d+)?)%?")
 #: Answers a program over one table: the table's file and the program to the answer's texts.
-Answers = Callable[[Path, str], Sequence[str]]
+Answers = Callable[[Path, str], Sequence[Item]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,16 @@ def plain(text: str) -> str:
     return text if number is None else number[1].replace(",", "")
 
 
-def shown(answer: Answer) -> list[str]:
-    """An answer as the evaluator of the data set wants it: cells as they stand, computed numbers without their unit."""
-    texts = []
+def shown(answer: Answer) -> list[Item]:
+    """An answer as the evaluator of the data set takes it: cells as they stand with the number they are, computed ones without unit."""
+    items = []
     for record in answer.data():
         text = record["text"]
         number = format_number(record["number"]) if "number" in record else None
-        texts.append(number if number is not None and text == f"{number} {record['unit']}" else text)
-    return texts
+        if number is not None and text == f"{number} {record['unit']}":
+            text = number
+        items.append(item(text, number if number is not None and record["unit"] == NO_UNIT else None))
+    return items
 
 
 def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
@@ -119,11 +121,11 @@ def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
             result.errors[error.code] += 1
             result.misses.append((question, f"{error.code}: {error}"))
             continue
-        if is_right(question.gold, found, [plain(text) for text in question.gold]):
+        if same_denotation([item(text, plain(text)) for text in question.gold], found):
             result.right += 1
         else:
             result.wrong += 1
-            result.misses.append((question, f"gave {list(found)[:10]}, not {list(question.gold)}"))
+            result.misses.append((question, f"gave {[one.text for one in found][:10]}, not {list(question.gold)}"))
     result.seconds = time.perf_counter() - begin
     return result
 
@@ -134,10 +136,10 @@ def engine() -> Answers:
 
     last: list[tuple[Path, condgraph.Graph]] = []
 
-    def answers(table: Path, program: str) -> Sequence[str]:
+    def answers(table: Path, program: str) -> Sequence[Item]:
         if not last or last[0][0] != table:
             graph = condgraph.open()
-            graph.load(table)
+            graph.load(table, format="csv")
             last[:] = [(table, graph)]
         return shown(last[0][1].query(program, language="llm_query"))
 

@@ -548,6 +548,21 @@ class Bound(Values):
 
 
 @dataclass(frozen=True, slots=True)
+class Choose(Values):
+    """The values of `then` where the test holds, else those of `otherwise`, with their carriers.
+
+    A test is a truth value, or anything else: it holds where there is something that is neither 0 nor a word for no.
+    """
+
+    test: Values | Scalar
+    then: Values
+    otherwise: Values
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.test, self.then, self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
 class Shown(Values):
     """Values that stand for table rows in an answer, which keeps the rows as its entities."""
 

@@ -249,16 +249,6 @@ def truth(operand: Operand) -> bool:
     return len(operand) > 0
 
 
-def conditional(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The second argument where the first holds, else the third."""
-    holds = truth(arguments[0])
-    if len(arguments) == 1:
-        return list(arguments[0].values)
-    if len(arguments) == 2:
-        return list(arguments[1].values) if holds else []
-    return list(arguments[1 if holds else 2].values)
-
-
 # -- arithmetic -----------------------------------------------------------------------------------------------------------
 
 
@@ -480,7 +470,6 @@ FUNCTIONS: Final[Mapping[str, Native]] = {
     "not": lambda arguments, options: [not truth(arguments[0])],
     "and": lambda arguments, options: [all(map(truth, arguments))],
     "or": lambda arguments, options: [any(map(truth, arguments))],
-    "if": conditional,
     "difference": difference,
     "duration": duration,
     "add": add,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.engine.algebra import Apply, External, Scalar, Values
+from condgraph.engine.algebra import Apply, Choose, External, Scalar, Values
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.sets import EMPTY
-from condgraph.engine.functions import FUNCTIONS, Inapplicable, Operand
+from condgraph.engine.functions import FUNCTIONS, Inapplicable, Operand, truth
 from condgraph.engine.values import Quantity, Time, text_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ def apply(run: Run, node: Apply) -> Bag:
         for remark in argument.remarks:
             run.warn(remark)
     return given(run, found)
+
+
+def choose(run: Run, node: Choose) -> Bag:
+    """One of two bags by a test."""
+    return run.values(node.then if truth(_operand(run, node.test)) else node.otherwise)
 
 
 def external(run: Run, node: External) -> Bag:

@@ -221,6 +221,7 @@ def _operators() -> dict[type[Node], Callable[[Run, Any], Outcome]]:
         algebra.Bound: temporal.bound,
         algebra.Shown: picks.shown,
         algebra.Apply: apply.apply,
+        algebra.Choose: apply.choose,
         algebra.External: apply.external,
         algebra.Extreme: aggregates.extreme,
         algebra.Mode: aggregates.mode,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from condgraph.engine.algebra import (
     Apply,
     Bound,
+    Choose,
     Clip,
     Compare,
     Concat,
@@ -450,8 +451,14 @@ def _conditional(lowering: Lowering, call: Application) -> Result:
         return lowering.evaluate(call.operands[0])
     branches = [lowering.evaluate(operand) for operand in call.operands[1:]]
     test = lowering.truth(call.operands[0])
-    led = tuple(name for one in branches for name in one.led)
-    return Result(apply("if", [test, *(lowering.as_bag(one) for one in branches)]), kinds=branches[0].kinds, led=led)
+    led = tuple(dict.fromkeys(name for one in branches for name in one.led))
+    model = branches[0]
+    same = all(one.table == model.table and one.carried and not one.is_entities for one in branches)
+    bags = [lowering.as_bag(one) for one in branches] or [given("yes")]
+    node = Choose(test, bags[0], bags[1] if len(bags) > 1 else given())
+    if same and branches:
+        return Result(node, model.table, model.sources, model.column, model.kinds, led, carried=True)
+    return Result(node, kinds=model.kinds if branches else TEXTS, led=led)
 
 
 def _native(lowering: Lowering, call: Application) -> Result:

@@ -13,8 +13,11 @@ from typing import Final
 
 from condgraph.engine.algebra import (
     Apply,
+    Choose,
+    Concat,
     Entities,
     Equals,
+    Extreme,
     Facts,
     Given,
     Holders,
@@ -216,6 +219,16 @@ class Lowering:
                 return found.matches[0].name
         return result.column or (names[0] if names else None)
 
+    def asked_column(self, result: Result) -> str | None:
+        """The column that the target type names, where a program ends on a choice among values of another one."""
+        target = self.context.target_type
+        if result.table is None or not result.carried or target is None or not isinstance(result.node, (Choose, Extreme)):
+            return None
+        if isinstance(result.node, Extreme) and not isinstance(result.node.values, Concat):
+            return None
+        found = self.context.find_predicates(target, result.table)
+        return found[0] if len(found) == 1 and found[0] != result.column else None
+
     def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
         """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
 
@@ -278,6 +291,10 @@ class Lowering:
             shown = self.shown(result)
             self.context.warn(f"the answer are rows; it shows their values of {shown.column!r}")
             plan = Shown(as_values(shown), plan)
+        elif (other := self.asked_column(result)) is not None:
+            rows = Holders(as_values(result))
+            self.context.warn(f"the target type asks for {other!r}: the answer shows it for the rows of these values")
+            plan = Shown(Objects(Scan(rows, (other,))), rows)
         elif isinstance(plan, Apply) and plan.function == "identity":
             plan = plan.arguments[0]
         if self.context.remarks and id(result.node) not in self.notes:
