@@ -210,7 +210,7 @@ def _kept(lowering: Lowering, result: Result, condition: Comparison) -> Result:
     if result.column is not None and result.carried and result.kinds:
         column = lowering.context.linker.column((result.column,), result.table)
         if len(column):
-            test, _ = lowering.context.test(condition.op, right.literal, column, f"value of {result.column!r}")
+            test = lowering.context.test(condition.op, right.literal, column, f"value of {result.column!r}")
             return result.of(Keep(values, test), validity=None)
     tests = tests_for(condition.op, text, result.kinds or NUMBERS).tests
     return result.of(Keep(values, any_of(tests or [Compare(condition.op, collapse(text))])), validity=None)

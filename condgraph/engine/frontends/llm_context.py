@@ -196,34 +196,37 @@ class Context:
         """The rows of a table with a cell equal to a literal."""
         self.warn(f"{literal.text!r} as a head means the rows of {table!r} with such a cell")
         column = self.linker.column(None, table)
-        test = self.equality(literal, column, f"cell of {table!r}")[0]
+        test = self.equality(literal, column, f"cell of {table!r}")
         return Reached(Where(Scan(None, None, "subject", "subject", source=table), test))
 
     # -- literals as tests ------------------------------------------------------------------------------------------------
 
-    def test(self, operator: Operator, literal: Literal, column: Column, what: str) -> tuple[Test, tuple[str, ...]]:
-        """A test of a column's values against a literal, and the texts it was found to be."""
+    def test(self, operator: Operator, literal: Literal, column: Column, what: str) -> Test:
+        """A test of a column's values against a literal."""
         if operator == "=":
             return self.equality(literal, column, what)
         if operator == "!=":
-            test, led = self.equality(literal, column, what, unlike=True)
-            return Not(test), led
+            return Not(self.equality(literal, column, what, unlike=True))
         typed = tests_for(operator, literal.text, column.kinds)
         for remark in typed.remarks:
             self.warn(remark)
         if typed.tests:
-            return any_of(typed.tests), ()
+            return any_of(typed.tests)
         types = {kind for kind, _ in column.kinds}
         if types & {Kind.TEXT, Kind.ENTITY} or not types:
-            if types and inner_number(literal.text) is not None:
+            if operator in (">=", "<=") and types <= {Kind.TEXT, Kind.ENTITY} and inner_number(literal.text) is None:
+                # Texts have no amount: models write >= where they mean "this one".
+                self.warn(f"the values of {what} are texts; {operator} {literal.text!r} is read as =")
+                return self.equality(literal, column, what)
+            if types:
                 self.warn(f"the values of {what} are texts; {operator} {literal.text!r} compares by code point")
-            return Compare(operator, collapse(literal.text)), ()
+            return Compare(operator, collapse(literal.text))
         wanted = " or ".join(sorted(kind.name.lower() for kind in types))
         raise LiteralError(
             f"{literal.text!r} cannot be read as {wanted}, the type of {what}", span=literal.span, hint="a year is 1960, a day 1960-02-01"
         )
 
-    def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> tuple[Test, tuple[str, ...]]:
+    def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> Test:
         """`=` against a column: the cells of this text, values that read the same, else the cells that contain it or are near it."""
         text = literal.text
         typed = tests_for("=", text, column.kinds)
@@ -231,12 +234,12 @@ class Context:
         textual = bool(types & {Kind.TEXT, Kind.ENTITY})
         if len(column) > LARGE and (typed.tests or (textual and self.schema.snapshot.texts.find(collapse(text)) >= 0)):
             tests = [*typed.tests, Compare("=", collapse(text))] if textual else typed.tests
-            return any_of(tests), (collapse(text),)
+            return any_of(tests)
         same = column.folded.get(fold(text), [])
         if same:
             values = dict.fromkeys(value for one in same for value in column.cells[one])
             tests = [exactly(value) for value in values if not isinstance(value, type(None))]
-            return any_of(list(dict.fromkeys([*tests, *typed.tests]))), tuple(same)
+            return any_of(list(dict.fromkeys([*tests, *typed.tests])))
         for remark in typed.remarks:
             self.warn(remark)
         spans = [one for one, values in column.cells.items() if any(_is_span(value) for value in values)]
@@ -246,18 +249,18 @@ class Context:
             found = self.containing(text, column, what, among=spans if not textual and typed.tests else None)
         if typed.tests:
             tests = [*typed.tests, *(exactly(value) for one in found for value in column.cells[one])]
-            return any_of(list(dict.fromkeys(tests))), (collapse(text),)
+            return any_of(list(dict.fromkeys(tests)))
         if not found:
             number = inner_number(text)
             if number is not None and types == {Kind.QUANTITY}:
                 tests = tests_for("=", str(number), column.kinds).tests
                 self.warn(f"{text!r} is read as {number}: the values of {what} are numbers")
-                return any_of(tests), (str(number),)
+                return any_of(tests)
             found = self.similar(literal, column, what, unlike=unlike)
         if not found:
-            return Compare("=", collapse(text)), (collapse(text),)
+            return Compare("=", collapse(text))
         values = dict.fromkeys(value for one in found for value in column.cells[one])
-        return any_of([exactly(value) for value in values]), tuple(found)
+        return any_of([exactly(value) for value in values])
 
     def containing(self, text: str, column: Column, what: str, *, among: list[str] | None = None) -> list[str]:
         """Cells whose words contain those of the literal one after the other."""

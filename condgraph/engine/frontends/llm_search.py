@@ -189,8 +189,8 @@ class SearchRule:
                 names = self._tail_names(value, relation)
                 return Where(facts, Among(Named(names)))
             what = "value" if relation is None else f"value of {relation.names[0]!r}" if relation.names else "value"
-            test, led = self.ctx.test(condition.op, value, column, what)
-            self.led.extend(led if len(led) == 1 else [value.text])
+            test = self.ctx.test(condition.op, value, column, what)
+            self.led.append(" ".join(value.text.split()))
             return Where(facts, test)
         if isinstance(value, Items):
             return Where(facts, self.lowering.any_test([self._test_of(Condition(condition.op, item), relation) for item in value.items]))
@@ -200,7 +200,7 @@ class SearchRule:
         """A test against a literal, or against what an earlier query gave."""
         if isinstance(condition.value, Literal):
             what = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
-            return self.ctx.test(condition.op, condition.value, self._column(relation), what)[0]
+            return self.ctx.test(condition.op, condition.value, self._column(relation), what)
         result = self.lowering.evaluate(condition.value)
         self.led.extend(result.led)
         if result.literal is not None:
