@@ -263,7 +263,8 @@ def parse_number(text: str) -> Number:
         raise ValueError(f"{text!r} is not a number") from None
     if abs(exact.adjusted()) >= MOST_DIGITS:
         raise ValueError(f"{text[:20]!r}... has more than {MOST_DIGITS} digits")
-    return number if exact == Decimal(repr(number)) else exact
+    # A float prints as the whole number that it is, or as its shortest text; 1e23 is neither.
+    return number if exact == (int(number) if number.is_integer() else Decimal(repr(number))) else exact
 
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d{1,4300}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII).fullmatch

@@ -101,11 +101,9 @@ def test_all_functions_are_asked() -> None:
 
 
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine whose `<` is `<=` on times is found out."""
-    from condgraph.engine.execute import tests as comparisons
-
-    true_mask = comparisons.time_mask
-    monkeypatch.setattr(comparisons, "time_mask", lambda operator, *rest: true_mask("<=" if operator == "<" else operator, *rest))
+    """An interpreter whose `<` is `<=` on times is found out."""
+    compare = reference.compare_times
+    monkeypatch.setattr(reference, "compare_times", lambda operator, *rest: compare("<=" if operator == "<" else operator, *rest))
 
     def all_agree() -> None:
         for seed in range(200):

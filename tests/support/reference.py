@@ -44,8 +44,8 @@ from condgraph.engine.values import (
 
 
 def exact(number: Any) -> Fraction:
-    """A number as it was written: a float stands for its shortest text."""
-    return Fraction(Decimal(repr(number)) if isinstance(number, float) else number)
+    """A number as it prints: a float stands for its shortest text, or for the whole number that it is."""
+    return Fraction(Decimal(repr(number)) if isinstance(number, float) and not number.is_integer() else number)
 
 
 def identity(value: Any) -> Any:
@@ -196,7 +196,7 @@ class Model:
         if isinstance(value, Ref) and isinstance(literal, str):
             value = self.name(value.id)
         if isinstance(literal, Time):
-            return isinstance(value, Time) and _times(operator, value, literal)
+            return isinstance(value, Time) and compare_times(operator, value, literal)
         if isinstance(literal, Quantity):
             if not isinstance(value, Quantity) or value.unit != literal.unit:
                 return False
@@ -217,7 +217,7 @@ def _ordered(operator: str, left: Any, right: Any) -> bool:
     )
 
 
-def _times(operator: str, value: Time, target: Time) -> bool:
+def compare_times(operator: str, value: Time, target: Time) -> bool:
     return {
         "=": target.start <= value.start and value.end <= target.end,
         "!=": value.end <= target.start or target.end <= value.start,

@@ -16,7 +16,7 @@ from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.facts import object_cells, scan
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
 from condgraph.engine.execute.tests import Cells, Mask, holds
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, format_number, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -57,7 +57,7 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
     if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY and (cells["ref"][top] >= 0).any():
         # Numbers a float cannot tell apart: compare them as they were written.
         exact = [
-            Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(Decimal(repr(x)))
+            Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(format_number(x))
             for r, x in zip(cells["ref"][top].tolist(), cells.numbers()[top].tolist(), strict=True)
         ]
         winner = max(exact) if largest else min(exact)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Not, Operator, Test, Versus
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.sets import EMPTY, Numbers
-from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, format_number, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -224,9 +224,8 @@ def _written(run: Run, ref: int, number: float) -> Number:
 
 
 def _exactly(operator: Operator, left: Any, right: Any) -> bool:
-    # A float stands for its shortest text here as everywhere.
-    a = Decimal(repr(left)) if isinstance(left, float) and not math.isinf(left) else left
-    b = Decimal(repr(right)) if isinstance(right, float) and not math.isinf(right) else right
+    # A float stands for what it prints as, here as everywhere.
+    a, b = (Decimal(format_number(n)) if isinstance(n, float) and not math.isinf(n) else n for n in (left, right))
     return bool({"=": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator])
 
 

@@ -1,0 +1,92 @@
+"""What a graph holds, as plain sets: two graphs are equal when these are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from condgraph.engine.facts import Batch, Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.snapshot.readback import items
+from condgraph.graph import Graph
+from tests.support.reference import identity, unbatched
+
+_RANK = (EntityKind.CONCEPT, EntityKind.ROW, EntityKind.ENTITY)
+
+
+@dataclass
+class Contents:
+    """Sources by name; entities by id (name, kind, place of a table row); memberships, subclasses and statements with their places.
+
+    Of equal statements the raw text of the first one counts.
+    """
+
+    sources: dict[str, tuple[str, str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, EntityKind] = field(default_factory=dict)
+    rows: dict[str, tuple[str, int]] = field(default_factory=dict)
+    links: dict[Any, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    statements: dict[Any, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
+    raws: dict[Any, str | None] = field(default_factory=dict)
+
+    def tidy(self) -> Contents:
+        """Without rows of what is no row after all."""
+        self.rows = {ident: place for ident, place in self.rows.items() if self.kinds[ident] is EntityKind.ROW}
+        return self
+
+
+def contents(given: Iterable[Any], source: str = "api") -> Contents:
+    """Everything that items say; those without sources of their own come from `source`."""
+    found = Contents()
+
+    def touch(ident: str, kind: EntityKind = EntityKind.ENTITY) -> None:
+        found.kinds[ident] = min(found.kinds.get(ident, EntityKind.ENTITY), kind, key=_RANK.index)
+
+    def take(item: Any, places: tuple[tuple[str, int], ...]) -> None:
+        for name, _ in places:
+            found.sources.setdefault(name, ("", "api" if name == "api" else ""))
+        if isinstance(item, Entity):
+            touch(item.id, item.kind)
+            if item.name != item.id:
+                found.names.setdefault(item.id, item.name)
+            if item.kind is EntityKind.ROW:
+                found.rows.setdefault(item.id, (places[0][0], item.row))
+        elif isinstance(item, Member):
+            touch(item.entity)
+            touch(item.concept, EntityKind.CONCEPT)
+            found.links["member", item.entity, item.concept].update(places)
+        elif isinstance(item, Subclass):
+            touch(item.concept, EntityKind.CONCEPT)
+            touch(item.parent, EntityKind.CONCEPT)
+            found.links["subclass", item.concept, item.parent].update(places)
+        else:
+            assert isinstance(item, Statement)
+            touch(item.subject)
+            for value in (item.object, *(value for _, value in item.qualifiers)):
+                if isinstance(value, Ref):
+                    touch(value.id)
+            qualifiers = frozenset((key, identity(value)) for key, value in item.qualifiers)
+            key = (item.subject, item.predicate, identity(item.object), qualifiers)
+            found.statements[key].update(places)
+            found.raws.setdefault(key, item.raw)
+
+    for item in given:
+        if isinstance(item, Source):
+            if item.location or item.name not in found.sources:
+                found.sources[item.name] = (item.location, item.format)
+        elif isinstance(item, Sourced):
+            take(item.item, item.sources or ((source, item.item.row),))
+        elif isinstance(item, Batch):
+            for one in unbatched(item):
+                take(one, ((source, one.row),))
+        else:
+            # A declaration of an entity makes no source, unless it is a table row.
+            bare = isinstance(item, Entity) and item.kind is not EntityKind.ROW
+            take(item, () if bare else ((source, item.row),))
+    return found.tidy()
+
+
+def contents_of(graph: Graph) -> Contents:
+    """Everything that a graph holds, as it reads itself back."""
+    return contents(items(graph.snapshot))
