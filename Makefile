@@ -34,7 +34,7 @@ contracts: $(VENV)/.condgraph-dev
 	$(BIN)/lint-imports --no-logo
 
 pytest: $(VENV)/.condgraph-dev
-	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 format: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check --fix .

@@ -13,7 +13,8 @@ from condgraph.engine.answer import Answer, Evidence, Step
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
 from condgraph.engine.values import UNKNOWN, Quantity, Time
-from condgraph.graph import Graph, LoadReport, Status, open
+from condgraph.graph import Graph, LoadReport, Status
+from condgraph.opening import open
 
 __version__ = "0.1.0"
 __all__ = [

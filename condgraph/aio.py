@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from threading import Event
 from types import TracebackType
 from typing import Any
 
 from condgraph.engine.answer import Answer
 from condgraph.graph import Graph, LoadReport, Status
+from condgraph.opening import open as open_graph
 
 
 class AsyncGraph:
@@ -68,6 +68,6 @@ class AsyncGraph:
         self.graph.close()
 
 
-async def open_async(place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> AsyncGraph:
-    """Open a graph for asyncio."""
-    return AsyncGraph(await asyncio.to_thread(Graph, place, graph=graph, read_only=read_only))
+async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False) -> AsyncGraph:
+    """Open a graph for asyncio; places are those of `condgraph.open`."""
+    return AsyncGraph(await asyncio.to_thread(open_graph, place, graph=graph, read_only=read_only))

@@ -91,6 +91,13 @@ class Graph:
             self._directory = graph_directory(Path(self.place), graph)
             self._snapshot = Snapshot.open(self._directory)
 
+    @classmethod
+    def of(cls, snapshot: Snapshot, graph: str = "default") -> Graph:
+        """A graph in memory over a snapshot that is there already."""
+        found = cls("memory:", graph=graph)
+        found._snapshot = snapshot
+        return found
+
     # -- opening and closing ----------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
@@ -307,8 +314,3 @@ def _checked(on_unknown: str) -> str:
     if on_unknown not in ("error", "empty"):
         raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
     return on_unknown
-
-
-def open(place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> Graph:
-    """Open a graph: a directory (made by the first load), or "memory:"."""
-    return Graph(place, graph=graph, read_only=read_only)

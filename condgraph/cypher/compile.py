@@ -1,9 +1,9 @@
 """A plan as one parameterised Cypher query.
 
 Each operator answers for itself: it is said by a few clauses that leave rows of an entity, of a fact, or of a value, or it is
-unsupported, and then every operator of the plan that is gets named at once, before anything runs. Values, names of entities and graphs
-are parameters; predicates are relationship types, which the planner needs to see, and are quoted. What the rows are is said by
-`Compiled.shape`, so that the client can read them.
+unsupported, and then every operator of the plan that is gets named at once, before anything runs. Values, names of entities and
+graphs are parameters; predicates are relationship types, which the planner needs to see, and are quoted. What the rows are is said
+by `Compiled.shape`, so that the client can read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from condgraph.engine.algebra import Node, Test, postorder
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.values import Quantity, Time
 
-#: What the rows of a query are: entities, values, predicates (their relationship types), a count, or how many values satisfy a test.
+#: What the rows of a query are: entities, values, predicates (as relationship types), a count, or how many values satisfy a test.
 Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some"]
 TARGET: Final = "Neo4j"
 
@@ -89,15 +89,18 @@ class Compiler:
         return _ENTITIES[type(node)](self, node)
 
     def every(self, node: alg.Every) -> Rows:
+        """All entities of the kinds."""
         e = self.name("e")
         kinds = self.parameter([int(kind) for kind in node.kinds])
         return Rows([f"MATCH ({e}:Entity) WHERE {e}.graph = $graph AND {e}.kind IN {kinds}"], e)
 
     def named(self, node: alg.Named) -> Rows:
+        """Entities by exact name."""
         e = self.name("e")
         return Rows([f"MATCH ({e}:Entity) WHERE {e}.graph = $graph AND {self._one_of(f'{e}.key', node.names)}"], e)
 
     def known(self, node: alg.Known) -> Rows:
+        """Entities by id."""
         e = self.name("e")
         return Rows([f"MATCH ({e}:Entity) WHERE {e}.graph = $graph AND {e}.id IN {self.parameter(list(node.ids))}"], e)
 
@@ -106,6 +109,7 @@ class Compiler:
         return f"{left} = {self.parameter(keys[0])}" if len(keys) == 1 else f"{left} IN {self.parameter(keys)}"
 
     def members(self, node: alg.Members) -> Rows:
+        """Entities in any of the concepts."""
         e = self.name("e")
         if isinstance(node.concepts, alg.Named):
             c = self.name("c")
@@ -115,6 +119,7 @@ class Compiler:
         return Rows([*of.clauses, f"MATCH ({e}:Entity)-[:MEMBER_OF]->({of.variable})", f"WITH DISTINCT {e}"], e)
 
     def union(self, node: alg.Union) -> Rows:
+        """Entities in any part."""
         return self._together(node.parts, "UNION", "")
 
     def _together(self, parts: tuple[alg.Entities, ...], word: str, after: str) -> Rows:
@@ -127,7 +132,10 @@ class Compiler:
         return Rows([f"CALL () {{\n{body}\n}}", *([after.format(e=e)] if after else [])], e)
 
     def intersect(self, node: alg.Intersect) -> Rows:
-        filters = [part for part in node.parts if isinstance(part, alg.Members) and isinstance(part.concepts, alg.Named)]
+        """Entities in all parts: concepts by a semi-join, other sets counted."""
+        filters: list[alg.Entities] = [
+            part for part in node.parts if isinstance(part, alg.Members) and isinstance(part.concepts, alg.Named)
+        ]
         others = [part for part in node.parts if part not in filters]
         if not others:
             others, filters = filters[:1], filters[1:]
@@ -145,6 +153,7 @@ class Compiler:
         return rows
 
     def minus(self, node: alg.Minus) -> Rows:
+        """Entities of the left that are not in the right."""
         left, right, taken = self.entities(node.left), self.entities(node.right), self.name("taken")
         body = "\n".join([*right.clauses, f"RETURN collect({right.variable}) AS {taken}"])
         kept = self.name("kept")
@@ -159,10 +168,12 @@ class Compiler:
         return Rows(clauses, left.variable)
 
     def reached(self, node: alg.Reached) -> Rows:
+        """The distinct ends of the facts."""
         facts = self.facts(node.facts)
         return Rows([*facts.render(), f"WITH DISTINCT {facts.reached}"], facts.reached)
 
     def best(self, node: alg.Best) -> Rows:
+        """The entities with the best value of a key, all ties."""
         facts = self.facts(alg.Scan(node.of, (node.key,), family="attribute"))
         value, e = facts.value, facts.reached
         facts.conditions.append(f"{value}.kind IN ['quantity', 'time']")
@@ -190,6 +201,7 @@ class Compiler:
         return _FACTS[type(node)](self, node)
 
     def scan(self, node: alg.Scan) -> FactRows:
+        """The statements of a scan, its tests added later to the same MATCH."""
         f = self.name("f")
         types = "" if node.predicates is None else ":" + "|".join(quote(type_of(name)) for name in node.predicates)
         whole = node.of is None or (isinstance(node.of, alg.Every) and node.of.source is None)
@@ -216,12 +228,15 @@ class Compiler:
         return FactRows(clauses, pattern, conditions, f, reached, object=thing)
 
     def where(self, node: alg.Where) -> FactRows:
+        """Facts whose object satisfies the test."""
         facts = self.facts(node.facts)
         test = node.test
         if isinstance(test, alg.Among):
             assert facts.object is not None
             if isinstance(test.entities, alg.Named):
-                facts.conditions.append(f"{facts.object}.graph = $graph AND {self._one_of(f'{facts.object}.key', test.entities.names)}")
+                facts.conditions.append(
+                    f"{facts.object}.graph = $graph AND {self._one_of(f'{facts.object}.key', test.entities.names)}"
+                )
                 return facts
             of = self.entities(test.entities)
             allowed = self.name("allowed")
@@ -233,6 +248,7 @@ class Compiler:
         return facts
 
     def where_qualifier(self, node: alg.WhereQualifier) -> FactRows:
+        """Facts of which some qualifier satisfies the test."""
         facts = self.facts(node.facts)
         q = self.name("q")
         owner = self._owner(facts)
@@ -275,11 +291,14 @@ class Compiler:
 
 def _carrying(clauses: list[str], variable: str) -> list[str]:
     """The same clauses with one more variable handed on by every WITH."""
-    return [clause.replace("WITH DISTINCT ", f"WITH DISTINCT {variable}, ", 1) if clause.startswith("WITH DISTINCT ")
-            else clause.replace("WITH ", f"WITH {variable}, ", 1) if clause.startswith("WITH ") else clause
-            for clause in clauses]
-
-
+    return [
+        clause.replace("WITH DISTINCT ", f"WITH DISTINCT {variable}, ", 1)
+        if clause.startswith("WITH DISTINCT ")
+        else clause.replace("WITH ", f"WITH {variable}, ", 1)
+        if clause.startswith("WITH ")
+        else clause
+        for clause in clauses
+    ]
 
 
 def compile_plan(plan: Node, graph: str) -> Compiled:
@@ -316,12 +335,38 @@ def _result(compiler: Compiler, plan: Node) -> tuple[list[str], Shape]:
         return [*facts.render(), f"RETURN DISTINCT type({facts.fact}) AS type"], "predicates"
     clauses, node = _value_rows(compiler, plan)
     entity = compiler.name("e")
-    fields = ", ".join(f".{name}" for name in ("kind", "text", "number", "exact", "unit", "start", "end", "precision"))
+    fields = ", ".join(f".{name}" for name in ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw"))
     return [
         *clauses,
         f"OPTIONAL MATCH ({node})-[:IS]->({entity}:Entity)",
         f"RETURN {node} {{{fields}}} AS value, {entity}.id AS id, {entity}.name AS name",
     ], "values"
+
+
+def compile_sizes(nodes: list[Node], graph: str) -> Compiled:
+    """One query for how many results each operator gives (`step`, `size`), with the names or texts of the first (`sample`)."""
+    compiler = Compiler(graph)
+    parts = []
+    for i, node in enumerate(nodes):
+        if isinstance(node, (alg.Names, alg.Facts)):
+            node = node.entities if isinstance(node, alg.Names) else alg.Reached(node)
+        if isinstance(node, alg.Entities):
+            rows = compiler.entities(node)
+            one, shown, clauses = rows.variable, f"{rows.variable}.name", rows.clauses
+        elif isinstance(node, (alg.Distinct, alg.Objects, alg.Qualifiers)):
+            inner = node.values if isinstance(node, alg.Distinct) else node
+            if isinstance(inner, alg.Predicates):
+                facts = compiler.facts(inner.facts)
+                clauses, one, shown = [*facts.render(), f"WITH DISTINCT type({facts.fact}) AS name"], "name", "name"
+            else:
+                clauses, one = _value_rows(compiler, inner)
+                shown = f"coalesce({one}.text, toString({one}.number), '')"
+        else:
+            continue
+        parts.append(
+            "\n".join([*clauses, f"RETURN {i} AS step, count(DISTINCT {one}) AS size, collect(DISTINCT {shown})[0..3] AS sample"])
+        )
+    return Compiled("\nUNION ALL\n".join(parts) or "RETURN -1 AS step, 0 AS size, [] AS sample", compiler.parameters, "values")
 
 
 def _value_rows(compiler: Compiler, values: Node) -> tuple[list[str], str]:

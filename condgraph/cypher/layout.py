@@ -5,14 +5,14 @@
     (a:Entity)-[:`predicate` {sid}]->(v:Value {...})    an attribute; the value node holds the typed value
     (:Statement {graph, sid})                           stands for a relation that has qualifiers
     (:Statement|:Value)-[:QUALIFIER]->(:Qualifier {...})  its qualifiers; (:Qualifier)-[:IS]->(:Entity) where one is an entity
-    (a:Entity)-[:MEMBER_OF {direct}]->(c:Concept)       membership closed under subclass; direct where it was stated
+    (a:Entity)-[:MEMBER_OF]->(c:Concept)                membership closed under subclass; it has sources where it was stated
     (c:Concept)-[:SUBCLASS_OF]->(d:Concept)
-    (:Graph {name, format, complete, counts, schema})   one for each graph of the database
+    (:Graph {name, format, complete, counts, schema}), (:Source {graph, name, location, format})
 
-`sid` is the hash of a statement's content, and tells data from the edges of the layout, which have none. `graph` leads every index, so
-that many graphs share a database. A `Value` and a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), and as the
-kind asks `text` and `key`, `number` and `unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which
-an index refuses, stand there as their hash.
+`sid` is the hash of a statement's content, and tells data from the edges of the layout, which have none; every statement and
+membership has `sources` and `rows`, side by side. `graph` leads every index, so that many graphs share a database. A `Value` and
+a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), and as the kind asks `text` and `key`, `number` and
+`unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand there as their hash.
 """
 
 from __future__ import annotations

@@ -1,78 +1,211 @@
-"""A graph in Neo4j: connect, load, lower against its schema, run one query, read its rows as an answer."""
+"""A graph in Neo4j: load, ask with one query, look, and pull it into process."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import Any
 
-from condgraph.cypher.compile import Compiled, compile_plan
-from condgraph.cypher.layout import FORMAT, predicate_of, value_of
-from condgraph.cypher.load import write_snapshot
+from condgraph.cypher.answer import Neo4jAnswer
+from condgraph.cypher.compile import compile_plan, compile_sizes
+from condgraph.cypher.connection import Connection
+from condgraph.cypher.layout import FORMAT
+from condgraph.cypher.load import load_id, write_snapshot
+from condgraph.cypher.pull import pull
+from condgraph.cypher.schema import StoredSchema
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.algebra import Node
 from condgraph.engine.errors import (
-    DeadlineError,
-    MissingExtraError,
-    StoreError,
+    OptionError,
+    ReadOnlyError,
+    StoreBusyError,
     StoreMissingError,
     StoreVersionError,
     UnknownNameError,
 )
-from condgraph.engine.execute.bags import order_key
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Source
 from condgraph.engine.languages import detect
 from condgraph.engine.languages import lower as lower_program
 from condgraph.engine.passes import optimise
-from condgraph.engine.schema import Kinds
-from condgraph.engine.values import Kind, text_of
-
-if TYPE_CHECKING:
-    import neo4j
-
-    from condgraph.engine.snapshot.snapshot import Snapshot
-
-SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-class StoredSchema:
-    """What lowering asks of a graph on a server, read from its `:Graph` node. Names of entities are looked up by the query itself."""
+class Neo4jStore:
+    """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a `py2neo.Graph`."""
 
-    def __init__(self, found: dict[str, Any]) -> None:
-        self.relations: tuple[str, ...] = tuple(found["relations"])
-        self.attributes: tuple[str, ...] = tuple(found["attributes"])
-        self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
-        self.concepts: tuple[str, ...] = tuple(found["concepts"])
-        self.sources: tuple[str, ...] = tuple(found["sources"])
-        self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
-        self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
-        self._relations, self._concepts = set(self.relations), set(self.concepts)
+    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **login: str | None) -> None:
+        if not graph:
+            raise OptionError("the name of a graph is empty")
+        self.name, self.read_only = graph, read_only
+        self.connection = Connection(place, **login)
+        self.place = self.connection.place
+        self._schema: StoredSchema | None = None
 
-    def has_relation(self, name: str) -> bool:
-        return name in self._relations
+    def __enter__(self) -> Neo4jStore:
+        return self
 
-    def has_attribute(self, name: str) -> bool:
-        return name in self._attributes
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
-    def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
-        return key in self._qualifiers
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.connection.close()
 
-    def has_concept(self, name: str) -> bool:
-        return name in self._concepts
+    def __repr__(self) -> str:
+        return f"<Neo4jStore {self.name!r} at {self.place}>"
 
-    def has_entity(self, name: str) -> bool:
-        return True
+    # -- the graph's node -------------------------------------------------------------------------------------------------
 
-    def has_id(self, ident: str) -> bool:
-        return False
+    def _about(self) -> dict[str, Any]:
+        """What the graph's node says; raises where there is none, or a load is not finished."""
+        rows = self.connection.read("MATCH (g:Graph {name: $graph}) RETURN properties(g) AS about", {"graph": self.name})
+        if not rows:
+            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
+        about: dict[str, Any] = rows[0]["about"]
+        if about.get("format") != FORMAT:
+            raise StoreVersionError(f"graph {self.name!r} has format {about.get('format')}, this version reads {FORMAT}")
+        if not about.get("complete"):
+            raise StoreBusyError(
+                f"graph {self.name!r} is being loaded, or its load was ended", hint="the same load again goes on where it stopped"
+            )
+        return about
 
-    def attribute_kinds(self, name: str) -> Kinds:
-        return self._attributes.get(name, {})
+    @property
+    def schema(self) -> StoredSchema:
+        """What lowering knows; read once, and again after a load."""
+        if self._schema is None:
+            self._schema = StoredSchema(json.loads(self._about()["schema"]))
+        return self._schema
 
-    def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        return self._qualifiers.get(key, {})
+    def refresh(self) -> None:
+        """Forget the schema, which another process may have changed."""
+        self._schema = None
 
+    # -- loading ----------------------------------------------------------------------------------------------------------
 
-def _kinds(found: list[list[Any]]) -> Kinds:
-    return {(Kind(kind), unit): count for kind, unit, count in found}
+    def push(self, snapshot: Snapshot) -> None:
+        """Write a snapshot as this graph, beside what the graph holds already. The same content twice changes nothing."""
+        if self.read_only:
+            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        rows = self.connection.read(
+            "MATCH (g:Graph {name: $graph}) RETURN g.complete AS complete, g.loading AS loading", {"graph": self.name}
+        )
+        previous = None
+        if rows and rows[0]["complete"]:
+            from condgraph.engine.snapshot.build import Builder
+            from condgraph.engine.snapshot.layout import lay_out
+            from condgraph.engine.snapshot.readback import items
+
+            previous = self.snapshot()
+            builder = Builder(previous)
+            builder.add(items(snapshot))
+            snapshot = Snapshot.of(*lay_out(builder))
+        elif rows and rows[0]["loading"] not in (None, load_id(snapshot)):
+            raise StoreBusyError(
+                f"another load of graph {self.name!r} is not finished", hint="finish it with the same sources, or delete the graph"
+            )
+        write_snapshot(snapshot, self.name, self.connection.write, previous=previous)
+        self._schema = None
+
+    def delete(self) -> None:
+        """Remove the graph from the database, in batches."""
+        if self.read_only:
+            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        self.connection.write("MATCH (g:Graph {name: $graph}) SET g.complete = false", {"graph": self.name})
+        for label in ("Qualifier", "Statement", "Value", "Entity", "Source", "Load", "Graph"):
+            key = "name" if label == "Graph" else "graph"
+            text = f"MATCH (n:{label} {{{key}: $graph}}) WITH n LIMIT 10000 DETACH DELETE n"
+            count = f"MATCH (n:{label} {{{key}: $graph}}) RETURN count(n) AS count"
+            while self.connection.read(count, {"graph": self.name})[0]["count"]:
+                self.connection.write(text, {"graph": self.name})
+        self._schema = None
+
+    # -- asking -----------------------------------------------------------------------------------------------------------
+
+    def kopl(
+        self, program: Any, *, timeout: float | None = None, limit: int | None = None, on_unknown: str = "error"
+    ) -> Neo4jAnswer:
+        """Answer a KoPL program with one query."""
+        return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown)
+
+    def query(
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: str = "error",
+        **options: Any,
+    ) -> Neo4jAnswer:
+        """Answer a program in any language with one query."""
+        language = language or detect(program)
+        lowered = lower_program(self.schema, program, language, {"on_unknown": on_unknown, **options})  # type: ignore[arg-type]
+        plan, order = optimise(lowered.plan)
+        compiled = compile_plan(plan, self.name)
+        rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout)
+        answer = Neo4jAnswer(
+            self,
+            plan,
+            compiled,
+            rows,
+            program=program if isinstance(program, str) else str(program),
+            language=language,
+            steps=lowered.steps,
+            warnings=lowered.warnings,
+            limit=limit,
+        )
+        if on_unknown == "error" and (not answer.values or answer.values in ([0], [False])):
+            self._check_names(order)
+        return answer
+
+    def _check_names(self, order: list[Node]) -> None:
+        """After an empty answer: an entity that the graph does not have is an error, as it is in process."""
+        names = sorted({name for node in order if isinstance(node, alg.Named) for name in node.names})
+        text = (
+            "UNWIND $names AS name OPTIONAL MATCH (e:Entity {graph: $graph, key: name}) "
+            "WITH name, count(e) AS found WHERE found = 0 RETURN name"
+        )
+        for row in self.connection.read(text, {"graph": self.name, "names": names}):
+            raise UnknownNameError("entity", row["name"])
+
+    def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error") -> str:
+        """The Cypher of a program, without running it."""
+        options = {"on_unknown": on_unknown}
+        lowered = lower_program(self.schema, program, language or detect(program), options)  # type: ignore[arg-type]
+        return compile_plan(optimise(lowered.plan)[0], self.name).text
+
+    def sizes(self, nodes: list[Node]) -> list[tuple[int, tuple[str, ...]]]:
+        """How many results each operator gives, and the first of them: one query for all."""
+        compiled = compile_sizes(nodes, self.name)
+        found = {row["step"]: (row["size"], row["sample"]) for row in self.connection.read(compiled.text, compiled.parameters)}
+        return [(found[i][0], tuple(found[i][1])) if i in found else (0, ()) for i in range(len(nodes))]
+
+    def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
+        """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""
+        self.connection.check_reading(text, parameters or {})
+        return self.connection.read(text, parameters or {}, timeout=timeout)
+
+    # -- looking ----------------------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether the graph is there, and its load is finished."""
+        text = "MATCH (g:Graph {name: $graph}) RETURN g.complete AS complete"
+        return any(row["complete"] for row in self.connection.read(text, {"graph": self.name}))
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of the graph."""
+        text = "MATCH (s:Source {graph: $graph}) RETURN s.name AS name, s.location AS location, s.format AS format ORDER BY name"
+        return tuple(
+            Source(row["name"], row["location"], row["format"]) for row in self.connection.read(text, {"graph": self.name})
+        )
+
+    def counts(self) -> dict[str, int]:
+        """What the graph holds."""
+        found: dict[str, int] = json.loads(self._about()["counts"])
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """The whole graph pulled into process, with its sources."""
+        self._about()
+        return pull(self.connection, self.name)

@@ -1,0 +1,97 @@
+"""Graphs that live on a server, behind the same API as local ones."""
+
+from __future__ import annotations
+
+import os
+from threading import Event
+from typing import IO, TYPE_CHECKING, Any
+
+from condgraph.cypher.store import Neo4jStore
+from condgraph.engine.answer import Answer
+from condgraph.engine.errors import OptionError
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.graph import Graph, OnUnknown, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Neo4jGraph(Graph):
+    """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a `py2neo.Graph`."""
+
+    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False) -> None:
+        super().__init__("memory:", graph=graph, read_only=read_only)
+        self.store = Neo4jStore(place, graph=graph, read_only=read_only)
+        self.place = self.store.place
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.store.close()
+
+    def refresh(self) -> None:
+        """Forget what is known of the schema, which another process may have changed."""
+        self.store.refresh()
+
+    def _build(self, read: Callable[[Builder], None], wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        with self._lock:
+            before = self.store.counts() if self.store.exists() else {}
+            builder = Builder()
+            read(builder)
+            builder.finish()
+            statements, warnings = builder.statements, builder.warnings
+            self.store.push(Snapshot.of(*lay_out(builder)))
+            return before, self.store.counts(), statements, warnings
+
+    def query(
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Answer a program in any language with one Cypher query."""
+        return self.store.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown, **options)
+
+    def kopl(
+        self,
+        program: Any,
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Answer:
+        """Answer a KoPL program with one Cypher query."""
+        return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown)
+
+    def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
+        """The Cypher of a program, without running it."""
+        return self.store.explain(program, language=language, on_unknown=on_unknown)
+
+    def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
+        """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""
+        return self.store.cypher(text, parameters, timeout=timeout)
+
+    def status(self, *, verify: bool = False) -> Status:
+        """What the graph holds; bytes are the server's own affair."""
+        if verify:
+            raise OptionError("a graph on a server has no checksums here")
+        return Status(self.place, self.name, "server", self.store.counts(), self.store.sources(), 0)
+
+    def pull(self) -> Graph:
+        """The whole graph as a local one in memory, equal to what was loaded."""
+        return Graph.of(self.store.snapshot(), self.name)
+
+    def push(self, graph: Graph) -> None:
+        """Write a local graph as this one, beside what it holds; the same content twice changes nothing."""
+        self.store.push(graph.snapshot)
+
+    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
+        """Write everything the graph holds as JSON lines, which load to an equal graph; returns how many lines."""
+        return self.pull().export(path, to=to)

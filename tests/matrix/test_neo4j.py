@@ -1,0 +1,263 @@
+"""Neo4j gives the answers that the snapshot gives, and gives back the graph that was loaded; on a real server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import condgraph
+from condgraph import CondgraphError, Graph
+from condgraph.engine.errors import DeadlineError, ReadOnlyError, StoreError, StoreMissingError, UnknownNameError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
+from condgraph.engine.snapshot.readback import items
+from condgraph.engine.values import UNKNOWN, Quantity, Time
+from condgraph.remote import Neo4jGraph
+
+pytestmark = pytest.mark.xdist_group("neo4j")
+
+
+def small_world() -> list[Item]:
+    """One of everything: names that need quoting, every type of value, qualifiers, concepts, joined statements."""
+    return [
+        Entity("human", "human", EntityKind.CONCEPT),
+        Entity("person", "person", EntityKind.CONCEPT),
+        Subclass("human", "person"),
+        Entity("a", "Ann"),
+        Entity("b", "Bo"),
+        Entity("b2", "Bo"),
+        Entity("x", "back`tick \\u0060 'quote' \"double\""),
+        Member("a", "human"),
+        Member("b", "person"),
+        Statement("a", "knows", Ref("b"), (("since", Time.year(1999)), ("through", Ref("x")))),
+        Statement("a", "knows", Ref("b2")),
+        Statement("a", "knows", Ref("b2")),
+        Statement("b", "odd `name` \\u0060) DETACH DELETE n //", Ref("x")),
+        Statement("b", "IS", Ref("a")),
+        Statement("a", "height", Quantity(1.7, "metre"), (("point in time", Time.day(2001, 2, 3)),)),
+        Statement("b", "height", Quantity(1.9, "metre")),
+        Statement("x", "height", Quantity(5, "foot")),
+        Statement("a", "born", Time.day(1980, 5, 29), raw="29 May 1980"),
+        Statement("b", "born", Time.year(-43)),
+        Statement("b2", "born", UNKNOWN),
+        Statement("x", "note", "long " * 3000),
+        Statement("x", "count", Quantity(12345678901234567890)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def world(neo4j_uri: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
+    local = condgraph.open()
+    local.add(small_world(), source="world")
+    remote = condgraph.open(neo4j_uri, graph="small world")
+    assert isinstance(remote, Neo4jGraph)
+    remote.store.delete()
+    remote.push(local)
+    yield local, remote
+    remote.store.delete()
+    remote.close()
+
+
+def contents(graph: Graph) -> set[str]:
+    return set(map(repr, items(graph.snapshot)))
+
+
+def test_round_trip(world: tuple[Graph, Neo4jGraph]) -> None:
+    local, remote = world
+    assert contents(remote.pull()) == contents(local)
+    assert remote.status().counts == local.status().counts
+    assert [source.name for source in remote.status().sources] == ["world"]
+
+
+def test_the_same_load_twice_changes_nothing(world: tuple[Graph, Neo4jGraph]) -> None:
+    local, remote = world
+    count = "MATCH (n {graph: $graph}) OPTIONAL MATCH (n)-[r]->() RETURN count(DISTINCT n) AS nodes, count(r) AS edges"
+    before = remote.cypher(count.replace("$graph", "'small world'"))
+    remote.push(local)
+    assert remote.cypher(count.replace("$graph", "'small world'")) == before
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "Find(Ann) Relate(knows, forward) QueryName()",
+        "Find(Bo) Relate(knows, backward) QueryName()",
+        "Find(Ann) Relate(knows, forward) QFilterYear(since, 1999, =) QueryName()",
+        'Find(Ann) Relate(knows, forward) QFilterStr(through, "back`tick \\\\u0060 \'quote\' \\"double\\"") Count()',
+        'Find(Bo) Relate("odd `name` \\\\u0060) DETACH DELETE n //", forward) QueryName()',
+        "Find(Bo) Relate(IS, forward) QueryName()",
+        "FindAll() FilterConcept(person) QueryName()",
+        "FindAll() FilterNum(height, 1.8 metre, >) QueryName()",
+        "FindAll() FilterNum(height, 1.8 metre, !=) Count()",
+        "FindAll() FilterYear(born, 1980, =) QueryName()",
+        "FindAll() FilterYear(born, 1900, <) QueryName()",
+        "FindAll() FilterDate(born, 1980-05-29, !=) QueryName()",
+        "FindAll() SelectAmong(height, largest)",
+        "Find(Ann) Find(Bo) SelectBetween(height, less)",
+        "FindAll() QueryAttr(height)",
+        "FindAll() QueryAttr(born)",
+        "FindAll() QueryAttr(count)",
+        "Find(Ann) QueryAttrUnderCondition(height, point in time, 2001)",
+        "Find(Ann) QueryAttrQualifier(height, 1.7 metre, point in time)",
+        "Find(Ann) Find(Bo) QueryRelationQualifier(knows, since)",
+        "Find(Ann) Find(Bo) QueryRelation()",
+        "Find(Bo) Find(Ann) QueryRelation()",
+        "Find(Ann) QueryAttr(height) VerifyNum(1.7 metre, =)",
+        "Find(Ann) Find(Bo) Or() Find(Bo) And() QueryName()",
+    ],
+)
+def test_equal_answers(world: tuple[Graph, Neo4jGraph], program: str) -> None:
+    local, remote = world
+    here, there = local.kopl(program), remote.kopl(program)
+    assert (there.texts, there.values, there.entities) == (here.texts, here.values, here.entities)
+    assert there.cypher is not None
+    assert [step.size for step in there.trace if step.function in ("Find", "Relate", "And", "Or")] == [
+        step.size for step in here.trace if step.function in ("Find", "Relate", "And", "Or")
+    ]
+
+
+def test_oracle_programs(neo4j_uri: str, data: Path) -> None:
+    local = condgraph.open()
+    local.load(data.parent / "oracle" / "kb_small.json")
+    remote = condgraph.open(neo4j_uri, graph="oracle")
+    assert isinstance(remote, Neo4jGraph)
+    remote.store.delete()
+    remote.push(local)
+    with (data.parent / "oracle" / "programs_small.jsonl").open(encoding="utf-8") as lines:
+        programs = [json.loads(line)["program"] for line in lines][::4]
+    different = [program for program in programs if remote.kopl(program).texts != local.kopl(program).texts]
+    assert len(programs) == 250
+    assert different == []
+    remote.store.delete()
+    remote.close()
+
+
+def test_unknown_names_are_errors(world: tuple[Graph, Neo4jGraph]) -> None:
+    _, remote = world
+    with pytest.raises(UnknownNameError, match="entity 'Nobody'"):
+        remote.kopl("Find(Nobody) QueryAttr(height)")
+    with pytest.raises(UnknownNameError, match="relation 'know'"):
+        remote.kopl("Find(Ann) Relate(know, forward)")
+    assert remote.kopl("Find(Nobody) QueryAttr(height)", on_unknown="empty").texts == []
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "CREATE (n) RETURN n",
+        "MATCH (n) SET n.x = 1",
+        "MATCH (n) CALL (n) { DETACH DELETE n }",
+        "LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line",
+        "SHOW SETTINGS",
+        "SHOW TRANSACTIONS",
+        "TERMINATE TRANSACTIONS 'neo4j-transaction-1'",
+        "CALL dbms.listConfig() YIELD name RETURN name",
+        "CALL db.createLabel('x')",
+        "EXPLAIN PROFILE MATCH (n) DELETE n",
+        "PROFILE MATCH (n) DELETE n",
+        "CREATE INDEX x FOR (n:X) ON (n.x)",
+        "DROP CONSTRAINT condgraph_entity_id",
+    ],
+)
+def test_foreign_text_can_only_read(world: tuple[Graph, Neo4jGraph], attack: str) -> None:
+    local, remote = world
+    with pytest.raises(ReadOnlyError):
+        remote.cypher(attack)
+    assert remote.pull().status().counts == local.status().counts
+
+
+def test_foreign_text_reads(world: tuple[Graph, Neo4jGraph]) -> None:
+    _, remote = world
+    rows = remote.cypher("MATCH (e:Entity {graph: $graph, id: 'a'}) RETURN e.name AS name", {"graph": "small world"})
+    assert rows == [{"name": "Ann"}]
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        "UNWIND range(1, 2000000000) AS x WITH x WHERE x % 7 = 8 RETURN count(x) AS n",
+        # A reduce cannot be interrupted by the server: the caller has the error at the deadline all the same.
+        "RETURN reduce(s = 0, x IN range(1, 2000000000) | s + x) AS s",
+    ],
+)
+def test_deadlines(world: tuple[Graph, Neo4jGraph], endless: str) -> None:
+    _, remote = world
+    begin = time.monotonic()
+    with pytest.raises(DeadlineError):
+        remote.cypher(endless, timeout=0.5)
+    assert time.monotonic() - begin < 5
+
+
+def test_clear_errors(neo4j_uri: str) -> None:
+    with pytest.raises(StoreMissingError, match="no graph 'nothing'"):
+        condgraph.open(neo4j_uri, graph="nothing").kopl("FindAll() Count()")
+    with pytest.raises(StoreError, match="no server answers"):
+        condgraph.open("bolt://127.0.0.1:9").kopl("FindAll() Count()")
+    with pytest.raises(CondgraphError, match="no directory"):
+        condgraph.open("ftp://somewhere")
+    with pytest.raises(ReadOnlyError):
+        condgraph.open(neo4j_uri, graph="x", read_only=True).add([Statement("a", "p", Ref("b"))])
+
+
+def test_loading_through_the_api(neo4j_uri: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text("A|r|B\nA|r|C\nB|s|C\n")
+    second.write_text("A|r|C\nC|s|A\n")
+    local, remote = condgraph.open(), condgraph.open(neo4j_uri, graph="api")
+    assert isinstance(remote, Neo4jGraph)
+    remote.store.delete()
+    for graph in (local, remote):
+        report = graph.load(first)
+        assert report.statements == 3
+        assert graph.load(second).added["relations"] == 1
+    assert contents(remote.pull()) == contents(local)
+    assert {source.name for source in remote.status().sources} == {"first", "second"}
+    remote.store.delete()
+
+
+def test_an_existing_driver(neo4j_uri: str, world: tuple[Graph, Neo4jGraph]) -> None:
+    import neo4j
+
+    with neo4j.GraphDatabase.driver(neo4j_uri) as driver:
+        opened = condgraph.open(driver, graph="small world")
+        assert opened.kopl("Find(Ann) QueryAttr(height)").texts == ["1.7 metre"]
+        opened.close()
+        driver.verify_connectivity()
+
+
+def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
+    local = condgraph.open()
+    local.add(small_world(), source="world")
+    remote = condgraph.open(neo4j_uri, graph="ended")
+    assert isinstance(remote, Neo4jGraph)
+    remote.store.delete()
+    write = remote.store.connection.write
+    for allowed in (12, 16, 19, 22, 1000):
+        left = [allowed]
+
+        def failing(text: str, parameters: dict[str, object], left: list[int] = left) -> None:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            write(text, parameters)
+
+        remote.store.connection.write = failing  # type: ignore[method-assign,assignment]
+        if allowed < 1000:
+            with pytest.raises(KeyboardInterrupt):
+                remote.push(local)
+            with pytest.raises(StoreError):
+                remote.kopl("FindAll() Count()")
+        else:
+            remote.push(local)
+    remote.store.connection.write = write  # type: ignore[method-assign]
+    assert contents(remote.pull()) == contents(local)
+    remote.store.delete()
+
+
+def test_sources_of_a_pulled_graph(world: tuple[Graph, Neo4jGraph]) -> None:
+    _, remote = world
+    answer = remote.pull().kopl("Find(Ann) QueryAttr(height)")
+    assert answer.evidence[0].sources == ((Source("world", "", "api"), 0),)
