@@ -12,7 +12,8 @@
 `sid` is the hash of a statement's content, and tells data from the edges of the layout, which have none; every statement and
 membership has `sources` and `rows`, side by side. `graph` leads every index, so that many graphs share a database. A `Value` and
 a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), and as the kind asks `text` and `key`, `number` and
-`unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand there as their hash.
+`unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand there as their
+hash.
 """
 
 from __future__ import annotations
