@@ -16,8 +16,10 @@ from typing import Any, Final, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import StoreDamagedError
+from condgraph.engine.errors import StoreDamagedError, StoreError
 
+#: What is to be done about a damaged graph.
+LOST: Final = "delete the directory of the graph, and load the sources again"
 _ALIGN: Final = 64
 _CHUNK: Final = 1 << 24
 
@@ -73,11 +75,13 @@ class ArrayFile:
         try:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                if size < wanted:
-                    raise StoreDamagedError(f"{path} has {size} bytes and should have {wanted}", hint="load the sources again")
+                if size != wanted:
+                    raise StoreDamagedError(f"{path} has {size} bytes and should have {wanted}", hint=LOST)
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
         except FileNotFoundError:
-            raise StoreDamagedError(f"{path} is missing", hint="load the sources again") from None
+            raise StoreDamagedError(f"{path} is missing", hint=LOST) from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}") from error
 
     @property
     def names(self) -> list[str]:
@@ -105,15 +109,17 @@ class ArrayFile:
 
     def verify(self) -> None:
         """Read every byte and compare checksums; raises `StoreDamagedError` naming the array that differs."""
+        end = 0
         for name, entry in self._table.items():
+            if self._map is not None and any(self._map[end : entry["offset"]]):
+                raise StoreDamagedError(f"{self.path}: there are bytes before {name!r} that were not written", hint=LOST)
+            end = entry["offset"] + entry["length"] * np.dtype(entry["dtype"]).itemsize
             body = _bytes(self.get(name))
             crc = 0
             for start in range(0, len(body), _CHUNK):
                 crc = zlib.crc32(body[start : start + _CHUNK], crc)
             if crc != entry["crc"]:
-                raise StoreDamagedError(
-                    f"{self.path}: the bytes of {name!r} are not the ones that were written", hint="load the sources again"
-                )
+                raise StoreDamagedError(f"{self.path}: the bytes of {name!r} are not the ones that were written", hint=LOST)
 
     @property
     def size(self) -> int:

@@ -32,19 +32,28 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
 )
-from condgraph.engine.snapshot.container import ArrayFile, write_arrays
+from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
 
 FORMAT_VERSION: Final = 2
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _GENERATION: Final = re.compile(r"g(\d{6,})")
+_HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
+#: What file systems take as the name of one directory.
+_LONGEST_NAME: Final = 255
 
 
 def graph_directory(store: Path, graph: str) -> Path:
-    """Where a graph of a store lives; any name but the empty one is a legal directory name once quoted."""
+    """Where a graph of a store lives; any name is a legal directory name once quoted, if it is not empty and not too long."""
     if not graph:
         raise OptionError("the name of a graph is empty")
-    return store / quote(graph, safe="").replace(".", "%2E")
+    try:
+        folder = quote(graph, safe="").replace(".", "%2E")
+    except UnicodeEncodeError:
+        raise OptionError(f"the name of a graph is text, not {graph!r}") from None
+    if len(folder) > _LONGEST_NAME:
+        raise OptionError(f"the name of a graph has at most {_LONGEST_NAME} characters once quoted, not {len(folder)}")
+    return store / folder
 
 
 def graph_names(store: Path) -> list[str]:
@@ -77,19 +86,19 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         # The first writer leaves an empty manifest before anything else, so one that is missing was taken away.
         if any(True for _ in _generations(directory)):
-            raise StoreDamagedError(f"{path} is missing", hint="load the sources again") from None
+            raise StoreDamagedError(f"{path} is missing", hint=LOST) from None
         return None
     except NotADirectoryError:
         raise StoreMissingError(f"{directory.parent} is not a directory") from None
-    try:
-        version, checksum = head.split(b" ")[1:]
-        if not head.startswith(b"condgraph ") or int(checksum, 16) != zlib.crc32(body):
-            raise ValueError
-    except ValueError:
-        raise StoreDamagedError(f"{path} is not what was written", hint="load the sources again") from None
-    if int(version) != FORMAT_VERSION:
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    found = _HEAD.fullmatch(head)
+    if found is None or int(found[2], 16) != zlib.crc32(body):
+        raise StoreDamagedError(f"{path} is not what was written", hint=LOST)
+    version = int(found[1])
+    if version != FORMAT_VERSION:
         raise StoreVersionError(
-            f"{path} has format {int(version)}, this version reads {FORMAT_VERSION}",
+            f"{path} has format {version}, this version reads {FORMAT_VERSION}",
             hint="export it with the version that wrote it, and load the export",
         )
     manifest: dict[str, Any] = json.loads(body)

@@ -1,0 +1,334 @@
+"""A graph in a directory: generations, locks, names, damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import condgraph
+from condgraph.engine.errors import (
+    CondgraphError,
+    OptionError,
+    ReadOnlyError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreMissingError,
+    StoreVersionError,
+)
+from condgraph.engine.facts import Member, Ref, Statement
+from condgraph.engine.snapshot.directory import graph_directory, graph_names, writing
+from condgraph.engine.values import Quantity, Time
+from condgraph.graph import Graph
+from tests.support import graphs
+from tests.support.canonical import contents, contents_of
+from tests.support.graphs import Dice
+
+FACTS: list[Any] = [
+    Statement("Ann", "height", Quantity(1.75, "metre")),
+    Statement("Ann", "born", Time.year(1960), (("source", Ref("register")),)),
+    Statement("Ann", "knows", Ref("Bob")),
+    Member("Ann", "human"),
+]
+
+
+def make(place: Path, items: list[Any] = FACTS, **options: Any) -> Graph:
+    """A graph in a directory, with these items."""
+    graph = condgraph.open(place, **options)
+    graph.add(items)
+    return graph
+
+
+def folder_of(place: Path) -> Path:
+    """The directory of the default graph."""
+    return graph_directory(place, "default")
+
+
+def columns_of(place: Path) -> Path:
+    """The columns of its only generation."""
+    (found,) = folder_of(place).glob("g*/columns")
+    return found
+
+
+# -- generations ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
+    """What was opened stays as it is while others write, also after its files are gone; `refresh` turns to the current one."""
+    make(tmp_path)
+    reader = condgraph.open(tmp_path, read_only=True)
+    answer = reader.kopl("Find(Ann) QueryAttr(height)")
+    for n in range(3):
+        condgraph.open(tmp_path).add([Statement("Ann", "height", Quantity(n, "metre"))])
+        assert reader.kopl("Find(Ann) QueryAttr(height)").texts == ["1.75 metre"]
+    assert answer.texts == ["1.75 metre"]
+    assert answer.evidence[0].subject.name == "Ann"
+    assert contents_of(reader) == contents(FACTS)
+    assert len(list(folder_of(tmp_path).glob("g*"))) == 1
+    reader.refresh()
+    assert reader.kopl("Find(Ann) QueryAttr(height)").texts == ["0 metre", "1 metre", "1.75 metre", "2 metre"]
+
+
+def test_writers_take_turns(tmp_path: Path) -> None:
+    """A second writer is told, or waits; what another process wrote is there before something is added to it."""
+    one, two = condgraph.open(tmp_path), condgraph.open(tmp_path)
+    with writing(folder_of(tmp_path)):
+        with pytest.raises(StoreBusyError):
+            two.add(FACTS)
+        with pytest.raises(StoreBusyError):
+            two.add(FACTS, wait=0.1)
+    one.add(FACTS[:2])
+    two.add(FACTS[2:])
+    assert contents_of(two) == contents(FACTS)
+
+
+def test_another_process_is_waited_for(tmp_path: Path) -> None:
+    """The lock holds between processes, and goes with the one that had it."""
+    program = (
+        "import sys; from pathlib import Path; from condgraph.engine.snapshot.directory import writing\n"
+        "with writing(Path(sys.argv[1])): print('held', flush=True); sys.stdin.readline()"
+    )
+    command = [sys.executable, "-c", program, str(folder_of(tmp_path))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        graph = condgraph.open(tmp_path)
+        with pytest.raises(StoreBusyError, match="another process"):
+            graph.add(FACTS)
+        holder.kill()
+        graph.add(FACTS, wait=30)
+    assert contents_of(graph) == contents(FACTS)
+
+
+def test_all_or_nothing(tmp_path: Path) -> None:
+    """A source that fails in its middle changes nothing."""
+    graph = make(tmp_path)
+
+    def items() -> Any:
+        yield Statement("Ann", "height", Quantity(2, "metre"))
+        raise ValueError("the source is gone")
+
+    with pytest.raises(ValueError, match="gone"):
+        graph.add(items())
+    assert contents_of(graph) == contents(FACTS)
+    assert contents_of(condgraph.open(tmp_path)) == contents(FACTS)
+    graph.add([Statement("Bob", "height", Quantity(2, "metre"))])
+    assert graph.kopl("FindAll() QueryAttr(height)").texts == ["1.75 metre", "2 metre"]
+
+
+# -- opening --------------------------------------------------------------------------------------------------------------
+
+
+def test_read_only(tmp_path: Path) -> None:
+    """Nothing is written, not even a directory."""
+    make(tmp_path / "store")
+    graph = condgraph.open(tmp_path / "store", read_only=True)
+    with pytest.raises(ReadOnlyError):
+        graph.add(FACTS)
+    with pytest.raises(ReadOnlyError):
+        graph.load([{"a": 1}])
+    missing = condgraph.open(tmp_path / "nowhere", read_only=True)
+    with pytest.raises(StoreMissingError):
+        missing.kopl("FindAll() Count()")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("place", ["memory:", "store"])
+def test_empty(place: str, tmp_path: Path) -> None:
+    """Nothing loaded is an error that says so; a graph of nothing answers."""
+    graph = condgraph.open(place if place == "memory:" else tmp_path / place)
+    with pytest.raises(StoreMissingError, match="load something"):
+        graph.kopl("FindAll() Count()")
+    graph.add([])
+    assert graph.kopl("FindAll() Count()").texts == ["0"]
+    answer = graph.kopl("FindAll() QueryName()")
+    assert (answer.values, answer.texts, list(answer.evidence), answer.entities) == ([], [], [], [])
+    assert graph.kopl("Find(x) QueryAttr(y)", on_unknown="empty").texts == []
+    assert graph.status(verify=True).statements == 0
+    path = tmp_path / "empty.jsonl"
+    graph.export(path)
+    again = condgraph.open("memory:")
+    again.load(path)
+    assert contents_of(again) == contents([])
+    graph.add(FACTS)
+    assert contents_of(graph) == contents(FACTS)
+
+
+ODD = (
+    "..",
+    ".",
+    "a/b",
+    "/etc",
+    " ",
+    "a b",
+    "übergröße",
+    "图",
+    "a%2Fb",
+    "CON",
+    "manifest.json",
+    "lock",
+    "\n",
+    "a\x00b",
+    "~",
+    "-x",
+    "g000001",
+)
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
+def test_odd_names(name: str, tmp_path: Path) -> None:
+    """Any name is a name, and stays within the store."""
+    store = tmp_path / "deep" / "store"
+    make(store, graph=name)
+    make(store, [Statement("x", "y", "z")], graph="other")
+    assert contents_of(condgraph.open(store, graph=name)) == contents(FACTS)
+    assert sorted(graph_names(store)) == sorted([name, "other"])
+    assert os.listdir(tmp_path) == ["deep"]
+    assert os.listdir(tmp_path / "deep") == ["store"]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=30))
+def test_any_name(tmp_path: Path, name: str) -> None:
+    """Any text is a name, or refused by type; different names are different directories."""
+    try:
+        folder = graph_directory(tmp_path, name)
+    except CondgraphError:
+        assert not name or any("\ud800" <= c <= "\udfff" for c in name) or len(name) > 20
+        return
+    assert folder.parent == tmp_path
+    condgraph.open(tmp_path, graph=name).add([])
+    assert name in graph_names(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "\ud800", "x" * 1000, "图" * 100])
+def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
+    """Too long for a directory, or no text at all."""
+    with pytest.raises(OptionError):
+        condgraph.open(tmp_path, graph=name)
+
+
+def test_places_that_cannot_be(tmp_path: Path) -> None:
+    """A file is no directory."""
+    path = tmp_path / "file"
+    path.write_text("x")
+    with pytest.raises(StoreError):
+        condgraph.open(path).add(FACTS)
+    with pytest.raises(CondgraphError):
+        condgraph.open("ftp://example.org/graph")
+
+
+def test_names_that_are_not_there(tmp_path: Path) -> None:
+    """The graphs that are there are named."""
+    make(tmp_path, graph="films")
+    with pytest.raises(StoreMissingError) as caught:
+        condgraph.open(tmp_path, graph="film").kopl("FindAll() Count()")
+    assert caught.value.candidates == ("films",)
+
+
+# -- damage ---------------------------------------------------------------------------------------------------------------
+
+
+def test_missing_columns(tmp_path: Path) -> None:
+    """The file or its directory is gone."""
+    make(tmp_path)
+    columns_of(tmp_path).unlink()
+    with pytest.raises(StoreDamagedError, match="missing"):
+        condgraph.open(tmp_path)
+    shutil.rmtree(next(folder_of(tmp_path).glob("g*")))
+    with pytest.raises(StoreDamagedError, match="missing"):
+        condgraph.open(tmp_path)
+
+
+@pytest.mark.parametrize("left", [0, 1, 63, 0.5, -1])
+def test_truncated_columns(left: float, tmp_path: Path) -> None:
+    """A file that is shorter than it should be does not open."""
+    make(tmp_path)
+    path = columns_of(tmp_path)
+    size = path.stat().st_size
+    os.truncate(path, int(size * left) if 0 < left < 1 else int(left) if left >= 0 else size - 1)
+    with pytest.raises(StoreDamagedError, match="bytes"):
+        condgraph.open(tmp_path)
+
+
+def test_longer_columns(tmp_path: Path) -> None:
+    """Bytes behind the last array are found when the bytes are looked at."""
+    make(tmp_path)
+    with columns_of(tmp_path).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(StoreDamagedError):
+        condgraph.open(tmp_path).status(verify=True)
+
+
+def test_missing_manifest(tmp_path: Path) -> None:
+    """A generation without a manifest is damage, not an empty store."""
+    make(tmp_path)
+    (folder_of(tmp_path) / "manifest.json").unlink()
+    with pytest.raises(StoreDamagedError, match="missing"):
+        condgraph.open(tmp_path)
+
+
+def test_altered_manifest(tmp_path: Path) -> None:
+    """Any byte that is different, missing or added is found when the graph is opened."""
+    make(tmp_path)
+    path = folder_of(tmp_path) / "manifest.json"
+    good = path.read_bytes()
+    rng = random.Random(7)
+    bad: list[bytes] = [b"", b"\n", b"{}", good[:-1], good + b" ", good.replace(b"\n", b"", 1), good[10:]]
+    for at in [*range(30), *(rng.randrange(len(good)) for _ in range(200))]:
+        bad.append(good[:at] + bytes([good[at] ^ 1 << rng.randrange(8)]) + good[at + 1 :])
+        bad.append(good[:at])
+    for body in bad:
+        path.write_bytes(body)
+        with pytest.raises((StoreDamagedError, StoreVersionError)):
+            condgraph.open(tmp_path)
+    path.write_bytes(good)
+    assert contents_of(condgraph.open(tmp_path)) == contents(FACTS)
+
+
+def test_flipped_bits(tmp_path: Path) -> None:
+    """`status(verify=True)` finds one flipped bit wherever it is, also between the arrays."""
+    items = graphs.graph(Dice(3))
+    make(tmp_path, items)
+    path = columns_of(tmp_path)
+    good = path.read_bytes()
+    rng = random.Random(11)
+    for at in [0, len(good) - 1, *(rng.randrange(len(good)) for _ in range(150))]:
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1 << rng.randrange(8)]) + good[at + 1 :])
+        with pytest.raises(StoreDamagedError):
+            condgraph.open(tmp_path).status(verify=True)
+    path.write_bytes(good)
+    assert condgraph.open(tmp_path).status(verify=True).verified
+
+
+@pytest.mark.parametrize("version", [0, 1, 99])
+def test_other_versions(version: int, tmp_path: Path) -> None:
+    """A graph of another version says which it is and what to do."""
+    make(tmp_path)
+    path = folder_of(tmp_path) / "manifest.json"
+    head, _, body = path.read_bytes().partition(b"\n")
+    name, _, checksum = head.split(b" ")
+    assert int(checksum, 16) == zlib.crc32(body)
+    path.write_bytes(b"%s %d %s\n%s" % (name, version, checksum, body))
+    with pytest.raises(StoreVersionError, match=str(version)):
+        condgraph.open(tmp_path)
+
+
+def test_the_manifest_is_for_people(tmp_path: Path) -> None:
+    """What it holds can be read with any tool."""
+    make(tmp_path)
+    _, _, body = (folder_of(tmp_path) / "manifest.json").read_bytes().partition(b"\n")
+    manifest = json.loads(body)
+    assert manifest["graph"] == "default"
+    assert manifest["counts"]["attributes"] == 2
