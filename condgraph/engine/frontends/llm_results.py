@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from condgraph.engine.algebra import Apply, Entities, Facts, Given, Node, Scalar, Values
@@ -15,7 +15,7 @@ TEXTS: Final[Kinds] = {(Kind.TEXT, NO_UNIT): 1}
 TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """The operator a query became, and what later queries need to know of it.
 
@@ -55,7 +55,13 @@ class Result:
 
     def of(self, node: Node, **changes: object) -> Result:
         """The same with another operator."""
-        return replace(self, node=node, literal=None, **changes)  # type: ignore[arg-type]
+        # Spelled out: `dataclasses.replace` takes longer than lowering a query.
+        fresh = Result(
+            node, self.table, self.sources, self.column, self.kinds, self.led, self.validity, self.carried, self.order, None, self.span
+        )
+        for name, value in changes.items():
+            setattr(fresh, name, value)
+        return fresh
 
 
 def as_values(result: Result) -> Values:

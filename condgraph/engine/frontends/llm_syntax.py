@@ -19,6 +19,7 @@ from typing import Final
 
 from condgraph.engine.errors import CondgraphError, ParseError
 from condgraph.engine.frontends.llm_expression import Parser
+from condgraph.engine.frontends.llm_plain import plain_call
 from condgraph.engine.frontends.llm_tree import Expression, Notice, Program, Query, Span, references
 
 _HEADER: Final = re.compile(
@@ -148,6 +149,9 @@ def _target(text: str) -> str | None:
 
 def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tuple[Query, list[Notice]]:
     """Read one query; an error is kept in it, because only the queries that the answer needs have to be right."""
+    plain = plain_call(text, section.start, section.stop, known)
+    if plain is not None:
+        return Query(section.label, plain, step, None, section.span), []
     notices: list[Notice] = []
     try:
         parser = Parser(text, section.start, section.stop, known, notices)
