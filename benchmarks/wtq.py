@@ -96,7 +96,7 @@ def plain(text: str) -> str:
 
 
 def shown(answer: Answer) -> list[Item]:
-    """An answer as the evaluator of the data set takes it: cells as they stand with the number they are, computed ones without unit."""
+    """An answer as the evaluator of the data set takes it: cells with the number they are, computed ones without their unit."""
     items = []
     for record in answer.data():
         text = record["text"]

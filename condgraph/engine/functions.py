@@ -329,8 +329,12 @@ def _long(value: Measure, options: Options) -> Quantity:
     first = Time.year(year_of(value))
     if value.precision is Precision.SPAN and not options.get("unit") and (first.start, last.end) != (value.start, value.end):
         return Quantity(plain(Fraction(value.end - value.start, DAY_SECONDS)))
-    return _between(first, last, options) if not options.get("unit") else _between(
-        Time(value.start, value.start + 1, Precision.SECOND), Time(value.end - 1, value.end, Precision.SECOND), options
+    return (
+        _between(first, last, options)
+        if not options.get("unit")
+        else _between(
+            Time(value.start, value.start + 1, Precision.SECOND), Time(value.end - 1, value.end, Precision.SECOND), options
+        )
     )
 
 
@@ -381,7 +385,7 @@ def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
 
 def absolute(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Numbers without their sign."""
-    return [Quantity(abs(value.number), value.unit) for value in _each(arguments[0], "abs")]
+    return [Quantity(plain(abs(exact(value.number))), value.unit) for value in _each(arguments[0], "abs")]
 
 
 def rounded(arguments: Sequence[Operand], options: Options) -> list[Any]:

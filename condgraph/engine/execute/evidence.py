@@ -129,8 +129,8 @@ def _inputs(run: Run, node: Node, demand: Demand) -> list[tuple[Node, Demand]]:
         # With nothing that satisfies, all that was looked at is why the answer is no.
         return [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
     if isinstance(node, alg.Choose):
-        chosen = node.then if run.results[id(node)] is run.results[id(node.then)] else node.otherwise
-        return [(node.test, whole(run, node.test)), (chosen, demand)]
+        taken = node.then if run.results[id(node)] is run.results[id(node.then)] else node.otherwise
+        return [(node.test, whole(run, node.test)), (taken, demand)]
     if isinstance(node, alg.Namesakes):
         found = run.entities(node.of)
         names = snapshot.entity_name.take(wanted)

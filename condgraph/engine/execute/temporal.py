@@ -135,14 +135,13 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
     start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
     if not len(start) or not len(low):
         return []
-    windows: list[tuple[int, int]] = {
-        "=": lambda: list(zip(low.tolist(), high.tolist(), strict=True)),
-        "<": lambda: [(OPEN_START, int(low.max()))],
-        "<=": lambda: [(OPEN_START, int(high.max()))],
-        ">": lambda: [(int(high.min()), OPEN_END)],
-        ">=": lambda: [(int(low.min()), OPEN_END)],
-        "!=": lambda: [(OPEN_START, OPEN_END)],
-    }[operator]()
+    windows: list[tuple[int, int]] = [(OPEN_START, OPEN_END)]
+    if operator == "=":
+        windows = list(zip(low.tolist(), high.tolist(), strict=True))
+    elif operator in ("<", "<="):
+        windows = [(OPEN_START, int((low if operator == "<" else high).max()))]
+    elif operator in (">", ">="):
+        windows = [(int((high if operator == ">" else low).min()), OPEN_END)]
     outside: Mask = np.ones(len(start), bool)
     if operator == "!=":
         for one, two in zip(low.tolist(), high.tolist(), strict=True):

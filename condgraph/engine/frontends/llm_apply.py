@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
+from typing import Literal as Literal_
 
 from condgraph.engine.algebra import (
     Apply,
@@ -49,7 +50,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.frontends.llm_binding import Application, Foreign, operator_of
 from condgraph.engine.frontends.llm_literals import read_quantity, read_times, tests_for
 from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values, given
-from condgraph.engine.frontends.llm_tree import Comparison, Expression, Items, Literal
+from condgraph.engine.frontends.llm_tree import Comparison, Items, Literal
 from condgraph.engine.linking.encoder import fold
 from condgraph.engine.values import Kind, Time, Value, collapse
 
@@ -184,7 +185,8 @@ def _negation(lowering: Lowering, call: Application) -> Result:
 def _universe(lowering: Lowering, result: Result) -> Entities:
     if result.table is not None:
         return lowering.context.rows(result.table)
-    parts: list[Entities] = [Every((EntityKind.ENTITY,), source) for source in result.sources if len(lowering.context.schema.sources) > 1]
+    several = len(lowering.context.schema.sources) > 1
+    parts: list[Entities] = [Every((EntityKind.ENTITY,), source) for source in result.sources if several]
     return union(*parts) if parts else Every((EntityKind.ENTITY,))
 
 
@@ -236,7 +238,8 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     model = next((one for one in results if one.literal is None), results[0])
     parts = tuple(_bag_like(lowering, one, model) if one.literal is not None else as_values(one) for one in results)
     led = tuple(dict.fromkeys(name for one in results for name in one.led))
-    return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=all(one.carried for one in results))
+    carried = all(one.carried for one in results)
+    return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 
 def _number(kind: type[Sum] | type[Mean]) -> Rule:
@@ -257,7 +260,7 @@ def _extreme(direction: Direction) -> Rule:
 
 def _bounded(result: Result, direction: Direction) -> Values:
     """Times by the end that decides: the earliest start, the latest end."""
-    part = "start" if direction == "smallest" else "end"
+    part: Literal_["start", "end"] = "start" if direction == "smallest" else "end"
     if result.validity is not None:
         return Validity(result.validity, part)
     values = as_values(result)
@@ -278,7 +281,8 @@ def _argument(direction: Direction) -> Rule:
     def rule(lowering: Lowering, call: Application) -> Result:
         result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
         if not result.carried:
-            raise PlanError(f"{call.function} takes values that rows or entities have", span=call.span, hint="max gives the value itself")
+            hint = "max gives the value itself"
+            raise PlanError(f"{call.function} takes values that rows or entities have", span=call.span, hint=hint)
         return result.of(Holders(Extreme(_bounded(result, direction), direction)), validity=None)
 
     return rule
@@ -328,7 +332,7 @@ def _sort(lowering: Lowering, call: Application) -> Result:
     text = word.text.casefold() if isinstance(word, Literal) else "ascending"
     order = "descending" if text.startswith(("desc", "high", "larg", "false")) else "ascending"
     lowering.context.remark("an answer has its own order; sort decides only what first, last and [n] mean")
-    return result.of(result.node if result.node else result.node, order=order)
+    return result.of(result.node, order=order)
 
 
 def _nth_highest(lowering: Lowering, call: Application) -> Result:
@@ -521,16 +525,6 @@ _RULES: Final[dict[str, Rule]] = {
 }
 
 
-def native_names() -> tuple[str, ...]:
-    """The functions that are lowered, get_information aside."""
-    return tuple(_RULES)
-
-
-def expression_kinds(result: Result) -> bool:
-    """Whether a result holds times alone."""
-    return {kind for kind, _ in result.kinds} == {Kind.TIME}
-
-
 def literal_value(text: str) -> Value:
     """A literal of an expression as the value it reads as: a number, a time, else text."""
     quantity = read_quantity(text)
@@ -538,8 +532,3 @@ def literal_value(text: str) -> Value:
         return quantity
     times: list[Time] = read_times(text)
     return times[0] if times else collapse(text)
-
-
-def check(expression: Expression) -> Expression:
-    """The expression itself; a place for what every operand has to be."""
-    return expression

@@ -1,20 +1,18 @@
 """What lowering shares: the schema and its names, the scope of a query, literals as tests, warnings and remarks for the trace.
 
-Nothing here looks at facts: a relation is resolved among the predicates of its source, a head among the heads of the relation, a tail
-among the texts of the column, all of which are vocabularies of the open generation.
+Nothing here looks at facts: a relation is resolved among the predicates of its source, a head among the heads of the relation, a
+tail among the texts of the column, all of which are vocabularies of the open generation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from condgraph.engine.algebra import (
-    Among,
     Compare,
     Entities,
     Every,
-    Named,
     Not,
     Operator,
     Reached,
@@ -121,7 +119,9 @@ class Context:
             return tuple(dict.fromkeys(name for item in expression.items for name in self.predicates(item, source, what)))
         if not isinstance(expression, Literal):
             raise PlanError(
-                f"{what} takes a name, not the output of a query", span=expression.span, hint=f"write {what}='...' in the query itself"
+                f"{what} takes a name, not the output of a query",
+                span=expression.span,
+                hint=f"write {what}='...' in the query itself",
             )
         found = self.find_predicates(expression.text, source)
         if found:
@@ -149,6 +149,14 @@ class Context:
         same = self.linker.predicates(source).get(fold(name), ())
         return (wanted,) if wanted in same else tuple(same)
 
+    def repeats(self, name: str, table: str) -> list[str]:
+        """The columns that repeat the header of another one: "Country (2)", "Country (3)"."""
+        names = {one for several in self.linker.predicates(table).values() for one in several}
+        found: list[str] = []
+        while (other := f"{name} ({len(found) + 2})") in names:
+            found.append(other)
+        return found
+
     def near(self, what: str, name: str, matches: Sequence[Match]) -> None:
         """Say what a near name was taken for, and how near it is."""
         names = list(dict.fromkeys(match.name for match in matches))
@@ -172,9 +180,22 @@ class Context:
             )
         return found
 
+    def rows_of(self, span: Span | None) -> str:
+        """The only table there is; several are an error."""
+        if len(self.linker.tables) != 1:
+            raise AmbiguousNameError(
+                f"row_number is one of {len(self.linker.tables)} tables",
+                candidates=sorted(self.linker.tables)[:20],
+                span=span,
+                hint="source='...' in the query, or source= of the whole program, says which is meant",
+            )
+        return next(iter(self.linker.tables))
+
     # -- heads ------------------------------------------------------------------------------------------------------------
 
-    def named(self, literal: Literal, what: str, heads: tuple[str, ...] | None, *, least: float = ENTITY_THRESHOLD) -> tuple[str, ...]:
+    def named(
+        self, literal: Literal, what: str, heads: tuple[str, ...] | None, *, least: float = ENTITY_THRESHOLD
+    ) -> tuple[str, ...]:
         """The names of entities that a literal means: exact, else folded or near among the heads of the predicates."""
         name = collapse(literal.text)
         if self.schema.has_entity(name):
@@ -185,7 +206,9 @@ class Context:
             everywhere = resolve(name, self.linker.entities, threshold=least)
             found = everywhere if everywhere.matches and everywhere.matches[0].how != "similar" else found
         if not found.matches:
-            hint = f"it is the id of an entity whose name is needed" if self.schema.has_id(name) else None
+            hint = "names are matched exactly, without case, then by likeness"
+            if self.schema.has_id(name):
+                hint = "it is the id of an entity, and names are asked for"
             near = tuple(dict.fromkeys(match.name for match in found.near))
             self.unknown(UnknownNameError(what, literal.text, candidates=near, span=literal.span, hint=hint))
             return (name,)
@@ -223,11 +246,13 @@ class Context:
             return Compare(operator, collapse(literal.text))
         wanted = " or ".join(sorted(kind.name.lower() for kind in types))
         raise LiteralError(
-            f"{literal.text!r} cannot be read as {wanted}, the type of {what}", span=literal.span, hint="a year is 1960, a day 1960-02-01"
+            f"{literal.text!r} cannot be read as {wanted}, the type of {what}",
+            span=literal.span,
+            hint="a year is 1960, a day 1960-02-01",
         )
 
     def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> Test:
-        """`=` against a column: the cells of this text, values that read the same, else the cells that contain it or are near it."""
+        """`=` against a column: cells of this text, values that read the same, else cells that contain it or are near it."""
         text = literal.text
         typed = tests_for("=", text, column.kinds)
         types = {kind for kind, _ in column.kinds}
@@ -238,7 +263,7 @@ class Context:
         same = column.folded.get(fold(text), [])
         if same:
             values = dict.fromkeys(value for one in same for value in column.cells[one])
-            tests = [exactly(value) for value in values if not isinstance(value, type(None))]
+            tests = [exactly(value) for value in values]
             return any_of(list(dict.fromkeys([*tests, *typed.tests])))
         for remark in typed.remarks:
             self.warn(remark)
@@ -280,7 +305,8 @@ class Context:
             self.near(what, literal.text, resolution.matches)
             return list(dict.fromkeys(match.name for match in resolution.matches))
         near = tuple(dict.fromkeys(match.name for match in resolution.near))
-        error = UnknownNameError(what, literal.text, candidates=near, span=literal.span)
+        hint = None if near else "no value of this column is like it"
+        error = UnknownNameError(what, literal.text, candidates=near, span=literal.span, hint=hint)
         if unlike:
             self.warn(f"{error}; everything is unlike it")
         else:
@@ -293,14 +319,6 @@ class Context:
         """Every row of a table."""
         return Every((EntityKind.ROW,), table)
 
-    def among(self, entities: Entities) -> Test:
-        """The object is one of these."""
-        return Among(entities)
-
-    def name_set(self, names: tuple[str, ...]) -> Named:
-        """Entities by name."""
-        return Named(names)
-
 
 def _is_span(value: object) -> bool:
     return isinstance(value, Time) and value.precision is Precision.SPAN
@@ -309,8 +327,3 @@ def _is_span(value: object) -> bool:
 def words(text: str) -> str:
     """The words of a text, folded, parted by single spaces; marks go."""
     return " ".join("".join(c if c.isalnum() else " " for c in fold(text)).split())
-
-
-def options_of(**options: Any) -> dict[str, Any]:
-    """Options that are given."""
-    return {name: value for name, value in options.items() if value is not None}

@@ -28,7 +28,9 @@ class Function:
 
 
 MANY: Final = 99
-OPERATOR_OPTION: Final = ("operator", "op", "comparison", "comparator", "comparison_operator", "operation", "option", "function", "operators")
+OPERATOR_OPTION: Final = (
+    *("operator", "op", "comparison", "comparator", "comparison_operator", "operation", "option", "function", "operators"),
+)
 _UNIT: Final = ("unit", "units")
 _DELIMITER: Final = ("delimiter", "separator", "sep")
 _NUMBER: Final = ("n", "count", "number", "k")

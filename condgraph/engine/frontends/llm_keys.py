@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from condgraph.engine.algebra import (
-    AnyOf,
     Compare,
     During,
     DuringAny,
@@ -15,7 +14,6 @@ from condgraph.engine.algebra import (
     Facts,
     Given,
     Named,
-    Operator,
     Qualifiers,
     Scan,
     Span,
@@ -35,7 +33,7 @@ from condgraph.engine.frontends.llm_literals import read_times, tests_for
 from condgraph.engine.frontends.llm_results import TIMES, Result, as_values
 from condgraph.engine.frontends.llm_superlatives import superlative
 from condgraph.engine.linking.encoder import fold
-from condgraph.engine.values import Kind, Time, collapse
+from condgraph.engine.values import Kind, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.frontends.llm_query import Lowering
@@ -160,19 +158,3 @@ class Key:
                 raise LiteralError(f"{value.text!r} cannot be read as {wanted}, the type of {self.text!r}", span=value.span)
             tests.append(Compare(condition.op, collapse(value.text)))
         return any_of(tests)
-
-
-def opposite(operator: Operator) -> Operator:
-    """The operator that holds when the sides are exchanged."""
-    swapped: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-    return swapped.get(operator, operator)
-
-
-def times_given(*times: Time) -> Given:
-    """Times written in the program."""
-    return Given(times)
-
-
-def any_test(tests: list[Test]) -> Test:
-    """At least one of the tests."""
-    return tests[0] if len(tests) == 1 else AnyOf(tuple(tests))

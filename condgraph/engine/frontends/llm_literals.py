@@ -42,8 +42,9 @@ _ISO_SPAN: Final = re.compile(r"-?\d{4,}(?:-\d\d){0,2}/-?\d{4,}(?:-\d\d){0,2}", 
 _DECADE: Final = re.compile(r"(?:the )?(\d{3}0)'?s", _FLAGS)
 _CLOCK: Final = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?(\.\d{1,9})?(?: ?([ap])\.?m\.?)?", _FLAGS)
 _NUMBER: Final = re.compile(
-    r"[~≈]? ?(?P<sign>[-+−])? ?(?P<money>(?:US|A|C|NZ|HK)?\$|[€£¥₹₩])? ?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-    r"(?P<ordinal>st|nd|rd|th)?(?: ?(?P<scale>hundred|thousand|million|billion|trillion)\b)?(?: ?(?P<unit>[^\d\s](?:.*[^.\s])?)\.?)?",
+    r"[~≈]? ?(?P<sign>[-+−])? ?(?P<money>(?:US|A|C|NZ|HK)?\$|[€£¥₹₩])? ?"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?P<ordinal>st|nd|rd|th)?"
+    r"(?: ?(?P<scale>hundred|thousand|million|billion|trillion)\b)?(?: ?(?P<unit>[^\d\s](?:.*[^.\s])?)\.?)?",
     _FLAGS,
 )
 _SCALES: Final = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
@@ -71,7 +72,7 @@ def tests_for(operator: Operator, text: str, kinds: Kinds) -> Typed:
 
 
 def quantities(text: str, units: dict[str, int], remarks: list[str]) -> list[Quantity]:
-    """A literal as quantities in the units of a column. A bare number is taken in its one unit, or beside it in the most frequent."""
+    """A literal as quantities in the units of a column; a bare number is taken in the unit that most of its values have."""
     clock = read_clock(text)
     if clock is not None:
         return [Quantity(clock[unit], unit) for unit in units if unit in clock]
@@ -83,7 +84,8 @@ def quantities(text: str, units: dict[str, int], remarks: list[str]) -> list[Qua
     worded = {unit: count for unit, count in units.items() if unit != NO_UNIT}
     if read.unit == NO_UNIT:
         unit = max(worded, key=lambda one: (worded[one], one))
-        remarks.append(f"{text!r} is read as {Quantity(read.number, unit)}" + ("" if len(worded) == 1 else f", the unit of most of {len(units)}"))
+        more = "" if len(worded) == 1 else f", the unit of most of {len(units)}"
+        remarks.append(f"{text!r} is read as {Quantity(read.number, unit)}{more}")
         return [Quantity(read.number, unit)]
     same = [unit for unit in worded if fold_unit(unit) == fold_unit(read.unit)]
     if same:
@@ -134,7 +136,7 @@ def read_clock(text: str) -> dict[str, Number] | None:
         whole = whole * 60 + int(third)
     clock: dict[str, Number] = {}
     if not half:
-        clock[SECOND] = parse_number(f"{whole}{part}") if part else whole
+        clock[SECOND] = parse_number(f"{whole}{part or ''}")
     hour = int(first)
     if half:
         hour = hour % 12 + (12 if half in "pP" else 0)
@@ -175,9 +177,9 @@ def read_times(text: str) -> list[Time]:
     slashed = _SLASHED.fullmatch(text)
     times: list[Time] = []
     if slashed is not None:
-        for day, month in ((slashed[1], slashed[3]), (slashed[3], slashed[1])):
+        for first, second in ((1, 3), (3, 1)):
             with suppress(ValueError):
-                time = Time.day(int(slashed[4]), int(month), int(day))
+                time = Time.day(int(slashed[4]), int(slashed[second]), int(slashed[first]))
                 if time not in times:
                     times.append(time)
     return times

@@ -22,8 +22,8 @@ from condgraph.engine.algebra import (
     Given,
     Holders,
     Named,
-    Namesakes,
     Names,
+    Namesakes,
     Node,
     Objects,
     Reached,
@@ -85,9 +85,10 @@ def lower(
 ) -> Lowered:
     """Read a program and lower it.
 
-    `source` scopes the whole program to one source. `llm_function(name, texts of each argument, options)` answers functions that are
-    not native. `on_unknown="empty"` lets unknown names mean nothing, with a warning. Raises `ParseError`, `UnknownNameError` with the
-    nearest names, `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has no meaning.
+    `source` scopes the whole program to one source. `llm_function(name, texts of each argument, options)` answers functions that
+    are not native. `on_unknown="empty"` lets unknown names mean nothing, with a warning. Raises `ParseError`, `UnknownNameError`
+    with the nearest names, `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has no
+    meaning.
     """
     if not isinstance(program, str):
         raise OptionError(f"an LLM query is a text, not {type(program).__name__}")

@@ -57,7 +57,17 @@ class Result:
         """The same with another operator."""
         # Spelled out: `dataclasses.replace` takes longer than lowering a query.
         fresh = Result(
-            node, self.table, self.sources, self.column, self.kinds, self.led, self.validity, self.carried, self.order, None, self.span
+            node,
+            self.table,
+            self.sources,
+            self.column,
+            self.kinds,
+            self.led,
+            self.validity,
+            self.carried,
+            self.order,
+            None,
+            self.span,
         )
         for name, value in changes.items():
             setattr(fresh, name, value)

@@ -6,7 +6,7 @@ that is a predicate goes through `_subjects_k` and `_objects_k`, one that is a q
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from condgraph.engine.algebra import (
@@ -26,14 +26,11 @@ from condgraph.engine.algebra import (
     Minus,
     Mode,
     Named,
-    Namesakes,
     Names,
-    Node,
     Objects,
     Predicates,
     QualifierKeys,
     Reached,
-    Referents,
     RowNumbers,
     Scan,
     Test,
@@ -45,7 +42,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import PlanError
 from condgraph.engine.frontends import llm_binding, llm_table
 from condgraph.engine.frontends.llm_binding import Condition
-from condgraph.engine.frontends.llm_context import MISSING, ROW_NUMBER, Context
+from condgraph.engine.frontends.llm_context import MISSING, ROW_NUMBER
 from condgraph.engine.frontends.llm_keys import Key
 from condgraph.engine.frontends.llm_literals import tests_for
 from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values
@@ -54,7 +51,6 @@ from condgraph.engine.frontends.llm_tree import Expression, Items, Literal
 from condgraph.engine.linking.encoder import fold
 from condgraph.engine.linking.names import Column
 from condgraph.engine.schema import Kinds
-from condgraph.engine.values import Kind, Quantity
 
 if TYPE_CHECKING:
     from condgraph.engine.frontends.llm_query import Lowering
@@ -107,15 +103,16 @@ class SearchRule:
         """A relation, looked for in the source of the head where that has it."""
         ctx, source = self.ctx, self.source
         head = self.head_result
-        if self.search.source is None and head is not None and head.table is not None and isinstance(expression, Literal):
-            if source is None and (ctx.find_predicates(expression.text, head.table) or fold(expression.text) in ROW_NUMBER):
-                source = head.table
-        if isinstance(expression, Literal) and fold(expression.text) in ROW_NUMBER and not ctx.find_predicates(expression.text, source):
-            table = source if ctx.is_table(source) else ctx.table_scope if source is None else None
+        name = expression.text if isinstance(expression, Literal) else ""
+        numbers = fold(name) in ROW_NUMBER
+        if source is None and head is not None and head.table is not None and (numbers or ctx.find_predicates(name, head.table)):
+            source = head.table
+        if numbers and not ctx.find_predicates(name, source):
+            table = source if ctx.is_table(source) else None
+            if source is None and ctx.linker.tables:
+                table = ctx.rows_of(expression.span)
             if table is not None:
                 return Relation((), table, (table,), table, "attribute", True)
-            if source is None and ctx.linker.tables:
-                ctx.sources_of_rows(expression.span)
         names = ctx.predicates(expression, source, what)
         sources = ctx.sources_of(names, source, expression.span)
         table = sources[0] if len(sources) == 1 and ctx.is_table(sources[0]) else None
@@ -193,7 +190,8 @@ class SearchRule:
             self.led.append(" ".join(value.text.split()))
             return Where(facts, test)
         if isinstance(value, Items):
-            return Where(facts, self.lowering.any_test([self._test_of(Condition(condition.op, item), relation) for item in value.items]))
+            tests = [self._test_of(Condition(condition.op, item), relation) for item in value.items]
+            return Where(facts, self.lowering.any_test(tests))
         return Where(facts, self._test_of(condition, relation))
 
     def _test_of(self, condition: Condition, relation: Relation | None) -> Test:
@@ -304,6 +302,7 @@ class SearchRule:
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
             return self._entities(self._numbered(rows, *conditions), relation)
+        relation = self._repeated(relation, conditions)
         if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
             return self._entities(self._without(relation, of, conditions[0]), relation)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
@@ -311,6 +310,24 @@ class SearchRule:
             if backward is not None:
                 return backward
         return self._reached(self._facts(relation, of, *conditions), relation)
+
+    def _repeated(self, relation: Relation, conditions: tuple[Condition, ...]) -> Relation:
+        """The column of a repeated header ("Country (2)") that has a literal, where the first one does not."""
+        if relation.table is None or len(relation.names) != 1 or len(conditions) != 1 or conditions[0].op != "=":
+            return relation
+        value = conditions[0].value
+        if not isinstance(value, Literal):
+            return relation
+        name, wanted = relation.names[0], fold(value.text)
+        others = self.ctx.repeats(name, relation.table)
+        if not others or wanted in self._column(relation).folded:
+            return relation
+        for other in others:
+            found = replace(relation, names=(other,))
+            if wanted in self._column(found).folded:
+                self.ctx.warn(f"{value.text!r} stands in {other!r}, another column of the header {name!r}")
+                return found
+        return relation
 
     def _is_missing(self, condition: Condition, relation: Relation) -> bool:
         """Whether a condition asks for cells that are not there: `tail_entity='n/a'`."""
@@ -543,7 +560,5 @@ class SearchRule:
         return self._exists(second.node, self._k)
 
 
-RULES: Final = frozenset(
-    choice.rule for case in llm_table.CASES.values() for choice in case.choices if choice.rule is not None
-)
+RULES: Final = frozenset(choice.rule for case in llm_table.CASES.values() for choice in case.choices if choice.rule is not None)
 assert all(hasattr(SearchRule, f"_{rule}") for rule in RULES), "every rule of the table is lowered"

@@ -9,12 +9,54 @@ from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 
 _LARGEST: Final = frozenset(
-    "highest largest latest longest biggest greatest tallest heaviest newest maximum max last fastest deepest widest best top "
-    "farthest furthest strongest richest quickest greatest_number top_most".split()
+    [
+        "highest",
+        "largest",
+        "latest",
+        "longest",
+        "biggest",
+        "greatest",
+        "tallest",
+        "heaviest",
+        "newest",
+        "maximum",
+        "max",
+        "last",
+        "fastest",
+        "deepest",
+        "widest",
+        "best",
+        "top",
+        "farthest",
+        "furthest",
+        "strongest",
+        "richest",
+        "quickest",
+        "greatest_number",
+        "top_most",
+    ]
 )
 _SMALLEST: Final = frozenset(
-    "lowest smallest earliest shortest least_recent lightest slowest minimum min first fewest shallowest narrowest worst nearest "
-    "closest weakest poorest".split()
+    [
+        "lowest",
+        "smallest",
+        "earliest",
+        "shortest",
+        "least_recent",
+        "lightest",
+        "slowest",
+        "minimum",
+        "min",
+        "first",
+        "fewest",
+        "shallowest",
+        "narrowest",
+        "worst",
+        "nearest",
+        "closest",
+        "weakest",
+        "poorest",
+    ]
 )
 _MODE: Final[dict[str, Direction]] = {
     "most": "largest",

@@ -1,8 +1,8 @@
 """The index of all entity names, kept on disk beside the generation where making it takes long.
 
-The file is a plain NumPy archive of the arrays of a `Vocabulary`. It is written beside its place and renamed, so that it is whole or
-not there, and goes with its generation. A file that cannot be read, or does not fit, is made again; a folder that cannot be written
-to costs time and nothing else.
+The file is a plain NumPy archive of the arrays of a `Vocabulary`. It is written beside its place and renamed, so that it is whole
+or not there, and goes with its generation. A file that cannot be read, or does not fit, is made again; a folder that cannot be
+written to costs time and nothing else.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A `Linker` belongs to one generation and is kept with it (`Linker.of`). Every vo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -219,8 +219,3 @@ def _numbers(snapshot: Snapshot, predicates: tuple[str, ...] | None) -> Sequence
     if predicates is None:
         return range(snapshot.predicate_count)
     return sorted({number for name in predicates if (number := snapshot.predicate(name)) >= 0})
-
-
-def best(names: Iterable[str]) -> list[str]:
-    """Names without repeats, in order."""
-    return list(dict.fromkeys(names))
