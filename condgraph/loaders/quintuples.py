@@ -148,11 +148,14 @@ def _sniff(path: Path, head: bytes) -> int:
     share = sum(map(looks_like_bound, times)) / len(times)
     if share < 0.95:
         return 0
+    likely = likeness(lines, shape)
+    if not likely and shape.share < 0.9:
+        return 0
     # Times in their place say more than the words of relations do; where the first line has them, it is no table's header either.
-    first = [row for row in rows[:1] if not shape.header]
+    first = split(lines[0], shape.mark)
     places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
-    timed = any(row[at].strip("-") and looks_like_bound(row[at]) for row in first for at in places)
-    return max(min(95, likeness(lines, shape) + 10), 75 if timed else 0)
+    timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
+    return max(min(95, likely + 10), 75 if timed and not shape.header else 0)
 
 
 FORMAT: Final = Format(
