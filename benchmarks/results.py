@@ -1,6 +1,6 @@
 """The figures of all benchmarks as one page: `docs/results.md`, from the JSON files that the benchmarks write.
 
-    python benchmarks/results.py [--from DIR] [--to FILE] [--check]
+    python benchmarks/results.py [--run DATA] [--from DIR] [--to FILE] [--check]
 
 Each file of DIR (`benchmarks/out` by default) is one result:
 
@@ -13,14 +13,20 @@ Each file of DIR (`benchmarks/out` by default) is one result:
      "rows": [["one hop", 0.2], ...],      a list, or an object by column, each
      "notes": ["...", ...]}                what the figures mean, and what they do not; optional
 
-or a list of such, or an object with a list of them under "results", whose other parts hold for each. A file of another form is an
-error that says what is missing. `--check` writes nothing and exits with 1 where the page is another one.
+or a list of such, or an object with a list of them under "results", whose other parts hold for each. "text" instead of "columns"
+and "rows" is shown as it stands. A file of another form is an error that says what is missing. `--check` writes nothing and exits
+with 1 where the page is another one. `--run DATA` first runs the benchmarks that print (`PRINTING`), and keeps what they print.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import datetime
 import json
+import os
+import platform
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +35,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 #: Sections in this order; others follow by name.
-ORDER = ("kopl", "scale", "wtq", "llm_query")
+ORDER = ("kopl", "scale", "wtq", "llm_query", "cypher")
+#: Benchmarks that take the folder of data and print, without a file of their own.
+PRINTING = ("wtq", "llm_query")
 #: Parts of a machine that say where it is, not what it is.
 PRIVATE = frozenset({"host", "hostname", "node", "user", "path", "directory", "folder"})
 HEAD = """# Results
@@ -60,6 +68,7 @@ class Result:
     notes: tuple[str, ...] = ()
     command: str = ""
     date: str = ""
+    text: str = ""
 
 
 def results_of(path: Path) -> Iterator[Result]:
@@ -80,12 +89,13 @@ def results_of(path: Path) -> Iterator[Result]:
 
 def result_of(record: Mapping[str, Any], file: str) -> Result:
     """A record checked and made even; raises `BadResultError`."""
-    missing = [key for key in ("title", "columns", "rows") if key not in record]
+    wanted = ("title",) if "text" in record else ("title", "columns", "rows")
+    missing = [key for key in wanted if key not in record]
     if missing:
         raise BadResultError(f"{file}: a result has {', '.join(missing)}, too")
-    columns = tuple(map(str, record["columns"]))
+    columns = tuple(map(str, record.get("columns", ())))
     rows = []
-    for row in record["rows"]:
+    for row in record.get("rows", ()):
         cells = tuple(row.get(column) for column in columns) if isinstance(row, Mapping) else tuple(row)
         if len(cells) != len(columns):
             raise BadResultError(f"{file}: a row has {len(cells)} cells, and there are {len(columns)} columns: {row!r}")
@@ -100,6 +110,7 @@ def result_of(record: Mapping[str, Any], file: str) -> Result:
         (notes,) if isinstance(notes, str) else tuple(map(str, notes)),
         str(record.get("command") or ""),
         str(record.get("date") or ""),
+        str(record.get("text") or ""),
     )
 
 
@@ -131,9 +142,12 @@ def section(result: Result) -> str:
     told = [f"`{result.command}`" if result.command else "", result.date, machine]
     if any(told):
         parts += ["; ".join(part for part in told if part) + ".", ""]
-    parts.append("| " + " | ".join(result.columns) + " |")
-    parts.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
-    parts += ["| " + " | ".join(map(shown, row)) + " |" for row in result.rows]
+    if result.columns:
+        parts.append("| " + " | ".join(result.columns) + " |")
+        parts.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
+        parts += ["| " + " | ".join(map(shown, row)) + " |" for row in result.rows]
+    if result.text:
+        parts += ["```text", *(line.rstrip() for line in result.text.strip().splitlines()), "```"]
     if result.notes:
         parts += ["", *(f"- {' '.join(note.split())}" for note in result.notes)]
     return "\n".join(parts)
@@ -146,13 +160,47 @@ def page(results: Sequence[Result]) -> str:
     return HEAD + ("\n" + "\n\n".join(map(section, ordered)) + "\n" if ordered else EMPTY)
 
 
+def this_machine() -> dict[str, Any]:
+    """What this machine is: processor, cores, memory, Python."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), cpu)
+    except OSError:
+        pass
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30 if hasattr(os, "sysconf") else None
+    return {"cpu": cpu, "cores": os.cpu_count(), "memory GiB": memory, "Python": platform.python_version()}
+
+
+def run(name: str, data: Path, to: Path) -> None:
+    """Run a benchmark that prints, and keep what it prints as a result."""
+    script = ROOT / "benchmarks" / f"{name}.py"
+    about = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name
+    ran = subprocess.run([sys.executable, script, data], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise BadResultError(f"{script.name} ended with {ran.returncode}: {ran.stderr.strip().splitlines()[-1:]}")
+    record = {
+        "name": name,
+        "title": about.splitlines()[0].rstrip("."),
+        "command": f"python benchmarks/{script.name} DATA",
+        "date": datetime.date.today().isoformat(),
+        "machine": this_machine(),
+        "text": ran.stdout,
+    }
+    to.mkdir(parents=True, exist_ok=True)
+    (to / f"{name}.json").write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--from", dest="source", type=Path, default=ROOT / "benchmarks" / "out", metavar="DIR")
     arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "results.md", metavar="FILE")
+    arguments.add_argument("--run", type=Path, metavar="DATA", help=f"first run {', '.join(PRINTING)} on this folder of data")
     arguments.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is another one")
     given = arguments.parse_args()
     try:
+        for name in PRINTING if given.run is not None else ():
+            run(name, given.run, given.source)
         text = page([result for path in sorted(given.source.glob("*.json")) for result in results_of(path)])
     except BadResultError as error:
         print(error, file=sys.stderr)
