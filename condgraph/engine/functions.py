@@ -113,7 +113,8 @@ def year_of(value: Time) -> int:
 
 # -- comparison -----------------------------------------------------------------------------------------------------------
 
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+#: Comparison of two numbers by operator.
+OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": lambda a, b: bool(a == b),
     "!=": lambda a, b: bool(a != b),
     "<": lambda a, b: bool(a < b),
@@ -134,9 +135,9 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
         return _times(a, b, operator)
     if isinstance(a, Quantity) and isinstance(b, Quantity):
         _unit(a, b, what)
-        return _OPERATORS[operator](exact(a.number), exact(b.number))
+        return OPERATORS[operator](exact(a.number), exact(b.number))
     one, two = (collapse(_text(value)).casefold() for value in (left, right))
-    return _OPERATORS[operator](one, two)
+    return OPERATORS[operator](one, two)
 
 
 def _times(a: Time, b: Time, operator: str) -> bool:
@@ -145,7 +146,7 @@ def _times(a: Time, b: Time, operator: str) -> bool:
     if operator == "!=":
         return a.end <= b.start or a.start >= b.end
     # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
-    return _OPERATORS[operator]((a.start, a.end), (b.start, b.end))
+    return OPERATORS[operator]((a.start, a.end), (b.start, b.end))
 
 
 def _text(value: Any) -> str:

@@ -99,12 +99,12 @@ def extreme(run: Run, node: Extreme) -> Bag:
     if mask.any():
         return bag.take(_best_positions(run, cells, np.flatnonzero(mask), largest))
     texts = bag.texts()
-    numbers = leading_numbers(texts)
-    if numbers is not None:
-        run.warn(f"{node.direction}: the values are texts and are compared by the numbers they begin with")
-        exact = [Fraction(Decimal(str(number))) for number in numbers]
-        top = max(exact) if largest else min(exact)
-        return bag.take(np.array([number == top for number in exact]))
+    if leading_numbers(texts) is not None:
+        # 5-10 is more than 5-7: one number after the other.
+        run.warn(f"{node.direction}: the values are texts and are compared by the numbers in them")
+        ranks = [[Decimal(number.replace(",", "")) for number in _INNER(text)] for text in texts]
+        top = max(ranks) if largest else min(ranks)
+        return bag.take(np.array([rank == top for rank in ranks]))
     run.warn(f"{node.direction}: the values are texts and are compared by code point")
     winner = max(texts) if largest else min(texts)
     return bag.take(np.array([text == winner for text in texts]))
@@ -146,6 +146,9 @@ def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
 
 
 _LEADING = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d:])", re.ASCII)
+
+
+_INNER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", re.ASCII).findall
 
 
 def leading_numbers(texts: list[str]) -> list[Any] | None:

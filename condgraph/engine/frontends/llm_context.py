@@ -23,8 +23,9 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.frontends.llm_literals import exactly, inner_number, tests_for
+from condgraph.engine.frontends.llm_literals import exactly, inner_number, leading_number, tests_for
 from condgraph.engine.frontends.llm_tree import Expression, Items, Literal, Span
+from condgraph.engine.functions import OPERATORS, exact
 from condgraph.engine.linking.encoder import fold
 from condgraph.engine.linking.names import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.engine.linking.resolve import THRESHOLD, Match, resolve
@@ -239,17 +240,34 @@ class Context:
         if types & {Kind.TEXT, Kind.ENTITY} or not types:
             if operator in (">=", "<=") and types <= {Kind.TEXT, Kind.ENTITY} and inner_number(literal.text) is None:
                 # Texts have no amount: models write >= where they mean "this one".
-                self.warn(f"the values of {what} are texts; {operator} {literal.text!r} is read as =")
+                self.warn(f"{what}: the values are texts; {operator} {literal.text!r} is read as =")
                 return self.equality(literal, column, what)
+            if types == {Kind.TEXT} and (tests := self.by_number(operator, literal, column, what)) is not None:
+                return tests
             if types:
-                self.warn(f"the values of {what} are texts; {operator} {literal.text!r} compares by code point")
+                self.warn(f"{what}: the values are texts; {operator} {literal.text!r} compares by code point")
             return Compare(operator, collapse(literal.text))
         wanted = " or ".join(sorted(kind.name.lower() for kind in types))
         raise LiteralError(
-            f"{literal.text!r} cannot be read as {wanted}, the type of {what}",
+            f"{what}: {literal.text!r} cannot be read as {wanted}, the type of the values",
             span=literal.span,
             hint="a year is 1960, a day 1960-02-01",
         )
+
+    def by_number(self, operator: Operator, literal: Literal, column: Column, what: str) -> Test | None:
+        """A comparison with a number where cells are texts that begin with one: the texts that satisfy it; None for others."""
+        limit = inner_number(literal.text)
+        if limit is None or len(column) > LARGE:
+            return None
+        texts = [str(value) for values in column.cells.values() for value in values]
+        numbers = {text: leading_number(text) for text in texts}
+        if sum(number is not None for number in numbers.values()) * 2 <= len(numbers):
+            return None
+        self.warn(f"{what}: the values are texts; {operator} {literal.text!r} compares the numbers they begin with")
+        bound = exact(limit.number)
+        compare = OPERATORS[operator]
+        kept = [text for text, number in numbers.items() if number is not None and compare(exact(number), bound)]
+        return any_of([Compare("=", collapse(text)) for text in kept] or [Compare("<", "")])
 
     def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> Test:
         """`=` against a column: cells of this text, values that read the same, else cells that contain it or are near it."""
@@ -264,7 +282,8 @@ class Context:
         if same:
             values = dict.fromkeys(value for one in same for value in column.cells[one])
             tests = [exactly(value) for value in values]
-            return any_of(list(dict.fromkeys([*tests, *typed.tests])))
+            # A literal that is a cell's text needs no reading that leaves something out.
+            return any_of(list(dict.fromkeys([*tests, *([] if typed.remarks else typed.tests)])))
         for remark in typed.remarks:
             self.warn(remark)
         spans = [one for one, values in column.cells.items() if any(_is_span(value) for value in values)]
@@ -279,7 +298,7 @@ class Context:
             number = inner_number(text)
             if number is not None and types == {Kind.QUANTITY}:
                 tests = tests_for("=", str(number), column.kinds).tests
-                self.warn(f"{text!r} is read as {number}: the values of {what} are numbers")
+                self.warn(f"{what}: the values are numbers; {text!r} is read as {number}")
                 return any_of(tests)
             found = self.similar(literal, column, what, unlike=unlike)
         if not found:

@@ -48,6 +48,7 @@ _NUMBER: Final = re.compile(
     _FLAGS,
 )
 _SCALES: Final = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_LEADING: Final = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d:])", re.ASCII)
 _INNER: Final = re.compile(r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w])", re.ASCII)
 
 
@@ -106,7 +107,7 @@ def read_quantity(text: str) -> Quantity | None:
     ('1500000 $', '3', '425 kg', None)
     """
     found = _NUMBER.fullmatch(collapse(text))
-    if found is None or (found["unit"] and (found["money"] or len(found["unit"]) > 30 or found["unit"][0] in "-–/:,")):
+    if found is None or (found["unit"] and (found["money"] or len(found["unit"]) > 30 or found["unit"][0] in "-–/:,([")):
         return None
     digits = found["digits"].replace(",", "")
     number: Number = parse_number(digits)
@@ -115,6 +116,12 @@ def read_quantity(text: str) -> Quantity | None:
     if (found["sign"] or "+") in "-−":
         number = -number
     return Quantity(number, found["money"] or found["unit"] or NO_UNIT)
+
+
+def leading_number(text: str) -> Number | None:
+    """The number a text begins with, but for a sign or a mark: "1,200 (estimate)" is 1200; None where it begins otherwise."""
+    found = _LEADING.match(text)
+    return None if found is None else parse_number(found[1].replace(",", "").replace("−", "-"))
 
 
 def inner_number(text: str) -> Quantity | None:

@@ -215,9 +215,9 @@ class Lowering:
         target = self.context.target_type
         names = [name for several in self.context.linker.predicates(result.table).values() for name in several]
         if target is not None and names:
-            found = resolve(target, Vocabulary(names))
-            if found.matches:
-                return found.matches[0].name
+            nearest = [match.name for match in resolve(target, Vocabulary(names)).matches]
+            if nearest:
+                return result.column if result.column in nearest else nearest[0]
         return result.column or (names[0] if names else None)
 
     def asked_column(self, result: Result) -> str | None:
