@@ -1,10 +1,11 @@
 """LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why the others do not.
 
-    python benchmarks/wtq.py DATA [--most N] [--wrong FILE]
+    python benchmarks/wtq.py DATA [--most N] [--wrong FILE] [--split training] [--one-graph DIRECTORY]
 
 DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json` (question to program, as a model
 wrote it). A question that stands with several tables is run and scored with each of them. Programs that are `None` are counted
-apart.
+apart. `--one-graph` loads all tables into one graph (kept in the directory, if it is there already) and scopes every program with
+`source=`; otherwise each table has a graph of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CondgraphError, UnknownNameError
 from condgraph.engine.frontends.llm_denotation import Item, item, same_denotation
 from condgraph.engine.values import NO_UNIT, format_number
 
@@ -50,7 +51,15 @@ class Score:
     without: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     misses: list[tuple[Question, str]] = field(default_factory=list)
+    classes: Counter[str] = field(default_factory=Counter)
+    class_of: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+
+    def miss(self, question: Question, why: str, cause: str) -> None:
+        """Remember a question that was not answered right."""
+        self.misses.append((question, why))
+        self.classes[cause] += 1
+        self.class_of[question.id] = cause
 
     @property
     def tried(self) -> int:
@@ -62,7 +71,8 @@ class Score:
         return (
             f"{self.right} of {self.tried} programs right ({share:.1f} %), {self.wrong} wrong, errors: {errors}; "
             f"{self.without} questions without a program; "
-            f"{1000 * self.seconds / max(self.tried, 1):.1f} ms a program with its table"
+            f"{1000 * self.seconds / max(self.tried, 1):.1f} ms a program with its table; "
+            f"not right by cause: {', '.join(f'{name} {self.classes[name]}' for name in CLASSES)}"
         )
 
 
@@ -72,10 +82,10 @@ def unescape(text: str) -> str:
     return "\\".join(part.replace("\\n", "\n").replace("\\p", "|") for part in parts)
 
 
-def questions(data: Path) -> Iterator[Question]:
-    """Every question that the file of programs knows, once a table."""
+def questions(data: Path, only: str | None = None) -> Iterator[Question]:
+    """Every question that the file of programs knows, once a table; of one split where it is named."""
     programs: dict[str, str] = json.loads((data / "trustuqa_programs" / "wtq.json").read_text("utf-8"))
-    for split in SPLITS:
+    for split in SPLITS if only is None else (only,):
         path = data / "wikitablequestions" / "data" / f"{split}.tsv"
         if not path.exists():
             continue
@@ -107,6 +117,36 @@ def shown(answer: Answer) -> list[Item]:
     return items
 
 
+#: What a question that was not answered right is counted as.
+CLASSES = ("wrong program", "ambiguous gold", "unsupported function", "ours")
+#: Questions looked at by hand whose class the rules of `classify` do not find: the engine should answer them and does not yet.
+OURS: frozenset[str] = frozenset()
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def classify(question: Question, why: str, error: CondgraphError | None, found: Sequence[Item]) -> str:
+    """Why a question was not answered right, by rules.
+
+    A function that is not native is "unsupported function". Any other typed error is a program that is not well formed, or that
+    names what its table does not have: "wrong program". An answer with the numbers of the gold answer and other words ("19" for
+    "19 years"), or that is part of it or has it as a part ("Holon" for "Holon City Arena"), is "ambiguous gold". The rest computes
+    something else than the question asks for: "wrong program".
+    """
+    if question.id in OURS:
+        return "ours"
+    if isinstance(error, UnknownNameError) and error.kind == "function":
+        return "unsupported function"
+    if error is not None or not found:
+        return "wrong program"
+    given, gold = {one.text for one in found}, {item(text).text for text in question.gold}
+    if len(given) == len(gold) == 1:
+        (one,), (other,) = given, gold
+        same = sorted(_NUMBERS.findall(one)) == sorted(_NUMBERS.findall(other)) != []
+        if same or f" {one} " in f" {other} " or f" {other} " in f" {one} ":
+            return "ambiguous gold"
+    return "wrong program"
+
+
 def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
     """Run every program on its table below `folder`; typed errors are counted by their code, others are bugs and end the run."""
     result = Score()
@@ -119,13 +159,14 @@ def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
             found = answers(folder / question.table, question.program)
         except CondgraphError as error:
             result.errors[error.code] += 1
-            result.misses.append((question, f"{error.code}: {error}"))
+            result.miss(question, f"{error.code}: {error}", classify(question, error.code, error, ()))
             continue
         if same_denotation([item(text, plain(text)) for text in question.gold], found):
             result.right += 1
         else:
             result.wrong += 1
-            result.misses.append((question, f"gave {[one.text for one in found][:10]}, not {list(question.gold)}"))
+            why = f"gave {[one.text for one in found][:10]}, not {list(question.gold)}"
+            result.miss(question, why, classify(question, why, None, found))
     result.seconds = time.perf_counter() - begin
     return result
 
@@ -146,14 +187,36 @@ def engine() -> Answers:
     return answers
 
 
+def one_graph(folder: Path, tables: Sequence[str], directory: str) -> Answers:
+    """All tables in one graph, every program scoped to its own."""
+    import condgraph
+
+    graph = condgraph.open(directory)
+    try:
+        sources = graph.status().sources
+    except condgraph.CondgraphError:
+        graph.load([folder / table for table in tables], format="csv")
+        sources = graph.status().sources
+    names = {Path(source.location): source.name for source in sources}
+
+    def answers(table: Path, program: str) -> Sequence[Item]:
+        return shown(graph.query(program, language="llm_query", source=names[table]))
+
+    return answers
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("data", type=Path)
     arguments.add_argument("--most", type=int, help="stop after so many questions")
     arguments.add_argument("--wrong", type=Path, help="write what was not right to this file, a JSON line each")
+    arguments.add_argument("--split", choices=SPLITS, help="only the questions of one split")
+    arguments.add_argument("--one-graph", metavar="DIRECTORY", help="all tables in one graph, scoped by source=")
     given = arguments.parse_args()
-    asked = sorted(questions(given.data), key=lambda question: (question.table, question.id))[: given.most]
-    result = score(asked, given.data / "wikitablequestions", engine())
+    asked = sorted(questions(given.data, given.split), key=lambda question: (question.table, question.id))[: given.most]
+    folder = given.data / "wikitablequestions"
+    tables = sorted({question.table for question in asked if question.program is not None})
+    result = score(asked, folder, one_graph(folder, tables, given.one_graph) if given.one_graph else engine())
     print(result)
     if given.wrong is not None:
         with given.wrong.open("w", encoding="utf-8") as file:
@@ -163,6 +226,7 @@ def main() -> int:
                     "question": question.text,
                     "table": question.table,
                     "why": why,
+                    "cause": result.class_of[question.id],
                     "program": question.program,
                 }
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
