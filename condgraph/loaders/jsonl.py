@@ -218,7 +218,7 @@ def _qualifier(pair: Any) -> tuple[str, Ref | Value]:
 
 
 def _source(pair: Any) -> tuple[str, int]:
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or not pair[0]:
         raise _Wrong(f"a source is a name and a row, not {pair!r}")
     return _sound(pair[0]), _row(pair[1])
 

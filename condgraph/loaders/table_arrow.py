@@ -34,7 +34,7 @@ def arrow_errors(location: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise LoadError(f"Arrow cannot read this: {error}", file=location) from None
 
 

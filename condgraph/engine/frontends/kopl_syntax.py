@@ -108,7 +108,7 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
             raise ParseError(f"the program is not well-formed JSON: {error.msg}", span=(at, at + 1)) from None
         except RecursionError:
             raise ParseError("the program is nested too deeply") from None
-    steps = _plain(program)
+    steps = _plain(text)
     return _link(*_careful(program, knows)) if steps is None else steps, []
 
 
@@ -134,8 +134,9 @@ _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 # -- text form ------------------------------------------------------------------------------------------------------------
 
 #: A call as most are written: JSON strings without escapes, or no quotes and at most one level of parentheses in its arguments.
+#: It begins at the beginning of a word, so that what is no call is passed over once.
 _CALL: Final = re.compile(
-    r'''\s*([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*'''
+    r'''\b([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*'''
 )
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
