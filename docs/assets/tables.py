@@ -26,6 +26,8 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.describe import describe
 from condgraph.engine.frontends.kopl import lower
 from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.frontends.llm_functions import TABLE as LLM_FUNCTIONS
+from condgraph.engine.frontends.llm_table import markdown
 from condgraph.engine.passes import PASSES
 
 DOCS = Path(__file__).parent.parent
@@ -243,6 +245,12 @@ def exit_codes() -> str:
 
 
 #: What can be printed, by the name that a page gives.
+def llm_functions() -> str:
+    """The native functions of LLM queries, with the names each goes by."""
+    rows = [(code(one.name), one.about, ", ".join(map(code, one.synonyms)) or "none") for one in LLM_FUNCTIONS[1:]]
+    return table(("function", "gives", "also written"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "formats": formats,
     "options": options,
@@ -253,6 +261,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "tests": tests,
     "passes": passes,
     "kopl": kopl,
+    "llm-cases": lambda: markdown().rstrip(),
+    "llm-functions": llm_functions,
     "errors": error_tree,
     "verbs": verbs,
     "exit-codes": exit_codes,

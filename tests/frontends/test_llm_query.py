@@ -264,7 +264,7 @@ def test_a_program_that_ends_on_rows_shows_a_column(table: Graph) -> None:
     answer = table.query(program(get(R="Team", T="Red"), target="player name"))
     assert answer.texts == ["Ann", "Cid"]
     assert [entity.row for entity in answer.entities] == [1, 3]
-    assert "the answer are rows; it shows their values of 'Name'" in answer.warnings
+    assert "the answer is table rows; it shows their values of 'Name'" in answer.warnings
     assert table.query(program(get(R="Team", T="Red"))).texts == ["Red"]
     assert ask(table, get(R="Team", T="Red"), target="yes/no") == ["yes"]
 

@@ -290,7 +290,7 @@ class Lowering:
             plan = apply("exists", [Names(plan)])
         elif isinstance(plan, Entities) and result.table is not None:
             shown = self.shown(result)
-            self.context.warn(f"the answer are rows; it shows their values of {shown.column!r}")
+            self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")
             plan = Shown(as_values(shown), plan)
         elif (other := self.asked_column(result)) is not None:
             rows = Holders(as_values(result))
