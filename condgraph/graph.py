@@ -155,6 +155,8 @@ class Graph:
 
         if on_error not in ("raise", "skip"):
             raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        if name == "":
+            raise OptionError("the name of a source is empty")
         found = recognise(source, format, name=name)
         for one in found:
             one.format.check_options(options)
@@ -185,6 +187,8 @@ class Graph:
 
     def add(self, items: Iterator[Item] | Sequence[Item], *, source: str = "api", wait: float = 0.0) -> None:
         """Add items (`engine.facts`) from Python; all of them or nothing."""
+        if not source:
+            raise OptionError("the name of a source is empty")
 
         def read(builder: Builder) -> None:
             builder.begin(Source(source, "", "api"))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.engine.errors import LoadError
+from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import (
     Batch,
     Entity,
@@ -224,6 +224,15 @@ def test_things_that_are_no_items() -> None:
         with pytest.raises(LoadError):
             graph.add([wrong])  # type: ignore[list-item]
     assert graph.kopl("Find(a) QueryAttr(p)").texts == ["b"]
+
+
+def test_sources_have_names() -> None:
+    """An empty one is refused wherever it can be given."""
+    graph = graph_of([Statement("a", "p", "b")])
+    with pytest.raises(OptionError, match="empty"):
+        graph.add([Statement("a", "p", "b")], source="")
+    with pytest.raises(OptionError, match="empty"):
+        graph.load([{"a": 1}], name="")
 
 
 def test_first_name_stays() -> None:
