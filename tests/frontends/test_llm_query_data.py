@@ -1,4 +1,4 @@
-"""LLM queries over whole data sets: the movie programs, temporal questions, the paper's chain through three sources, every program."""
+"""LLM queries over whole data sets: movie programs, temporal questions, the paper's chain of sources, every program."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def test_movie_programs_equal_plain_sets(data: Path, films: Graph) -> None:
             try:
                 answer = films.query(program)
             except condgraph.CondgraphError as error:
-                assert error.span is not None
-                assert error.hint or error.candidates
-                outcomes["error"] += 1
+                outcomes["error" if error.span is not None and (error.hint or error.candidates) else "bad error"] += 1
                 continue
             if named <= known:
                 outcomes["equal" if set(answer.texts) == movies.answer(parse(program)) else "different"] += 1

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from condgraph.engine.errors import ParseError
+from condgraph.engine.frontends.llm_denotation import Item, item
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +33,11 @@ def test_counting(wtq: ModuleType) -> None:
     def question(ident: str, gold: tuple[str, ...], program: str | None) -> object:
         return wtq.Question(ident, "q", "csv/x.csv", gold, program)
 
-    def answers(table: Path, program: str) -> list[str]:
+    def answers(table: Path, program: str) -> list[Item]:
         assert table == Path("folder/csv/x.csv")
         if program == "broken":
             raise ParseError("no")
-        return program.split("|")
+        return [item(part) for part in program.split("|")]
 
     asked = [
         question("1", ("Ohio",), "ohio"),
