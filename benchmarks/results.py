@@ -28,6 +28,7 @@ import os
 import platform
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,7 +148,8 @@ def section(result: Result) -> str:
         parts.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
         parts += ["| " + " | ".join(map(shown, row)) + " |" for row in result.rows]
     if result.text:
-        parts += ["```text", *(line.rstrip() for line in result.text.strip().splitlines()), "```"]
+        lines = [textwrap.wrap(line, 130, subsequent_indent=" " * 8) or [""] for line in result.text.strip().splitlines()]
+        parts += ["```text", *(part for wrapped in lines for part in wrapped), "```"]
     if result.notes:
         parts += ["", *(f"- {' '.join(note.split())}" for note in result.notes)]
     return "\n".join(parts)
@@ -175,17 +177,19 @@ def this_machine() -> dict[str, Any]:
 def run(name: str, data: Path, to: Path) -> None:
     """Run a benchmark that prints, and keep what it prints as a result."""
     script = ROOT / "benchmarks" / f"{name}.py"
-    about = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name
+    about = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name).splitlines()[0].rstrip(".")
+    title, _, rest = about.partition(": ")
     ran = subprocess.run([sys.executable, script, data], capture_output=True, text=True, check=False)
     if ran.returncode:
         raise BadResultError(f"{script.name} ended with {ran.returncode}: {ran.stderr.strip().splitlines()[-1:]}")
     record = {
         "name": name,
-        "title": about.splitlines()[0].rstrip("."),
+        "title": title.removesuffix(", by one command"),
         "command": f"python benchmarks/{script.name} DATA",
         "date": datetime.date.today().isoformat(),
         "machine": this_machine(),
         "text": ran.stdout,
+        "notes": [rest[:1].upper() + rest[1:] + "."] if rest else [],
     }
     to.mkdir(parents=True, exist_ok=True)
     (to / f"{name}.json").write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
