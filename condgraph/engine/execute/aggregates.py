@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Best, Count, Exists, Extreme, Mean, Mode, Scan, Some, Sum
 from condgraph.engine.execute.bags import Bag, Part
-from condgraph.engine.execute.facts import object_cells, scan
+from condgraph.engine.execute.facts import literal, object_cells, scan
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
-from condgraph.engine.execute.tests import Cells, Mask, holds
+from condgraph.engine.execute.tests import Cells, Mask, add_types, holds
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, format_number, parse_number
 
 if TYPE_CHECKING:
@@ -54,15 +55,19 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
         keys = cells.numbers()
     keys = keys if every else keys[positions]
     top = positions[keys == (keys.max() if largest else keys.min())]
-    if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY and (cells["ref"][top] >= 0).any():
-        # Numbers a float cannot tell apart: compare them as they were written.
-        exact = [
-            Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(format_number(x))
-            for r, x in zip(cells["ref"][top].tolist(), cells.numbers()[top].tolist(), strict=True)
-        ]
-        winner = max(exact) if largest else min(exact)
-        top = top[[value == winner for value in exact]]
+    if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
+        top = top[_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest)]
     return top
+
+
+def _exactly_best(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64], largest: bool) -> Mask:
+    """Numbers a float cannot tell apart, compared as they were written: which of them are the best."""
+    exact = [
+        Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(format_number(x))
+        for r, x in zip(refs.tolist(), numbers.tolist(), strict=True)
+    ]
+    winner = max(exact) if largest else min(exact)
+    return np.array([value == winner for value in exact])
 
 
 def best(run: Run, node: Best) -> Numbers:
@@ -73,18 +78,55 @@ def best(run: Run, node: Best) -> Numbers:
 
 def best_facts(run: Run, node: Best) -> Numbers:
     """The statements that hold the best value."""
+    snapshot, largest = run.snapshot, node.direction == "largest"
     facts = scan(run, Scan(node.of, (node.key,), family="attribute"))
     statements = facts.all()
     if not len(statements):
         run.warn(f"none of the {len(run.entities(node.of))} entities has a value of {node.key!r}")
         return EMPTY
-    cells = object_cells(run, statements)
-    groups = run.snapshot.schema.attribute_kinds(node.key)
-    if len(groups) == 1 and next(iter(groups))[0] in (Kind.QUANTITY, Kind.TIME):
-        positions = np.arange(len(statements))
+    base, ordered = snapshot.relations, snapshot.ordered("att")
+    (low, high), *_ = facts.runs
+    groups = snapshot.groups(low - base, high - base)
+    if len(groups) > 1:
+        groups, statements = _largest_group(run, groups, statements, node.key)
+    if not groups or groups[0][0] not in (Kind.QUANTITY, Kind.TIME):
+        return EMPTY
+    kind, _, begin, end = groups[0]
+    if len(statements) == 1:
+        return statements
+    if kind is Kind.TIME and largest:
+        # By the end; the order is by the start.
+        ends = snapshot.arrays.get("att.b").take(statements - np.int32(base))
+        return statements[ends == ends.max()]
+    # The statements stand in the order of their values, and equal ones side by side.
+    part = ordered.a if kind is Kind.TIME else ordered.x
+    best = part[int(statements[-1 if largest else 0]) - base]
+    if largest:
+        winners = statements[statements.searchsorted(np.int32(ordered.left(part, best, begin, end) + base)) :]
     else:
-        positions = np.flatnonzero(competing(run, cells, node.key))
-    return statements[_best_positions(run, cells, positions, node.direction == "largest")]
+        winners = statements[: statements.searchsorted(np.int32(ordered.right(part, best, begin, end) + base))]
+    if snapshot.inexact and kind is Kind.QUANTITY and len(winners) > 1:
+        cells = object_cells(run, winners)
+        winners = winners[_exactly_best(run, cells["ref"], cells.numbers(), largest)]
+    return winners
+
+
+def _largest_group(
+    run: Run, groups: list[tuple[Kind, str, int, int]], statements: Numbers, key: str
+) -> tuple[list[tuple[Kind, str, int, int]], Numbers]:
+    """The comparable type and unit that most of the statements have (ties: time first, then unit by name), and these statements."""
+    base = run.snapshot.relations
+    begins = statements.searchsorted(np.array([group[2] for group in groups], np.int32) + np.int32(base)).tolist()
+    sizes = [high - low for low, high in pairwise([*begins, len(statements)])]
+    there = [i for i, size in enumerate(sizes) if size and groups[i][0] in (Kind.QUANTITY, Kind.TIME)]
+    if not there:
+        return [], EMPTY
+    best = min(there, key=lambda i: (-sizes[i], -groups[i][0], groups[i][1]))
+    kind, unit, _, _ = groups[best]
+    if sizes[best] < len(statements):
+        in_unit = f" in {unit}" if unit != NO_UNIT else ""
+        run.warn(f"{key}: {len(statements) - sizes[best]} values are no {kind.name.lower()}{in_unit} and do not compete")
+    return [groups[best]], statements[begins[best] : begins[best] + sizes[best]]
 
 
 def extreme(run: Run, node: Extreme) -> Bag:
@@ -193,9 +235,14 @@ def _given(run: Run, values: list[Any]) -> Bag:
 def some(run: Run, node: Some) -> bool:
     """Whether any value satisfies the test; the trace says how many do."""
     bag = run.values(node.values)
-    cells = bag.cells()
-    run.warn_incomparable(cells, node.test)
-    satisfied = int(holds(run, node.test, cells).sum())
+    few = bag.few() if literal(node.test) else None
+    if few is not None:
+        run.warn_types(add_types(few), node.test)
+        satisfied = sum([bool(holds(run, node.test, cell)) for cell in few])
+    else:
+        cells = bag.cells()
+        run.warn_incomparable(cells, node.test)
+        satisfied = int(holds(run, node.test, cells).sum())
     run.notes[id(node)] = f"{satisfied} of {len(bag)} values satisfy it"
     return satisfied > 0
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.tests import Cells, Mask
+from condgraph.engine.execute.tests import Cell, Cells, Mask
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import (
     DAY_SECONDS,
@@ -82,6 +83,13 @@ class Bag:
             parts.append(part.take(mask[at : at + len(part.ids)]))
             at += len(part.ids)
         return Bag(self.run, parts)
+
+    def few(self) -> list[Cell] | None:
+        """The values one by one, where they are few, and attributes or qualifiers; None for others."""
+        if len(self) > factset.FEW or not all(part.kind in ("att", "q") for part in self.parts):
+            return None
+        ordered = self.run.snapshot.ordered
+        return [Cell(ordered(part.kind), number) for part in self.parts for number in part.ids.tolist()]
 
     # -- as columns -------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,17 +210,20 @@ def qualifiers_of(run: Run, statements: Numbers, key: int) -> tuple[Numbers, Any
 
 def _one_by_one(run: Run, statements: Numbers, key: int, test: Test) -> Numbers:
     """A few statements are looked at one by one."""
-    view, ordered = run.snapshot.arrays.view, run.snapshot.ordered("q")
-    offsets, keys = view("q.offsets"), view("q.key")
-    cells: list[Cell] = []
-    found: list[int] = []
-    for statement in statements.tolist():
-        own = [Cell(ordered, q) for q in range(offsets[statement], offsets[statement + 1]) if keys[q] == key]
-        cells.extend(own)
-        if any(holds(run, test, cell) for cell in own):
-            found.append(statement)
-    run.warn_types(add_types(cells), test)
-    return statements if len(found) == len(statements) else np.array(found, np.int32)
+    ordered = run.snapshot.ordered("q")
+    owned = [(statement, Cell(ordered, number)) for statement, number in qualifiers_one_by_one(run, statements, key)]
+    run.warn_types(add_types([cell for _, cell in owned]), test)
+    found = dict.fromkeys(statement for statement, cell in owned if holds(run, test, cell))
+    return statements if len(found) == len(statements) else np.array(list(found), np.int32)
+
+
+def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> Iterator[tuple[int, int]]:
+    """The qualifiers of a key (None: all) of a few statements: each with its statement, both by number."""
+    offsets, keys = run.snapshot.arrays.view("q.offsets"), run.snapshot.arrays.view("q.key")
+    for statement in statements.tolist() if len(offsets) else ():
+        for number in range(offsets[statement], offsets[statement + 1]):
+            if key is None or keys[number] == key:
+                yield statement, number
 
 
 def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test, wanted: set[tuple[Kind, str]]) -> Numbers | None:

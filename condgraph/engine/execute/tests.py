@@ -82,6 +82,11 @@ class Cell(Cells):
         """The part "a" read as a float."""
         return self._of.x[self._at]
 
+    def parts(self) -> tuple[int, ...]:
+        """All parts; equal for equal values."""
+        of, at = self._of, self._at
+        return of.kind[at], of.ref[at], of.a[at], of.b[at], of.unit[at], of.precision[at]
+
     def types(self) -> dict[tuple[int, int], int]:
         """The type and unit, by number."""
         return {(self._of.kind[self._at], self._of.unit[self._at]): 1}

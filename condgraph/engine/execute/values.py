@@ -19,6 +19,7 @@ from condgraph.engine.algebra import (
     RowNumbers,
 )
 from condgraph.engine.execute.bags import Bag, Part, distinct_positions
+from condgraph.engine.execute.facts import qualifiers_of, qualifiers_one_by_one
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.tests import holds
 
@@ -42,18 +43,26 @@ def objects(run: Run, node: Objects) -> Bag:
 def qualifiers(run: Run, node: Qualifiers) -> Bag:
     """The values of one qualifier key, or of all."""
     snapshot = run.snapshot
-    statements = run.facts(node.facts).all()
-    positions, numbers = snapshot.qualifiers(statements)
-    if node.key is not None and len(numbers):
-        chosen = snapshot.arrays.get("q.key").take(numbers) == snapshot.predicate(node.key)
-        positions, numbers = positions[chosen], numbers[chosen]
-    return Bag(run, [Part("q", numbers, statements[positions])])
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    key = None if node.key is None else snapshot.predicate(node.key)
+    if facts.small():
+        pairs = list(qualifiers_one_by_one(run, statements, key))
+        numbers = np.array([number for _, number in pairs], np.int32)
+        return Bag(run, [Part("q", numbers, np.array([statement for statement, _ in pairs], np.int32))])
+    positions, numbers = snapshot.qualifiers(statements) if key is None else qualifiers_of(run, statements, key)
+    return Bag(run, [Part("q", numbers, statements.take(positions))])
 
 
 def predicates(run: Run, node: Predicates) -> Bag:
     """The predicate of each fact."""
-    statements = run.facts(node.facts).all()
-    return Bag(run, [Part("pred", run.snapshot.predicates(statements), statements)])
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    if facts.small():
+        numbers = np.array([run.snapshot.predicate_of(statement) for statement in statements.tolist()], np.int32)
+    else:
+        numbers = run.snapshot.predicates(statements)
+    return Bag(run, [Part("pred", numbers, statements)])
 
 
 def qualifier_keys(run: Run, node: QualifierKeys) -> Bag:
@@ -90,6 +99,11 @@ def distinct(run: Run, node: Distinct) -> Bag:
     bag = run.values(node.values)
     if len(bag) < 2:
         return bag
+    if (few := bag.few()) is not None and len(bag.parts) == 1:
+        first: dict[tuple[int, ...], int] = {}
+        for i, cell in enumerate(few):
+            first.setdefault(cell.parts(), i)
+        return bag if len(first) == len(few) else bag.take(np.array(list(first.values())))
     # Attributes of one predicate are numbered by value, so that equal ones stand together.
     ordered = len(bag.parts) == 1 and bag.parts[0].kind == "att"
     return bag.take(distinct_positions(bag.cells(), ordered=ordered))

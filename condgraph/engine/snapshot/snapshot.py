@@ -254,6 +254,12 @@ class Snapshot:
             out[mask] = np.searchsorted(offsets, statements[mask] - base, side="right") - 1
         return out
 
+    def predicate_of(self, statement: int) -> int:
+        """The predicate of one statement."""
+        if statement < self.relations:
+            return bisect_right(self.relation_offsets, statement) - 1
+        return bisect_right(self.attribute_offsets, statement - self.relations) - 1
+
     def runs(self, predicates: tuple[str, ...] | None, relations: bool, attributes: bool) -> list[tuple[int, int]]:
         """The runs of statements with these predicates (None: any), each within one family; not to be changed."""
         found = self._runs.get((predicates, relations, attributes))
