@@ -19,7 +19,6 @@ from condgraph.engine.algebra import (
     Entities,
     Every,
     Facts,
-    Intersect,
     Members,
     Named,
     Names,
@@ -32,10 +31,11 @@ from condgraph.engine.algebra import (
     Scan,
     Some,
     Test,
-    Union,
     Values,
     Where,
     WhereQualifier,
+    intersect,
+    union,
 )
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.frontends.kopl_syntax import CLOSED, FUNCTIONS, Program, Span, parse, places
@@ -78,13 +78,16 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
 class _Lowering:
     """What the rules share: the schema, the step at hand, and what to do with unknown names."""
 
-    __slots__ = ("at", "function", "lenient", "program", "schema", "warnings")
+    __slots__ = ("_members", "_named", "at", "function", "lenient", "program", "schema", "warnings")
 
     def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
         self.schema, self.lenient, self.program = schema, lenient, program
         self.warnings: list[str] = []
         #: The step at hand: its number and its function.
         self.at, self.function = 0, ""
+        # A name that stands twice is one operator.
+        self._named: dict[str, Named] = {}
+        self._members: dict[str, Members] = {}
 
     def span(self, i: int | None = None) -> Span | None:
         """Where the i-th text of the step stands, or the whole step."""
@@ -119,6 +122,20 @@ class _Lowering:
             span=self.span(),
             hint="it follows FilterStr, FilterNum, FilterYear, FilterDate, Relate or another QFilter",
         )
+
+    def named(self, name: str) -> Named:
+        """The entities of a name."""
+        found = self._named.get(name)
+        if found is None:
+            found = self._named[name] = Named((name,))
+        return found
+
+    def members(self, concept: str) -> Members:
+        """The members of the concepts of a name."""
+        found = self._members.get(concept)
+        if found is None:
+            found = self._members[concept] = Members(self.named(concept))
+        return found
 
     # -- names ------------------------------------------------------------------------------------------------------------
 
@@ -215,17 +232,17 @@ def _find(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_entity(texts[0]):
         hint = "it is the id of an entity; Find takes names" if low.schema.has_id(texts[0]) else None
         low.unknown("entity", texts[0], 0, [] if low.lenient else low.schema.nearest_entities(texts[0]), hint)
-    return Named(texts)
+    return low.named(texts[0])
 
 
 def _filter_concept(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_concept(texts[0]):
         hint = "there is an entity of this name, and it is no concept" if low.schema.has_entity(texts[0]) else None
         low.unknown("concept", texts[0], 0, nearest(texts[0], low.schema.concepts), hint)
-    members = Members(Named(texts))
+    members = low.members(texts[0])
     of = low.entities(inputs[0])
     # Members are entities already, so that all entities among them are the members.
-    return members if isinstance(of, Every) else Intersect((of, members))
+    return members if isinstance(of, Every) else intersect(of, members)
 
 
 def _attribute_facts(low: _Lowering, of: Node, key: str, i: int) -> Scan:
@@ -258,11 +275,11 @@ def _relate(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 
 
 def _and(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return Intersect((low.entities(inputs[0]), low.entities(inputs[1])))
+    return intersect(low.entities(inputs[0]), low.entities(inputs[1]))
 
 
 def _or(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    return Union((low.entities(inputs[0]), low.entities(inputs[1])))
+    return union(low.entities(inputs[0]), low.entities(inputs[1]))
 
 
 def _query_name(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
@@ -293,7 +310,7 @@ def _select(low: _Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     sets = [low.entities(node) for node in inputs]
     role = "between" if len(sets) == 2 else "among"
     word = low.closed(texts[1], 1, role)
-    of = sets[0] if len(sets) == 1 else Union((sets[0], sets[1]))
+    of = union(*sets)
     return Names(Best(of, low.attribute(texts[0], 0), "largest" if word in ("greater", "largest") else "smallest"))
 
 

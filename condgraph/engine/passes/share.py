@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from condgraph.engine.algebra import Given, Known, Named, Node, Scan
+from condgraph.engine.algebra import Every, Given, Known, Named, Node, Scan
 from condgraph.engine.passes.rewrite import mark, rewrite
 
 #: Operators that take none and are worth looking at; every entity is kept by the store anyway.
@@ -23,9 +23,21 @@ _LEAVES: Final = frozenset((Named, Known, Given))
 
 
 def applies(order: list[Node]) -> bool:
-    """Equal parts have equal leaves; most plans have none."""
-    leaves = [node for node in order if type(node) in _LEAVES or (type(node) is Scan and node.of is None)]
-    return len(leaves) > 1 and len(set(leaves)) < len(leaves)
+    """Equal parts have equal leaves, or equal scans of the same leaf; most plans have none."""
+    seen: set[Hashable] = set()
+    for node in order:
+        key: Hashable
+        if type(node) is Scan:
+            of = Every if type(node.of) is Every else id(node.of)
+            key = (node.predicates, node.anchor, node.reach, of)
+        elif type(node) in _LEAVES:
+            key = node
+        else:
+            continue
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
 
 
 def share(plan: Node) -> Node:
