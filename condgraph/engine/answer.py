@@ -156,9 +156,8 @@ class Answer:
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
-            names = len(found.parts) == 1 and found.parts[0].kind == "name"
             values, texts = found.values_and_texts()
-            if not names and len(values) > 1:
+            if len(values) > 1 and not found.in_order():
                 order = sorted(range(len(values)), key=lambda i: (order_key(values[i]), texts[i]))
                 values, texts = [values[i] for i in order], [texts[i] for i in order]
         elif found is None:
@@ -238,7 +237,7 @@ class Answer:
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
-            return len(found), tuple(text for part in found.parts[:1] for text in Bag(found.run, [part.take(slice(0, 3))]).texts())
+            return len(found), tuple(text for part in found.parts[:1] for text in Bag(found.scope, [part.take(slice(0, 3))]).texts())
         if isinstance(found, (bool, int, float)):
             return 1, (text_of(found),)
         return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))

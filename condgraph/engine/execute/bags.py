@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.tests import Cell, Cells, Mask
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.values import (
     DAY_SECONDS,
     NO_UNIT,
@@ -39,6 +39,8 @@ from condgraph.engine.values import (
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
+    from condgraph.engine.execute.scope import Scope
+    from condgraph.engine.snapshot.snapshot import Snapshot
 
 PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
 #: What a value of an answer is: a typed value, an entity, a number, or a truth value.
@@ -61,10 +63,10 @@ class Part:
 class Bag:
     """A bag of values. `len` counts values, repeats included."""
 
-    __slots__ = ("parts", "run")
+    __slots__ = ("parts", "scope")
 
-    def __init__(self, run: Run, parts: list[Part]) -> None:
-        self.run = run
+    def __init__(self, run: Run | Scope, parts: list[Part]) -> None:
+        self.scope = run.scope
         self.parts = [part for part in parts if len(part.ids)] if len(parts) > 1 else parts
 
     def __len__(self) -> int:
@@ -73,7 +75,7 @@ class Bag:
     def take(self, chosen: NDArray[Any]) -> Bag:
         """The values at these positions, or where this mask is true; the order stays."""
         if len(self.parts) == 1:
-            return Bag(self.run, [self.parts[0].take(chosen)])
+            return Bag(self.scope, [self.parts[0].take(chosen)])
         mask = chosen
         if chosen.dtype != bool:
             mask = np.zeros(len(self), bool)
@@ -82,13 +84,13 @@ class Bag:
         for part in self.parts:
             parts.append(part.take(mask[at : at + len(part.ids)]))
             at += len(part.ids)
-        return Bag(self.run, parts)
+        return Bag(self.scope, parts)
 
     def few(self) -> list[Cell] | None:
         """The values one by one, where they are few, and attributes or qualifiers; None for others."""
         if len(self) > factset.FEW or not all(part.kind in ("att", "q") for part in self.parts):
             return None
-        ordered = self.run.snapshot.ordered
+        ordered = self.scope.snapshot.ordered
         return [Cell(ordered(part.kind), number) for part in self.parts for number in part.ids.tolist()]
 
     # -- as columns -------------------------------------------------------------------------------------------------------
@@ -104,7 +106,7 @@ class Bag:
 
     def part_cells(self, part: Part) -> Cells:
         """The values of one part as cells."""
-        snapshot, n = self.run.snapshot, len(part.ids)
+        snapshot, n = self.scope.snapshot, len(part.ids)
         get = snapshot.arrays.get
         if part.kind in ("att", "q"):
             return Cells(n, lambda name: get(f"{part.kind}.{name}").take(part.ids))
@@ -123,7 +125,7 @@ class Bag:
             columns["a"], columns["b"], columns["precision"] = (column[part.ids] for column in part.data)
         else:
             columns = {name: np.full(n, default, dtype) for name, (default, dtype) in _DEFAULTS.items()}
-            self.run.encode_given([part.data[i] for i in part.ids.tolist()], columns)
+            self.scope.encode_given([part.data[i] for i in part.ids.tolist()], columns)
         return Cells(n, lambda name: np.full(n, *_DEFAULTS[name]), columns)
 
     # -- as Python values -------------------------------------------------------------------------------------------------
@@ -136,9 +138,9 @@ class Bag:
         return found
 
     def _part_values(self, part: Part) -> list[Any]:
-        snapshot = self.run.snapshot
+        snapshot = self.scope.snapshot
         if part.kind in ("att", "q"):
-            return _decode(self.run, part.kind, part.ids)
+            return _decode(snapshot, part.kind, part.ids)
         if part.kind == "ent":
             return [snapshot.entity(i) for i in part.ids.tolist()]
         if part.kind == "name":
@@ -154,21 +156,43 @@ class Bag:
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
         """Every value, and how a user sees it: raw text of table cells as it stood, names of entities."""
-        snapshot = self.run.snapshot
-        raws = snapshot.arrays.get("att.raw")
+        if len(self.parts) == 1:
+            return self._part_values_and_texts(self.parts[0])
         values: list[Any] = []
         texts: list[str] = []
         for part in self.parts:
-            found = self._part_values(part)
+            found, shown = self._part_values_and_texts(part)
             values.extend(found)
-            if part.kind == "ent":
-                texts.extend(entity.name for entity in found)
-                continue
-            shown = [value if type(value) is str else _shown(value) for value in found]
-            if part.kind == "att" and len(raws):
-                shown = [snapshot.texts[r] if r >= 0 else text for r, text in zip(raws[part.ids].tolist(), shown, strict=True)]
             texts.extend(shown)
         return values, texts
+
+    def _part_values_and_texts(self, part: Part) -> tuple[list[Any], list[str]]:
+        snapshot = self.scope.snapshot
+        found = self._part_values(part)
+        if part.kind == "name" or part.kind == "pred":
+            return found, found
+        shown = [value if type(value) is str else _shown(value) for value in found]
+        if part.kind == "att" and len(raws := snapshot.arrays.get("att.raw")):
+            shown = [snapshot.texts[r] if r >= 0 else text for r, text in zip(raws[part.ids].tolist(), shown, strict=True)]
+        return found, shown
+
+    def in_order(self) -> bool:
+        """Whether the values certainly stand in the fixed order: names, and attributes of one predicate, type and unit."""
+        if len(self.parts) != 1:
+            return False
+        part = self.parts[0]
+        if part.kind != "att":
+            return part.kind == "name"
+        snapshot, ids = self.scope.snapshot, part.ids
+        first, last = int(ids[0]), int(ids[-1])
+        cells, base = snapshot.ordered("att"), snapshot.relations
+        same = cells.kind[first] == cells.kind[last] and cells.unit[first] == cells.unit[last]
+        return (
+            same
+            and not snapshot.inexact
+            and snapshot.predicate_of(first + base) == snapshot.predicate_of(last + base)
+            and bool((ids[1:] >= ids[:-1]).all())
+        )
 
     def texts(self) -> list[str]:
         """The texts alone."""
@@ -191,44 +215,35 @@ _DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
 }
 
 
-def _decode(run: Run, family: str, ids: NDArray[Any]) -> list[Any]:
+def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
     """Cells of attributes or qualifiers as values, the common types without a detour."""
-    snapshot = run.snapshot
     get, texts = snapshot.arrays.get, snapshot.texts
-    if len(ids) == 1:
-        return [_one(run, family, int(ids[0]))]
+    if len(ids) <= factset.FEW:
+        return [_one(snapshot, family, number) for number in ids.tolist()]
     kinds = get(f"{family}.kind").take(ids)
-    if len(ids) and not kinds.any():
-        return list(texts.take(get(f"{family}.ref").take(ids)))
-    refs, b = get(f"{family}.ref").take(ids).tolist(), get(f"{family}.b").take(ids).tolist()
+    refs = get(f"{family}.ref").take(ids)
+    if not kinds.any():
+        return list(texts.take(refs))
     bits = get(f"{family}.a").take(ids)
-    floats, a = bits.view(np.float64).tolist(), bits.tolist()
-    units, precisions = get(f"{family}.unit").take(ids).tolist(), get(f"{family}.precision").take(ids).tolist()
-    unit_text: dict[int, str] = {-1: NO_UNIT}
-    found: list[Any] = []
-    for i, kind in enumerate(kinds.tolist()):
-        if kind == 1 and refs[i] < 0:
-            unit = unit_text.get(units[i])
-            if unit is None:
-                unit = unit_text[units[i]] = texts[units[i]]
-            x = floats[i]
-            found.append(Quantity(int(x) if x.is_integer() else x, unit))
-        elif kind == 2:
-            found.append(Time(a[i], b[i], _PRECISIONS[precisions[i]]))
-        elif kind == 0:
-            found.append(texts[refs[i]])
-        else:
-            found.append(_resolved(run, snapshot.value(family, int(ids[i]))))
-    return found
+    if (kinds == Kind.TIME).all():
+        ends, precisions = get(f"{family}.b").take(ids), get(f"{family}.precision").take(ids)
+        of = map(_PRECISIONS.__getitem__, precisions.tolist())
+        return list(map(Time, bits.tolist(), ends.tolist(), of))
+    if not (kinds == Kind.QUANTITY).all() or (refs >= 0).any():
+        return [_one(snapshot, family, number) for number in ids.tolist()]
+    units = {unit: texts[unit] if unit >= 0 else NO_UNIT for unit in set(get(f"{family}.unit").take(ids).tolist())}
+    return [
+        Quantity(int(x) if x.is_integer() else x, units[unit])
+        for x, unit in zip(bits.view(np.float64).tolist(), get(f"{family}.unit").take(ids).tolist(), strict=True)
+    ]
 
 
 _PRECISIONS: Final = tuple(Precision)
 
 
-def _one(run: Run, family: str, number: int) -> Any:
+def _one(snapshot: Snapshot, family: str, number: int) -> Any:
     """One cell as a value: the common types from plain Python numbers."""
-    snapshot, texts = run.snapshot, run.snapshot.texts
-    cells = snapshot.ordered(family)
+    cells, texts = snapshot.ordered(family), snapshot.texts
     kind, ref = cells.kind[number], cells.ref[number]
     if kind == 0:
         return texts[ref]
@@ -237,14 +252,9 @@ def _one(run: Run, family: str, number: int) -> Any:
         return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
     if kind == 2:
         return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])
-    return _resolved(run, snapshot.value(family, number))
-
-
-def _resolved(run: Run, value: Any) -> Any:
-    """A reference as the entity it names."""
-    from condgraph.engine.facts import Ref
-
-    return run.snapshot.entity(run.snapshot.identified(value.id)) if isinstance(value, Ref) else value
+    value = snapshot.value(family, number)
+    # A reference is the entity it names.
+    return snapshot.entity(snapshot.identified(value.id)) if isinstance(value, Ref) else value
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
@@ -265,6 +275,8 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
+#: What can tell values of one type apart; parts that a type does not fill are all the same.
+_TELLING: Final = {Kind.TEXT: ("ref",), Kind.ENTITY: ("ref",), Kind.QUANTITY: ("a", "unit", "ref"), Kind.TIME: ("a", "b", "precision")}
 
 
 def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
@@ -272,17 +284,24 @@ def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int
     n = len(cells)
     if n < 2:
         return np.arange(n)
-    varying = [mark for mark in (cells[name] for name in _IDENTITY) if (mark != mark[0]).any()]
+    kinds = cells["kind"]
+    parts = _TELLING.get(Kind(int(kinds[0])), _IDENTITY) if (kinds == kinds[0]).all() else _IDENTITY
+    if ordered:
+        fresh = np.zeros(n, bool)
+        fresh[0] = True
+        for name in parts:
+            mark = cells[name]
+            fresh[1:] |= mark[1:] != mark[:-1]
+        return np.flatnonzero(fresh)
+    varying = [mark for mark in (cells[name] for name in parts) if (mark != mark[0]).any()]
     if not varying:
         return np.zeros(1, np.int64)
-    order = None if ordered else np.lexsort(varying)
+    order = np.lexsort(varying)
     fresh = np.zeros(n, bool)
     fresh[0] = True
     for mark in varying:
-        sorted_mark = mark if order is None else mark[order]
+        sorted_mark = mark[order]
         fresh[1:] |= sorted_mark[1:] != sorted_mark[:-1]
-    if order is None:
-        return np.flatnonzero(fresh)
     # lexsort is stable, so the first of a run of equals is the first position.
     return np.sort(order[fresh])
 

@@ -98,17 +98,17 @@ def object_cells(run: Run, numbers: Numbers) -> Cells:
 
 def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
     """The relations among the facts whose object is one of `targets`."""
-    snapshot = facts.run.snapshot
+    snapshot = facts.scope.snapshot
     if not len(targets):
         return EMPTY
     small = facts.of is not None and len(facts.of) <= len(targets)
     if facts.numbers is None and not small and len(targets) * 16 < snapshot.entities:
         runs = [run for run in facts.runs if run[0] < snapshot.relations]
-        found = FactSet(facts.run, "subject", runs=runs, of=targets, anchor="object").all()
+        found = FactSet(facts.scope, "subject", runs=runs, of=targets, anchor="object").all()
         return distinct(facts.having(found), snapshot.statements)
     numbers = facts.all()
     numbers = numbers[: snapshot.split(numbers)]
-    return numbers[facts.run.among(snapshot.relation_object.take(numbers), targets)]
+    return numbers[facts.scope.among(snapshot.relation_object.take(numbers), targets)]
 
 
 def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:

@@ -17,6 +17,7 @@ from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, inter
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
+    from condgraph.engine.execute.scope import Scope
 
 #: Up to this many entities, statements are looked up entity by entity; up to this many statements are looked at one by one.
 FEW: Final = 8
@@ -27,11 +28,11 @@ Runs = list[tuple[int, int]]
 class FactSet:
     """Statements with the end that was reached. `of` is None where the anchor may be any entity; a run lies in one family."""
 
-    __slots__ = ("anchor", "numbers", "of", "reach", "run", "runs", "source")
+    __slots__ = ("anchor", "numbers", "of", "reach", "runs", "scope", "source")
 
     def __init__(
         self,
-        run: Run,
+        run: Run | Scope,
         reach: End,
         *,
         numbers: Numbers | None = None,
@@ -40,7 +41,7 @@ class FactSet:
         anchor: End = "subject",
         source: int = -1,
     ) -> None:
-        self.run, self.reach, self.numbers = run, reach, numbers
+        self.scope, self.reach, self.numbers = run.scope, reach, numbers
         self.runs, self.of, self.anchor, self.source = runs or [], of, anchor, source
 
     def __len__(self) -> int:
@@ -54,20 +55,20 @@ class FactSet:
             if self.source < 0:
                 self.numbers = _scan(self)
             elif self.of is not None and len(self.of) == 1:
-                self.numbers = intersect(_scan(self), self.run.snapshot.sourced(self.source), self.run.snapshot.statements)
+                self.numbers = intersect(_scan(self), self.scope.snapshot.sourced(self.source), self.scope.snapshot.statements)
             else:
                 self.numbers = _scan_source(self)
         return self.numbers
 
     def ends(self) -> Numbers:
         """The distinct entities that were reached."""
-        snapshot = self.run.snapshot
+        snapshot = self.scope.snapshot
         if self.numbers is None and self.source < 0 and len(self.runs) == 1 and not self.few() and not _spread(self):
             # The numbers of the statements are not needed: one end is read where the other one fits.
             ends = column(self, self.reach, *self.runs[0])
             if self.of is not None:
                 anchors = ends if self.anchor == self.reach else column(self, self.anchor, *self.runs[0])
-                ends = ends[self.run.mask(self.of).take(anchors)]
+                ends = ends[self.scope.mask(self.of).take(anchors)]
             return distinct(ends, snapshot.entities)
         numbers = self.all()
         if self.reach == "object":
@@ -88,7 +89,7 @@ class FactSet:
         """The statements of shorter runs."""
         if self.numbers is not None:
             return self.keep(self.within(runs))
-        return FactSet(self.run, self.reach, runs=runs, of=self.of, anchor=self.anchor, source=self.source)
+        return FactSet(self.scope, self.reach, runs=runs, of=self.of, anchor=self.anchor, source=self.source)
 
     def within(self, runs: Runs) -> Numbers:
         """The known statements that lie in one of the sorted runs."""
@@ -98,11 +99,11 @@ class FactSet:
 
     def keep(self, numbers: Numbers) -> FactSet:
         """Some of these statements, sorted."""
-        return FactSet(self.run, self.reach, numbers=numbers, runs=self.runs, anchor=self.anchor)
+        return FactSet(self.scope, self.reach, numbers=numbers, runs=self.runs, anchor=self.anchor)
 
     def having(self, numbers: Numbers) -> Numbers:
         """Those of the statements `numbers` (in any order, repeats stay) that this set has."""
-        snapshot = self.run.snapshot
+        snapshot = self.scope.snapshot
         if self.numbers is not None:
             return numbers[among(numbers, self.numbers, snapshot.statements)]
         parts = []
@@ -110,7 +111,7 @@ class FactSet:
             part = numbers[(numbers >= low) & (numbers < high)] if low or high < snapshot.statements else numbers
             if self.of is not None and len(part):
                 anchors = column(self, self.anchor, low, high).take(part - np.int32(low))
-                part = part[self.run.among(anchors, self.of)]
+                part = part[self.scope.among(anchors, self.of)]
             parts.append(part)
         found = _joined(parts)
         if self.source >= 0:
@@ -120,7 +121,7 @@ class FactSet:
 
 def column(facts: FactSet, end: End, low: int, high: int) -> Numbers:
     """The subjects or objects of a run, which lies in one family."""
-    snapshot = facts.run.snapshot
+    snapshot = facts.scope.snapshot
     if end == "object":
         return snapshot.relation_object[low:high]
     base = snapshot.relations
@@ -133,7 +134,7 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 def _spread(facts: FactSet) -> bool:
     """Whether the statements of the anchors are likely fewer than those of the runs, so that they are better looked up."""
-    snapshot, of = facts.run.snapshot, facts.of
+    snapshot, of = facts.scope.snapshot, facts.of
     if of is None:
         return False
     total = sum(high - low for low, high in facts.runs)
@@ -144,7 +145,7 @@ def _spread(facts: FactSet) -> bool:
 
 
 def _scan(facts: FactSet) -> Numbers:
-    snapshot, of, runs = facts.run.snapshot, facts.of, facts.runs
+    snapshot, of, runs = facts.scope.snapshot, facts.of, facts.runs
     if of is None:
         return _joined([np.arange(low, high, dtype=np.int32) for low, high in runs])
     if not len(of) or not runs:
@@ -159,9 +160,9 @@ def _scan(facts: FactSet) -> Numbers:
         found.sort()
         return found
     if _spread(facts):
-        touching = FactSet(facts.run, facts.reach, numbers=np.sort(snapshot.touching(of, backward=backward)))
+        touching = FactSet(facts.scope, facts.reach, numbers=np.sort(snapshot.touching(of, backward=backward)))
         return touching.within(runs)
-    mask = facts.run.mask(of)
+    mask = facts.scope.mask(of)
     parts = []
     for low, high in runs:
         found = mask.take(column(facts, facts.anchor, low, high)).nonzero()[0].astype(np.int32)
@@ -171,10 +172,10 @@ def _scan(facts: FactSet) -> Numbers:
 
 def _scan_source(facts: FactSet) -> Numbers:
     """The statements of one source: its own are looked through, which are few where a graph has many sources."""
-    snapshot, of = facts.run.snapshot, facts.of
+    snapshot, of = facts.scope.snapshot, facts.of
     scoped = snapshot.sourced(facts.source)
-    found = FactSet(facts.run, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY
+    found = FactSet(facts.scope, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY
     if of is None or not len(found):
         return found
     ends = snapshot.relation_object.take(found) if facts.anchor == "object" else snapshot.subjects(found)
-    return found[facts.run.among(ends, of)]
+    return found[facts.scope.among(ends, of)]

@@ -15,9 +15,10 @@ from condgraph.engine.algebra import Node, Test, postorder
 from condgraph.engine.errors import CancelledError, DeadlineError, UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.sets import Numbers, among, mask_of
+from condgraph.engine.execute.scope import Scope
+from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.tests import Cells, compared_kinds
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
+from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -30,19 +31,19 @@ class Run:
     """The state of one execution. `results` has the outcome of each operator by its identity."""
 
     __slots__ = (
-        "_cancelled", "_deadline", "_given", "_kept", "_left_out", "_masks", "notes", "order", "results", "snapshot", "warnings",
+        "_cancelled", "_deadline", "_kept", "_left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> None:
         self.snapshot = snapshot
+        #: What results refer to; they know nothing of the execution that holds them.
+        self.scope = Scope(snapshot)
         self.results: dict[int, Outcome] = {}
         self.order: list[Node] = []
         self.warnings: list[str] = []
         #: Remarks on single operators for the trace, by identity.
         self.notes: dict[int, str] = {}
         self._left_out: dict[tuple[str, str], int] = {}
-        self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
-        self._given: dict[str, int] = {}
         # Operators are known by identity, so those that are run later must stay alive.
         self._kept: list[Node] = []
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -96,19 +97,9 @@ class Run:
         """The outcome of an operator of that sort."""
         return cast("Bag", self.results[id(node)])
 
-    def mask(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """One truth value an entity; sets that were asked for before are not marked again."""
-        found = self._masks.get(id(numbers))
-        if found is None or found[0] is not numbers:
-            kept = self.snapshot.mask_of(numbers)
-            found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
-        return found[1]
-
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
         """For each entity (in any order), whether it is in the sorted set `of`."""
-        if len(of) > 1 and len(entities) * 512 > self.snapshot.entities:
-            return self.mask(of).take(entities)
-        return among(entities, of, self.snapshot.entities)
+        return self.scope.among(entities, of)
 
     # -- helpers of the operators -----------------------------------------------------------------------------------------
 
@@ -143,24 +134,6 @@ class Run:
             what = kind.name.lower() + (f" in {unit}" if unit != NO_UNIT else "")
             known = (what, describe_kinds(wanted))
             self._left_out[known] = self._left_out.get(known, 0) + count
-
-    def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
-        """Fill columns with values written in a program; texts the graph does not have get numbers below -1."""
-        for i, value in enumerate(values):
-            if isinstance(value, Quantity):
-                columns["kind"][i] = Kind.QUANTITY
-                columns["a"][i] = np.float64(float(value.number)).view(np.int64)
-                if value.unit != NO_UNIT:
-                    columns["unit"][i] = self._text(value.unit)
-            elif isinstance(value, Time):
-                columns["kind"][i] = Kind.TIME
-                columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
-            else:
-                columns["ref"][i] = self._text(text_of(value))
-
-    def _text(self, text: str) -> int:
-        found = self.snapshot.texts.find(text)
-        return found if found >= 0 else self._given.setdefault(text, -2 - len(self._given))
 
 
 def describe_kinds(kinds: set[tuple[Kind, str]]) -> str:

@@ -1,0 +1,66 @@
+"""What the results of operators refer to while they are looked at: the snapshot, masks of sets, numbers of new texts.
+
+A `Scope` knows no results, so that nothing refers in a circle: an answer and all that it holds goes when nobody holds the answer,
+without work for the garbage collector.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.execute.sets import Numbers, among, mask_of
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+class Scope:
+    """The scope of one execution."""
+
+    __slots__ = ("_given", "_masks", "snapshot")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
+        self._given: dict[str, int] = {}
+
+    @property
+    def scope(self) -> Scope:
+        """Itself: an execution and its scope are asked alike."""
+        return self
+
+    def mask(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """One truth value an entity; sets that were asked for before are not marked again."""
+        found = self._masks.get(id(numbers))
+        if found is None or found[0] is not numbers:
+            kept = self.snapshot.mask_of(numbers)
+            found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
+        return found[1]
+
+    def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
+        """For each entity (in any order), whether it is in the sorted set `of`."""
+        if len(of) > 1 and len(entities) * 512 > self.snapshot.entities:
+            return self.mask(of).take(entities)
+        return among(entities, of, self.snapshot.entities)
+
+    def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
+        """Fill columns with values written in a program; texts the graph does not have get numbers below -1."""
+        for i, value in enumerate(values):
+            if isinstance(value, Quantity):
+                columns["kind"][i] = Kind.QUANTITY
+                columns["a"][i] = np.float64(float(value.number)).view(np.int64)
+                if value.unit != NO_UNIT:
+                    columns["unit"][i] = self._text(value.unit)
+            elif isinstance(value, Time):
+                columns["kind"][i] = Kind.TIME
+                columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
+            else:
+                columns["ref"][i] = self._text(text_of(value))
+
+    def _text(self, text: str) -> int:
+        found = self.snapshot.texts.find(text)
+        return found if found >= 0 else self._given.setdefault(text, -2 - len(self._given))
