@@ -2,8 +2,8 @@
 
     python benchmarks/kopl.py --data DIR [--peer PYTHON] [--rounds N] [--out DIR]
 
-DIR has `oracle/kb.json` and `oracle/programs_dev.jsonl` (or is that folder). Both engines run in processes of their own, one working
-at a time: a block of programs by one, the same block by the other, in turns, some rounds; each program counts with its median.
+DIR has `oracle/kb.json` and `oracle/programs_dev.jsonl` (or is that folder). Both engines run in processes of their own, one
+working at a time: a block of programs by one, the same block by the other, in turns, some rounds; the median of each counts.
 condgraph is timed from the text of a program to the texts of its answer; the package from a program that is read already to its
 answer. PYTHON is a Python that has KoPL 0.0.5 and tqdm; without it a throw-away environment is made, and pip asked for them.
 Before that every program is run once and its answer compared with the expected one.
@@ -167,9 +167,9 @@ def main() -> None:
         peer.close()
     start = peer.told["start"]
     notes = [
-        f"{right} of the {plain} programs without a flag give the expected answer (flags mark where a quirk of the package decides).",
-        f"Both engines in one run, block by block in turns, the median of {given.rounds} rounds; condgraph from the text of a program to "
-        "the texts of its answer, the package from a program that is read already to its answer.",
+        f"{right} of the {plain} programs without a flag give the expected answer (a flag: a quirk of the package decides).",
+        f"Both engines in one run, block by block in turns, the median of {given.rounds} rounds; condgraph from the text of a "
+        "program to the texts of its answer, the package from a program that is read already to its answer.",
     ]
     others: dict[str, Any] = {
         "title": "KoPL programs: start and memory",

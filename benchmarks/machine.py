@@ -93,4 +93,6 @@ def markdown(result: dict[str, Any]) -> str:
 def _shown(cell: Any) -> str:
     if cell is None:
         return ""
-    return f"{cell:,.0f}" if isinstance(cell, float) and abs(cell) >= 1000 else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+    return str(cell)

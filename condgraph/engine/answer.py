@@ -237,7 +237,8 @@ class Answer:
         if isinstance(found, FactSet):
             found = found.ends()
         if isinstance(found, Bag):
-            return len(found), tuple(text for part in found.parts[:1] for text in Bag(found.scope, [part.take(slice(0, 3))]).texts())
+            first = [part.take(np.arange(min(3, len(part.ids)))) for part in found.parts[:1]]
+            return len(found), tuple(Bag(found.scope, first).texts())
         if isinstance(found, (bool, int, float)):
             return 1, (text_of(found),)
         return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))

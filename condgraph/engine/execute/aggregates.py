@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def competing(run: Run, cells: Cells, what: str) -> Mask:
     """The cells of the most frequent comparable type and unit (ties: time first, then unit by name); the rest gives a warning."""
     kind, unit = cells["kind"], cells["unit"]
-    ordered = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
+    ordered: Mask = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
     groups = Counter(zip(kind[ordered].tolist(), unit[ordered].tolist(), strict=True))
     if not groups:
         return ordered
@@ -54,9 +54,9 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
     else:
         keys = cells.numbers()
     keys = keys if every else keys[positions]
-    top = positions[keys == (keys.max() if largest else keys.min())]
+    top = positions.compress(keys == (keys.max() if largest else keys.min()))
     if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
-        top = top[_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest)]
+        top = top.compress(_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest))
     return top
 
 
@@ -97,7 +97,7 @@ def best_facts(run: Run, node: Best) -> Numbers:
     if kind is Kind.TIME and largest:
         # By the end; the order is by the start.
         ends = snapshot.arrays.get("att.b").take(statements - np.int32(base))
-        return statements[ends == ends.max()]
+        return statements.compress(ends == ends.max())
     # The statements stand in the order of their values, and equal ones side by side.
     part = ordered.a if kind is Kind.TIME else ordered.x
     best = part[int(statements[-1 if largest else 0]) - base]

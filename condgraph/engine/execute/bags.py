@@ -276,7 +276,12 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
 #: What can tell values of one type apart; parts that a type does not fill are all the same.
-_TELLING: Final = {Kind.TEXT: ("ref",), Kind.ENTITY: ("ref",), Kind.QUANTITY: ("a", "unit", "ref"), Kind.TIME: ("a", "b", "precision")}
+_TELLING: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.TEXT: ("ref",),
+    Kind.ENTITY: ("ref",),
+    Kind.QUANTITY: ("a", "unit", "ref"),
+    Kind.TIME: ("a", "b", "precision"),
+}
 
 
 def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:

@@ -50,8 +50,8 @@ def qualifiers(run: Run, node: Qualifiers) -> Bag:
         pairs = list(qualifiers_one_by_one(run, statements, key))
         numbers = np.array([number for _, number in pairs], np.int32)
         return Bag(run, [Part("q", numbers, np.array([statement for statement, _ in pairs], np.int32))])
-    positions, numbers = snapshot.qualifiers(statements) if key is None else qualifiers_of(run, statements, key)
-    return Bag(run, [Part("q", numbers, statements.take(positions))])
+    positions, found = snapshot.qualifiers(statements) if key is None else qualifiers_of(run, statements, key)
+    return Bag(run, [Part("q", found, statements.take(positions))])
 
 
 def predicates(run: Run, node: Predicates) -> Bag:
