@@ -49,7 +49,7 @@ class Item:
 def normalise(text: str) -> str:
     """The common form of a text.
 
-    >>> normalise("“Café” – Paris[1] (live)*.")
+    >>> normalise("“Café” – Paris[1] (live)*")
     '"cafe" - paris'
     """
     text = "".join(character for character in unicodedata.normalize("NFKD", text) if unicodedata.category(character) != "Mn")
