@@ -390,7 +390,7 @@ def comparison(lowering: Lowering, left: Result, right: Result, operator: Operat
     """Which of two wins, a word for it, or whether it holds: as the target type asks.
 
     The winner is named by the constant that led to it. A bare comparison is a truth value unless a name is asked for; one with a
-    constant on a side always is.
+    constant on one side always is.
     """
     sides = [lowering.as_bag(left), lowering.as_bag(right)]
     target = fold(lowering.context.target_type or "")
@@ -398,7 +398,7 @@ def comparison(lowering: Lowering, left: Result, right: Result, operator: Operat
     if words is not None:
         return Result(apply("compare", sides, mode="words", words=words, operator=operator), kinds=TEXTS)
     names = [_winner(lowering, one, other) for one, other in ((left, right), (right, left))]
-    truth = asks_truth(target) or operator in ("=", "!=") or left.literal is not None or right.literal is not None
+    truth = asks_truth(target) or operator in ("=", "!=") or (left.literal is None) != (right.literal is None)
     if truth or (bare and (not target or names[0] is None or names[1] is None)):
         return Result(apply("relation", sides, operator=operator), kinds=TEXTS)
     led = [name if name is not None else side for name, side in zip(names, sides, strict=True)]

@@ -219,9 +219,12 @@ class Context:
     def rows_with(self, literal: Literal, table: str) -> Entities:
         """The rows of a table with a cell equal to a literal."""
         self.warn(f"{literal.text!r} as a head means the rows of {table!r} with such a cell")
-        column = self.linker.column(None, table)
+        wanted = fold(literal.text)
+        names = [name for several in self.linker.predicates(table).values() for name in several]
+        holding = tuple(name for name in names if wanted in self.linker.column((name,), table).folded) or None
+        column = self.linker.column(holding, table)
         test = self.equality(literal, column, f"cell of {table!r}")
-        return Reached(Where(Scan(None, None, "subject", "subject", source=table), test))
+        return Reached(Where(Scan(None, holding, "subject", "subject", source=table), test))
 
     # -- literals as tests ------------------------------------------------------------------------------------------------
 
