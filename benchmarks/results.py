@@ -24,8 +24,6 @@ import argparse
 import ast
 import datetime
 import json
-import os
-import platform
 import subprocess
 import sys
 import textwrap
@@ -162,20 +160,10 @@ def page(results: Sequence[Result]) -> str:
     return HEAD + ("\n" + "\n\n".join(map(section, ordered)) + "\n" if ordered else EMPTY)
 
 
-def this_machine() -> dict[str, Any]:
-    """What this machine is: processor, cores, memory, Python."""
-    cpu = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), cpu)
-    except OSError:
-        pass
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30 if hasattr(os, "sysconf") else None
-    return {"cpu": cpu, "cores": os.cpu_count(), "memory GiB": memory, "Python": platform.python_version()}
-
-
 def run(name: str, data: Path, to: Path) -> None:
     """Run a benchmark that prints, and keep what it prints as a result."""
+    from machine import machine
+
     script = ROOT / "benchmarks" / f"{name}.py"
     about = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name).splitlines()[0].rstrip(".")
     title, _, rest = about.partition(": ")
@@ -187,7 +175,7 @@ def run(name: str, data: Path, to: Path) -> None:
         "title": title.removesuffix(", by one command"),
         "command": f"python benchmarks/{script.name} DATA",
         "date": datetime.date.today().isoformat(),
-        "machine": this_machine(),
+        "machine": machine(),
         "text": ran.stdout,
         "notes": [rest[:1].upper() + rest[1:] + "."] if rest else [],
     }
