@@ -1,6 +1,6 @@
 """LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why the others do not.
 
-    python benchmarks/wtq.py DATA [--most N] [--wrong FILE] [--split training] [--one-graph DIRECTORY]
+    python benchmarks/wtq.py DATA [--most N] [--wrong FILE] [--causes FILE] [--split training] [--one-graph DIRECTORY]
 
 DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json` (question to program, as a model
 wrote it). A question that stands with several tables is run and scored with each of them. Programs that are `None` are counted
@@ -210,6 +210,9 @@ def main() -> int:
     arguments.add_argument("data", type=Path)
     arguments.add_argument("--most", type=int, help="stop after so many questions")
     arguments.add_argument("--wrong", type=Path, help="write what was not right to this file, a JSON line each")
+    arguments.add_argument(
+        "--causes", type=Path, help="write the id, the cause and the outcome of each to this file, tab-separated"
+    )
     arguments.add_argument("--split", choices=SPLITS, help="only the questions of one split")
     arguments.add_argument("--one-graph", metavar="DIRECTORY", help="all tables in one graph, scoped by source=")
     given = arguments.parse_args()
@@ -218,6 +221,12 @@ def main() -> int:
     tables = sorted({question.table for question in asked if question.program is not None})
     result = score(asked, folder, one_graph(folder, tables, given.one_graph) if given.one_graph else engine())
     print(result)
+    if given.causes is not None:
+        told = [
+            f"{question.id}\t{result.class_of[question.id]}\t{why.split(':')[0] if ': ' in why[:20] else 'answered'}"
+            for question, why in result.misses
+        ]
+        given.causes.write_text("\n".join(["id\tcause\toutcome", *sorted(told)]) + "\n", "utf-8")
     if given.wrong is not None:
         with given.wrong.open("w", encoding="utf-8") as file:
             for question, why in result.misses:

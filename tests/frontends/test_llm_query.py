@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import condgraph
+from condgraph.engine.answer import Answer
 from condgraph.engine.errors import (
     AmbiguousNameError,
     LiteralError,
@@ -16,8 +17,11 @@ from condgraph.engine.errors import (
     PlanError,
     UnknownNameError,
 )
+from condgraph.engine.execute import Run
 from condgraph.engine.facts import Item, Ref, Statement
+from condgraph.engine.frontends.llm_query import lower
 from condgraph.engine.frontends.llm_table import CASES, subsets
+from condgraph.engine.passes import optimise
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 
@@ -159,6 +163,18 @@ def test_no_case_is_left_out(graph: Graph) -> None:
     with pytest.raises(PlanError, match="without any condition"):
         ask(graph, "get_information()")
     assert len(CASES) == 32
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_passes_change_no_result(graph: Graph, case: str) -> None:
+    schema = graph.snapshot.schema
+    lowered = lower(program(get(**EXPECTED[case][1]), "count(set='output_of_query1')"), schema)
+    both = []
+    for plan in (lowered.plan, optimise(lowered.plan)[0]):
+        run = Run(graph.snapshot)
+        run.execute(plan)
+        both.append(Answer(run, plan).texts)
+    assert both[0] == both[1]
 
 
 def test_a_set_as_head_keeps_those_that_hold(graph: Graph) -> None:
