@@ -11,8 +11,8 @@ Programs without a flag have one answer, and it is asserted whole. A flag marks 
                            `kopl_answer` comes to, but for `!=` between a day and its own year: 1956 is not disjoint from a day
                            of 1956.
 
-Where two flags meet, each decides its part. Every flagged program is counted below by what it agrees with, and `test_reference` holds
-them against a second interpreter.
+Where two flags meet, each decides its part. Every flagged program is counted below by what it agrees with, and `test_reference`
+holds them against a second interpreter.
 """
 
 from __future__ import annotations
