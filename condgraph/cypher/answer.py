@@ -30,7 +30,7 @@ class Neo4jAnswer(Answer):
         compiled: Compiled,
         rows: Sequence[dict[str, Any]],
         *,
-        program: str,
+        program: Any,
         language: str,
         steps: Sequence[tuple[str, Node]],
         warnings: Sequence[str],

@@ -149,7 +149,7 @@ class Neo4jStore:
             plan,
             compiled,
             rows,
-            program=program if isinstance(program, str) else str(program),
+            program=program,
             language=language,
             steps=lowered.steps,
             warnings=lowered.warnings,

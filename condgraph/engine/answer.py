@@ -5,6 +5,7 @@ Nothing is turned into Python values before it is asked for; the execution behin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,19 +129,25 @@ class Answer:
         run: Run,
         plan: Node,
         *,
-        program: str = "",
+        program: Any = "",
         language: str = "kopl",
         steps: Sequence[tuple[str, Node]] = (),
         warnings: Sequence[str] = (),
         limit: int | None = None,
     ) -> None:
-        self.run, self.plan, self.program, self.language = run, plan, program, language
+        self.run, self.plan, self.language = run, plan, language
+        self._program = program
         self._steps, self._warnings, self._limit = steps, warnings, limit
         self._found: tuple[list[Any], list[str]] | None = None
         self._texts: list[str] | None = None
         #: The compiled queries of other targets; None for an answer computed in process.
         self.cypher: str | None = None
         self.sparql: str | None = None
+
+    @property
+    def program(self) -> str:
+        """The program as text."""
+        return self._program if isinstance(self._program, str) else json.dumps(self._program, ensure_ascii=False, default=str)
 
     # -- values -----------------------------------------------------------------------------------------------------------
 

@@ -80,8 +80,7 @@ def answer(
     run = Run(snapshot, timeout=timeout, cancelled=cancelled)
     run.execute(plan, order)
     run.notes.update(getattr(lowered, "notes", {}))
-    text = program if isinstance(program, str) else str(program)
-    return Answer(run, plan, program=text, language=language, steps=lowered.steps, warnings=lowered.warnings, limit=limit)
+    return Answer(run, plan, program=program, language=language, steps=lowered.steps, warnings=lowered.warnings, limit=limit)
 
 
 def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) -> Lowered:

@@ -136,7 +136,7 @@ _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 #: A call as most are written: JSON strings without escapes, or no quotes and at most one level of parentheses in its arguments.
 #: It begins at the beginning of a word, so that what is no call is passed over once.
 _CALL: Final = re.compile(
-    r'''\b([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*'''
+    r"""\b([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
 )
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
@@ -355,20 +355,21 @@ def _from_json(program: Any) -> tuple[list[Step], list[str]]:
     steps: list[Step] = []
     given: list[tuple[int, ...] | None] = []
     for i, record in enumerate(program):
-        if not isinstance(record, Mapping) or not isinstance(record.get("function"), str):
+        # What JSON gives is looked at by exact type first: the abstract types cost ten times as much.
+        if not (type(record) is dict or isinstance(record, Mapping)) or not isinstance(record.get("function"), str):
             raise ParseError(f"step {i} has no function", hint='a step is {"function": ..., "inputs": [...]}')
-        found = signature(record["function"])
+        function = record["function"]
+        found = FUNCTIONS.get(function) or signature(function)
         texts = record.get("inputs", ())
-        if not isinstance(texts, Sequence) or isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise ParseError(f"step {i}, {record['function']}: inputs are a list of texts")
-        _check_arity(f"step {i}, {record['function']},", found.texts, texts, None)
+        if not _is_list(texts, str):
+            raise ParseError(f"step {i}, {function}: inputs are a list of texts")
+        if len(texts) != len(found.texts):
+            _check_arity(f"step {i}, {function},", found.texts, texts, None)
         dependencies = record.get("dependencies")
-        if dependencies is not None and not (
-            isinstance(dependencies, Sequence) and all(isinstance(d, int) and not isinstance(d, bool) for d in dependencies)
-        ):
-            raise ParseError(f"step {i}, {record['function']}: dependencies are a list of step numbers")
+        if dependencies is not None and not _is_list(dependencies, int):
+            raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")
         given.append(None if dependencies is None or (found.inputs and not dependencies) else tuple(dependencies))
-        steps.append(Step(record["function"], tuple(texts)))
+        steps.append(Step(function, tuple(texts)))
     if all(dependencies is None for dependencies in given):
         return _link(steps), []
     try:
@@ -377,6 +378,8 @@ def _from_json(program: Any) -> tuple[list[Step], list[str]]:
         if any(dependencies is None for dependencies in given):
             raise
         inferred = steps
+    if [step.dependencies for step in inferred] == given:
+        return inferred, []
     linked: list[Step] = []
     warnings: list[str] = []
     for i, (step, wanted) in enumerate(zip(inferred, given, strict=True)):
@@ -393,6 +396,13 @@ def _from_json(program: Any) -> tuple[list[Step], list[str]]:
         if i not in used:
             raise ParseError(f"the result of step {i}, {linked[i].function}, is not used")
     return linked, warnings
+
+
+def _is_list(found: Any, kind: type) -> bool:
+    if type(found) is not list and (not isinstance(found, Sequence) or isinstance(found, str)):
+        return False
+    # A truth value is no step number.
+    return all(type(one) is kind or (isinstance(one, kind) and not isinstance(one, bool)) for one in found)
 
 
 def _link(steps: list[Step], places: Sequence[Place] = ()) -> list[Step]:
