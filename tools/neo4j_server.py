@@ -191,10 +191,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", default=LTS)
     options = parser.parse_args()
+    ends = {signal.SIGINT, signal.SIGTERM}
     try:
         with Neo4jServer(options.version) as server:
+            # Blocked, so that they are waited for and do not end this process before its server.
+            signal.pthread_sigmask(signal.SIG_BLOCK, ends)
             print(f"{server.uri}  ({server.http})", flush=True)
-            signal.sigwait({signal.SIGINT, signal.SIGTERM})
+            signal.sigwait(ends)
     except ServerError as error:
         sys.exit(str(error))
 
