@@ -41,6 +41,11 @@ def _llm_query(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered
 
 #: The front ends by name: (program, schema, options of that language) to a plan.
 LANGUAGES: Final[dict[str, Callable[[Any, Schema, dict[str, Any]], Lowered]]] = {"kopl": _kopl, "llm_query": _llm_query}
+#: The options that each language takes.
+OPTIONS: Final[dict[str, frozenset[str]]] = {
+    "kopl": frozenset({"on_unknown"}),
+    "llm_query": frozenset({"on_unknown", "source", "llm_function"}),
+}
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
 
@@ -89,6 +94,13 @@ def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) 
     if front_end is None:
         known = f"known: {', '.join(LANGUAGES)}"
         raise OptionError(f"there is no language {language!r}", candidates=nearest(language, LANGUAGES), hint=known)
+    unknown = [name for name in options if name not in OPTIONS[language]]
+    if unknown:
+        raise OptionError(
+            f"{language} takes no option {unknown[0]!r}",
+            candidates=nearest(unknown[0], OPTIONS[language]),
+            hint=f"it takes: {', '.join(sorted(OPTIONS[language]))}",
+        )
     return front_end(program, schema, options)
 
 

@@ -372,6 +372,20 @@ def test_functions_from_outside(table: Graph) -> None:
     assert any("was shown Ann, Bob, Cid, Dora Maar" in one for one in answer.warnings)
     with pytest.raises(OptionError):
         table.query(text, llm_function="gpt")
+    assert table.query(text, llm_function={"Initials": function}).texts == ["A", "B", "C", "D"]
+    with pytest.raises(UnknownNameError) as caught:
+        table.query(text, llm_function={"initial": function})
+    assert caught.value.candidates[0] == "initial"
+    with pytest.raises(PlanError, match="the function 'initials' from outside failed"):
+        table.query(text, llm_function=lambda name, arguments, options: [1 / 0])
+
+
+def test_options_of_other_languages_are_refused(table: Graph) -> None:
+    with pytest.raises(OptionError, match="kopl takes no option 'source'"):
+        table.query("FindAll() Count()", source="people")
+    with pytest.raises(OptionError, match="llm_query takes no option 'sources'") as caught:
+        table.query(program(get(R="Name")), sources="people")
+    assert caught.value.candidates == ("source",)
 
 
 def test_steps_nobody_needs_are_not_run(table: Graph) -> None:

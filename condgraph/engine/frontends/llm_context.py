@@ -6,7 +6,7 @@ tail among the texts of the column, all of which are vocabularies of the open ge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from condgraph.engine.algebra import (
@@ -51,7 +51,7 @@ class Context:
         *,
         lenient: bool = False,
         source: str | None = None,
-        llm_function: LlmFunction | None = None,
+        llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
         target_type: str | None = None,
     ) -> None:
         self.schema, self.lenient, self.llm_function, self.target_type = schema, lenient, llm_function, target_type

@@ -7,7 +7,7 @@ lowered; what is wrong with it is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -81,14 +81,14 @@ def lower(
     *,
     on_unknown: str = "error",
     source: str | None = None,
-    llm_function: LlmFunction | None = None,
+    llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
 ) -> Lowered:
     """Read a program and lower it.
 
     `source` scopes the whole program to one source. `llm_function(name, texts of each argument, options)` answers functions that
-    are not native. `on_unknown="empty"` lets unknown names mean nothing, with a warning. Raises `ParseError`, `UnknownNameError`
-    with the nearest names, `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has no
-    meaning.
+    are not native; it may be a mapping from their names to such callables. `on_unknown="empty"` lets unknown names mean nothing,
+    with a warning. Raises `ParseError`, `UnknownNameError` with the nearest names, `AmbiguousNameError` for a name of several
+    tables, `LiteralError`, and `PlanError` for what has no meaning.
     """
     if not isinstance(program, str):
         raise OptionError(f"an LLM query is a text, not {type(program).__name__}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ Numbers: TypeAlias = NDArray[np.int32]
 ENTITY_THRESHOLD: Final = 0.6
 #: Columns of more statements are looked up by exact text before anything else.
 LARGE: Final = 20_000
-#: Columns and heads kept at a time; those used least recently go.
+#: Columns kept at a time; the oldest go.
 _KEPT: Final = 4096
 
 
@@ -104,6 +105,8 @@ class Linker:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.snapshot = schema.snapshot
+        # Graphs are asked from any thread; what is made twice is the same.
+        self._lock = Lock()
         self._columns: dict[tuple[tuple[str, ...] | None, str | None], Column] = {}
         self._heads: dict[tuple[str, ...], Vocabulary] = {}
         self._predicates: dict[str | None, dict[str, list[str]]] = {}
@@ -169,24 +172,28 @@ class Linker:
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
         """The objects of predicates (None: of all), in one source or in all."""
         key = predicates, source
-        found = self._columns.pop(key, None) or Column(self.snapshot, self._statements(predicates, source))
-        while len(self._columns) >= _KEPT:
-            del self._columns[next(iter(self._columns))]
-        self._columns[key] = found
+        found = self._columns.get(key)
+        if found is None:
+            found = Column(self.snapshot, self._statements(predicates, source))
+            with self._lock:
+                while len(self._columns) >= _KEPT:
+                    del self._columns[next(iter(self._columns))]
+                self._columns[key] = found
         return found
 
     def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
         """The names of subjects of predicates; of None, of all entities."""
         if predicates is None:
             return self.entities
-        found = self._heads.pop(predicates, None)
+        found = self._heads.get(predicates)
         if found is None:
             statements = self._statements(predicates, None)
             names = np.unique(self.snapshot.entity_name.take(self.snapshot.subjects(statements)))
             found = Vocabulary(self.snapshot.texts.take(names))
-        while len(self._heads) >= 64:
-            del self._heads[next(iter(self._heads))]
-        self._heads[predicates] = found
+            with self._lock:
+                while len(self._heads) >= 64:
+                    del self._heads[next(iter(self._heads))]
+                self._heads[predicates] = found
         return found
 
     @cached_property
