@@ -198,11 +198,25 @@ def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
     return list(arguments[2 if wins else 3].values)
 
 
+#: Pairs of values that are compared one by one, at most.
+MOST_PAIRS: Final = 250_000
+
+
+def _check_size(arguments: Sequence[Operand], what: str) -> None:
+    """Refuse to compare every value of one large set with every value of another."""
+    if len(arguments[0]) * len(arguments[1]) > MOST_PAIRS:
+        sizes = f"{len(arguments[0])} values with {len(arguments[1])}"
+        raise Inapplicable(f"{what} would compare {sizes} one by one; max, min, count or set_intersection of them do not")
+
+
 def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Whether any value of the first compares so with any of the second."""
     operator = options["operator"]
     if operator == "!=":
         return [not relation(arguments, {"operator": "="})[0]]
+    if operator == "=" and not set(arguments[0].texts).isdisjoint(arguments[1].texts):
+        return [True]
+    _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
         for right, other in zip(arguments[1].values, arguments[1].texts, strict=True):
             pair = [Operand([left], [text], arguments[0].remarks), Operand([right], [other], arguments[1].remarks)]
@@ -215,6 +229,9 @@ def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
 def equal(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Whether two sets have the same members."""
     left, right = arguments
+    if set(left.texts) == set(right.texts):
+        return [True]
+    _check_size(arguments, "equal")
     return [_subset(left, right) and _subset(right, left)]
 
 
@@ -223,6 +240,9 @@ def is_in(arguments: Sequence[Operand], options: Options) -> list[Any]:
     left, right = arguments
     if not len(left) or not len(right):
         return [False]
+    if set(left.texts) <= set(right.texts) or set(right.texts) <= set(left.texts):
+        return [True]
+    _check_size(arguments, "is_in")
     return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
 
 

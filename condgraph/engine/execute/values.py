@@ -18,6 +18,7 @@ from condgraph.engine.algebra import (
     Qualifiers,
     RowNumbers,
 )
+from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part, distinct_positions
 from condgraph.engine.execute.facts import qualifiers_of, qualifiers_one_by_one
 from condgraph.engine.execute.sets import EMPTY
@@ -25,6 +26,9 @@ from condgraph.engine.execute.tests import holds
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
+
+#: Programs can double a bag at every step, which nothing but this would end.
+MOST_VALUES = 50_000_000
 
 
 def objects(run: Run, node: Objects) -> Bag:
@@ -111,7 +115,11 @@ def distinct(run: Run, node: Distinct) -> Bag:
 
 def concat(run: Run, node: Concat) -> Bag:
     """The bags one after the other."""
-    return Bag(run, [part for value in node.parts for part in run.values(value).parts])
+    bags = [run.values(value) for value in node.parts]
+    total = sum(map(len, bags))
+    if total > MOST_VALUES:
+        raise PlanError(f"{total} values side by side are too many", hint="union of sets, or unique, keeps each value once")
+    return Bag(run, [part for bag in bags for part in bag.parts])
 
 
 def given(run: Run, node: Given) -> Bag:
