@@ -233,7 +233,7 @@ def metaqa(data: Path) -> None:
     graph = condgraph.open()
     graph.load(data / "metaqa" / "kb.txt")
     tails, heads = movie_facts(data)
-    relations = set(graph.snapshot.schema.relations)
+    relations = set(graph.current.schema.relations)
     for name in MOVIES:
         times, count = Times(), Counter[str]()
         for program in programs(data, name).values():

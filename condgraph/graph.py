@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.loaders.base import OnError, Problem, Progress, Reading
+from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Reading
 
 OnUnknown = Literal["error", "empty"]
 
@@ -83,6 +83,7 @@ class Graph:
     def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
         self.place, self.name, self.read_only = os.fspath(place), graph, read_only
         self._lock = Lock()
+        self._closed = False
         self._snapshot: Snapshot | None = None
         self._directory: Path | None = None
         if self.place != "memory:":
@@ -108,18 +109,24 @@ class Graph:
 
     def close(self) -> None:
         """Let go of the snapshot; answers that were given stay good."""
-        self._snapshot = None
+        self._snapshot, self._closed = None, True
 
     def refresh(self) -> None:
         """Turn to the current generation, which another process may have written."""
         if self._directory is not None:
             self._snapshot = Snapshot.open(self._directory)
 
+    def snapshot(self) -> Graph:
+        """The graph as it is now, in process: later loads do not change it. A graph on a server is pulled whole."""
+        return Graph.of(self.current, self.name)
+
     @property
-    def snapshot(self) -> Snapshot:
+    def current(self) -> Snapshot:
         """The open generation; raises `StoreMissingError` where nothing was loaded yet."""
         found = self._snapshot
         if found is None:
+            if self._closed:
+                raise StoreMissingError("the graph was closed", hint="open it again")
             if self._directory is None:
                 raise StoreMissingError("the graph is empty", hint="load something first")
             others = graph_names(Path(self.place))
@@ -171,30 +178,21 @@ class Graph:
                 builder.add(one.format.read(one.data, reading, options))
 
         before, after, statements, warnings = self._build(read, wait)
-        problems = [problem for reading in readings for problem in reading.problems]
-        return LoadReport(
-            tuple(one.source.name for one in found),
-            tuple(one.format.name for one in found),
-            statements,
-            after["entities"] + after["concepts"] - before.get("entities", 0) - before.get("concepts", 0),
-            {name: count - before.get(name, 0) for name, count in after.items()},
-            sum(reading.skipped for reading in readings),
-            sum(reading.warned for reading in readings),
-            tuple(problems[:1000]),
-            tuple(warnings),
-            time.perf_counter() - begin,
-        )
+        names, formats = tuple(one.source.name for one in found), tuple(one.format.name for one in found)
+        return _report(names, formats, before, after, statements, warnings, readings, begin)
 
-    def add(self, items: Iterator[Item] | Sequence[Item], *, source: str = "api", wait: float = 0.0) -> None:
+    def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0) -> LoadReport:
         """Add items (`engine.facts`) from Python; all of them or nothing."""
         if not source:
             raise OptionError("the name of a source is empty")
+        begin = time.perf_counter()
 
         def read(builder: Builder) -> None:
             builder.begin(Source(source, "", "api"))
             builder.add(items)
 
-        self._build(read, wait)
+        before, after, statements, warnings = self._build(read, wait)
+        return _report((source,), ("api",), before, after, statements, warnings, [], begin)
 
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         """Build the next generation from the current one and what `read` adds, and switch to it."""
@@ -246,7 +244,7 @@ class Graph:
         names mean nothing.
         """
         return languages.answer(
-            self.snapshot, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
+            self.current, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
         )
 
     def query(
@@ -262,7 +260,7 @@ class Graph:
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules."""
         return languages.answer(
-            self.snapshot,
+            self.current,
             program,
             language,
             timeout=timeout,
@@ -274,13 +272,13 @@ class Graph:
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The plan of a program as text, without running it."""
-        return languages.show(self.snapshot.schema, program, language, on_unknown=_checked(on_unknown), **options)
+        return languages.show(self.current.schema, program, language, on_unknown=_checked(on_unknown), **options)
 
     # -- looking ----------------------------------------------------------------------------------------------------------
 
     def status(self, *, verify: bool = False) -> Status:
         """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one has changed."""
-        snapshot = self.snapshot
+        snapshot = self.current
         if verify:
             snapshot.arrays.verify()
         sources = tuple(snapshot.source_of(i) for i in range(len(snapshot.schema.sources)))
@@ -300,18 +298,44 @@ class Graph:
         from condgraph.engine.snapshot.readback import items
 
         if not isinstance(path, (str, os.PathLike)):
-            return write(items(self.snapshot), path, graph=self.name)
+            return write(items(self.current), path, graph=self.name)
         target = Path(path)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             with fresh.open("w", encoding="utf-8", newline="\n") as file:
-                lines = write(items(self.snapshot), file, graph=self.name)
+                lines = write(items(self.current), file, graph=self.name)
             os.replace(fresh, target)
         except OSError as error:
             raise OptionError(f"{target} cannot be written: {error.strerror}") from None
         finally:
             fresh.unlink(missing_ok=True)
         return lines
+
+
+def _report(
+    sources: tuple[str, ...],
+    formats: tuple[str, ...],
+    before: dict[str, int],
+    after: dict[str, int],
+    statements: int,
+    warnings: list[str],
+    readings: list[Reading],
+    begin: float,
+) -> LoadReport:
+    problems = [problem for reading in readings for problem in reading.problems]
+    known = ("entities", "concepts")
+    return LoadReport(
+        sources,
+        formats,
+        statements,
+        sum(after[name] for name in known) - sum(before.get(name, 0) for name in known),
+        {name: count - before.get(name, 0) for name, count in after.items()},
+        sum(reading.skipped for reading in readings),
+        sum(reading.warned for reading in readings),
+        tuple(problems[:MOST_PROBLEMS]),
+        tuple(warnings),
+        time.perf_counter() - begin,
+    )
 
 
 def _checked(on_unknown: str) -> str:

@@ -56,7 +56,9 @@ class Neo4jGraph(Graph):
         **options: Any,
     ) -> Answer:
         """Answer a program in any language with one Cypher query."""
-        return self.store.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown, **options)
+        return self.store.query(
+            program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled, **options
+        )
 
     def kopl(
         self,
@@ -68,11 +70,11 @@ class Neo4jGraph(Graph):
         cancelled: Event | None = None,
     ) -> Answer:
         """Answer a KoPL program with one Cypher query."""
-        return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown)
+        return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The Cypher of a program, without running it."""
-        return self.store.explain(program, language=language, on_unknown=on_unknown)
+        return self.store.explain(program, language=language, on_unknown=on_unknown, **options)
 
     def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""
@@ -84,14 +86,14 @@ class Neo4jGraph(Graph):
             raise OptionError("a graph on a server has no checksums here")
         return Status(self.place, self.name, "server", self.store.counts(), self.store.sources(), 0)
 
-    def pull(self) -> Graph:
+    def snapshot(self) -> Graph:
         """The whole graph as a local one in memory, equal to what was loaded."""
         return Graph.of(self.store.snapshot(), self.name)
 
     def push(self, graph: Graph) -> None:
         """Write a local graph as this one, beside what it holds; the same content twice changes nothing."""
-        self.store.push(graph.snapshot)
+        self.store.push(graph.current)
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
         """Write everything the graph holds as JSON lines, which load to an equal graph; returns how many lines."""
-        return self.pull().export(path, to=to)
+        return self.snapshot().export(path, to=to)

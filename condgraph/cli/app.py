@@ -161,7 +161,7 @@ def query(
     graph: GraphOption = "default",
     form: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every step, how many rows it left, and how long it took.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the plan, and do not run it.")] = False,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,

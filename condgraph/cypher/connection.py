@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from condgraph.engine.errors import (
+    CancelledError,
     DeadlineError,
     MissingExtraError,
     OptionError,
@@ -84,20 +87,35 @@ class Connection:
         if self.owned:
             self.driver.close()
 
-    def read(self, text: str, parameters: dict[str, Any], *, timeout: float | None = None) -> list[dict[str, Any]]:
-        """Run one reading query in a read transaction; its rows. The caller has an answer or `DeadlineError` at the deadline."""
-        if timeout is None:
+    def read(
+        self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
+    ) -> list[dict[str, Any]]:
+        """Run one reading query in a read transaction; its rows.
+
+        The caller has an answer or `DeadlineError` at the deadline, and `CancelledError` soon after `cancelled` is set; the server
+        ends the query at its deadline.
+        """
+        if timeout is None and cancelled is None:
             return self._read(text, parameters, None)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(32, thread_name_prefix="condgraph-neo4j")
         future: Future[list[dict[str, Any]]] = self._pool.submit(self._read, text, parameters, timeout)
-        try:
-            return future.result(timeout + _GRACE)
-        except FutureTimeout:
-            future.cancel()
-            raise DeadlineError(
-                "the query did not end before its deadline", hint="the server was told to end it; a longer timeout= may help"
-            ) from None
+        until = None if timeout is None else time.monotonic() + timeout + _GRACE
+        while True:
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            step = left if cancelled is None else 0.05 if left is None else min(0.05, left)
+            try:
+                return future.result(step)
+            except FutureTimeout:
+                if cancelled is not None and cancelled.is_set():
+                    future.cancel()
+                    raise CancelledError("the query was cancelled") from None
+                if until is not None and time.monotonic() >= until:
+                    future.cancel()
+                    raise DeadlineError(
+                        "the query did not end before its deadline",
+                        hint="the server was told to end it; a longer timeout= may help",
+                    ) from None
 
     def _read(self, text: str, parameters: dict[str, Any], timeout: float | None) -> list[dict[str, Any]]:
         import neo4j

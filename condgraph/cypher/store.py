@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from types import TracebackType
 from typing import Any
 
@@ -136,6 +137,7 @@ class Neo4jStore:
         timeout: float | None = None,
         limit: int | None = None,
         on_unknown: str = "error",
+        cancelled: Event | None = None,
         **options: Any,
     ) -> Neo4jAnswer:
         """Answer a program in any language with one query."""
@@ -143,7 +145,7 @@ class Neo4jStore:
         lowered = lower_program(self.schema, program, language, {"on_unknown": on_unknown, **options})  # type: ignore[arg-type]
         plan, order = optimise(lowered.plan)
         compiled = compile_plan(plan, self.name)
-        rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout)
+        rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
         answer = Neo4jAnswer(
             self,
             plan,
@@ -169,9 +171,9 @@ class Neo4jStore:
         for row in self.connection.read(text, {"graph": self.name, "names": names}):
             raise UnknownNameError("entity", row["name"])
 
-    def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error") -> str:
+    def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The Cypher of a program, without running it."""
-        options = {"on_unknown": on_unknown}
+        options = {"on_unknown": on_unknown, **options}
         lowered = lower_program(self.schema, program, language or detect(program), options)  # type: ignore[arg-type]
         return compile_plan(optimise(lowered.plan)[0], self.name).text
 

@@ -80,7 +80,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Compare(Test):
-    """Compare with a typed literal; times as intervals (`SEMANTICS`: = within, != disjoint, < ends before, > begins after)."""
+    """Compare with a typed literal; times as intervals (= within, != disjoint, < ends before, > begins after)."""
 
     operator: Operator
     value: Value

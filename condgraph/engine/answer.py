@@ -22,7 +22,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, Ref, Source
 from condgraph.engine.snapshot import readback
-from condgraph.engine.values import Kind, Quantity, Time, Value, text_of
+from condgraph.engine.values import Kind, Quantity, Time, Value, bound_text, text_of
 
 if TYPE_CHECKING:
     import pandas
@@ -284,7 +284,9 @@ class Answer:
     # -- tables -----------------------------------------------------------------------------------------------------------
 
     def data(self) -> list[dict[str, Any]]:
-        """One record a value: `type` and `text`, `id` and `name` of entities, `number` and `unit` of quantities, and so on."""
+        """One record a value: its `text` and `type`, and as the type asks `id` and `name`, `number` and `unit`, `count`, `truth`,
+        or `precision`, `start` and `end` (the first moment and the first one after it, as ISO text; None for an open side).
+        """
         entities: list[Entity | None]
         values, texts = self._outcome()
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
@@ -332,5 +334,6 @@ def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:
     if isinstance(value, Quantity):
         return record | {"type": Kind.QUANTITY.name.lower(), "number": float(value.number), "unit": value.unit}
     if isinstance(value, Time):
-        return record | {"type": Kind.TIME.name.lower(), "precision": value.precision.name.lower()}
+        bounds = {"start": bound_text(value.start), "end": bound_text(value.end)}
+        return record | {"type": Kind.TIME.name.lower(), "precision": value.precision.name.lower()} | bounds
     return record | {"type": "text" if isinstance(value, str) else "unknown"}

@@ -281,6 +281,15 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+def bound_text(seconds: int) -> str | None:
+    """A bound of an interval as ISO text (a day where it is midnight); None for an open or unknown side."""
+    if seconds <= OPEN_START or seconds >= UNKNOWN_END:
+        return None
+    if seconds % DAY_SECONDS:
+        return str(Time(seconds, seconds + 1, Precision.SECOND))
+    return str(Time(seconds, seconds + DAY_SECONDS, Precision.DAY))
+
+
 def text_of(value: Value | bool | Number) -> str:
     """A value as a user sees it: "Bavaria", "1.98 metre", "1958-05-29", "42", "yes"."""
     if isinstance(value, str):

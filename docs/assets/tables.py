@@ -49,7 +49,7 @@ def first_sentence(thing: Any) -> str:
     """The first sentence of a docstring."""
     text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     # The notes on semantics that some docstrings name are these pages.
-    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", re.sub(r"`SEMANTICS`[^:)]*: ", "", text))[0]
+    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0]
 
 
 # -- loaders --------------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def kopl() -> str:
     rows = []
     for name, found in FUNCTIONS.items():
         program = _PROGRAMS[name]
-        plan = nested(lower(program, graph.snapshot.schema).plan)
+        plan = nested(lower(program, graph.current.schema).plan)
         rows.append((code(f"{name}({', '.join(found.texts)})"), str(found.inputs), code(program), code(plan)))
     return table(("function", "takes", "program", "plan"), rows)
 

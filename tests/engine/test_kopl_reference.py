@@ -30,7 +30,7 @@ def snapshot_of(items: list[Any]) -> Snapshot:
     """A graph of these items."""
     graph = condgraph.open("memory:")
     graph.add(items)
-    return graph.snapshot
+    return graph.current
 
 
 def engine(snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> tuple[Any, list[str]]:

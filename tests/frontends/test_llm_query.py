@@ -167,11 +167,11 @@ def test_no_case_is_left_out(graph: Graph) -> None:
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_passes_change_no_result(graph: Graph, case: str) -> None:
-    schema = graph.snapshot.schema
+    schema = graph.current.schema
     lowered = lower(program(get(**EXPECTED[case][1]), "count(set='output_of_query1')"), schema)
     both = []
     for plan in (lowered.plan, optimise(lowered.plan)[0]):
-        run = Run(graph.snapshot)
+        run = Run(graph.current)
         run.execute(plan)
         both.append(Answer(run, plan).texts)
     assert both[0] == both[1]
@@ -465,11 +465,11 @@ def test_the_index_of_names_is_kept_beside_the_generation(tmp_path: Path, monkey
     query = program(get(H="Acmee", R="city"))
     graph = condgraph.open(tmp_path)
     graph.add(list(work()), source="work")
-    assert kept.entity_index(graph.snapshot).names == ["Acme", "Ann", "Beta", "Bob"]
+    assert kept.entity_index(graph.current).names == ["Acme", "Ann", "Beta", "Bob"]
     files = list(tmp_path.rglob("names-*.npz"))
     assert len(files) == 1
     again = condgraph.open(tmp_path)
-    assert kept.entity_index(again.snapshot).names == ["Acme", "Ann", "Beta", "Bob"]
+    assert kept.entity_index(again.current).names == ["Acme", "Ann", "Beta", "Bob"]
     assert again.query(query).texts == ["Oslo"]
     files[0].write_bytes(b"damaged")
-    assert kept.entity_index(condgraph.open(tmp_path).snapshot).folded("ACME") == [0]
+    assert kept.entity_index(condgraph.open(tmp_path).current).folded("ACME") == [0]

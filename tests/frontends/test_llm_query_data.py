@@ -55,7 +55,7 @@ def films(data: Path) -> Graph:
 @pytest.mark.data
 def test_movie_programs_equal_plain_sets(data: Path, films: Graph) -> None:
     movies = Movies(data / "metaqa" / "kb.txt")
-    known = set(films.snapshot.schema.relations)
+    known = set(films.current.schema.relations)
     outcomes: Counter[str] = Counter()
     for hops in (1, 2, 3):
         for program in programs(data, hops).values():

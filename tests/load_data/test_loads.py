@@ -257,6 +257,6 @@ def relations(graph: Graph, name: str) -> Iterator[Any]:
     from condgraph.engine.facts import Sourced, Statement
     from condgraph.engine.snapshot.readback import items
 
-    for item in items(graph.snapshot):
+    for item in items(graph.current):
         if isinstance(item, Sourced) and isinstance(item.item, Statement) and item.item.predicate == name:
             yield item.item

@@ -62,12 +62,12 @@ def world(neo4j_uri: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
 
 
 def contents(graph: Graph) -> set[str]:
-    return set(map(repr, items(graph.snapshot)))
+    return set(map(repr, items(graph.current)))
 
 
 def test_round_trip(world: tuple[Graph, Neo4jGraph]) -> None:
     local, remote = world
-    assert contents(remote.pull()) == contents(local)
+    assert contents(remote.snapshot()) == contents(local)
     assert remote.status().counts == local.status().counts
     assert [source.name for source in remote.status().sources] == ["world"]
 
@@ -166,7 +166,7 @@ def test_foreign_text_can_only_read(world: tuple[Graph, Neo4jGraph], attack: str
     local, remote = world
     with pytest.raises(ReadOnlyError):
         remote.cypher(attack)
-    assert remote.pull().status().counts == local.status().counts
+    assert remote.snapshot().status().counts == local.status().counts
 
 
 def test_foreign_text_reads(world: tuple[Graph, Neo4jGraph]) -> None:
@@ -213,7 +213,7 @@ def test_loading_through_the_api(neo4j_uri: str, tmp_path: Path) -> None:
         report = graph.load(first)
         assert report.statements == 3
         assert graph.load(second).added["relations"] == 1
-    assert contents(remote.pull()) == contents(local)
+    assert contents(remote.snapshot()) == contents(local)
     assert {source.name for source in remote.status().sources} == {"first", "second"}
     remote.store.delete()
 
@@ -253,11 +253,11 @@ def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
         else:
             remote.push(local)
     remote.store.connection.write = write  # type: ignore[method-assign]
-    assert contents(remote.pull()) == contents(local)
+    assert contents(remote.snapshot()) == contents(local)
     remote.store.delete()
 
 
 def test_sources_of_a_pulled_graph(world: tuple[Graph, Neo4jGraph]) -> None:
     _, remote = world
-    answer = remote.pull().kopl("Find(Ann) QueryAttr(height)")
+    answer = remote.snapshot().kopl("Find(Ann) QueryAttr(height)")
     assert answer.evidence[0].sources == ((Source("world", "", "api"), 0),)

@@ -79,10 +79,10 @@ def test_appending_is_adding_together(items: list[Any], data: st.DataObject) -> 
     together, grown = graph_of(items), graph_of(items[:at], items[at:])
     assert contents_of(grown) == contents_of(together)
     assert grown.status().counts == together.status().counts
-    for name in together.snapshot.arrays.names:
+    for name in together.current.arrays.names:
         if "src" in name or name.startswith(("pool.", "prov.", "bysrc.")):
             continue
-        one, other = together.snapshot.arrays.get(name), grown.snapshot.arrays.get(name)
+        one, other = together.current.arrays.get(name), grown.current.arrays.get(name)
         assert one.dtype == other.dtype, name
         if name not in ("ent.source", "row.key", "sch.s.count"):
             assert np.array_equal(one, other), name

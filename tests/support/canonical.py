@@ -36,6 +36,11 @@ class Contents:
         return self
 
 
+def plain(value: Any) -> Any:
+    """A text with its white space collapsed, as it is kept; other values as they are."""
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
 def contents(given: Iterable[Any], source: str = "api") -> Contents:
     """Everything that items say; those without sources of their own come from `source`."""
     found = Contents()
@@ -43,7 +48,7 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
     def touch(ident: str, kind: EntityKind = EntityKind.ENTITY) -> None:
         found.kinds[ident] = min(found.kinds.get(ident, EntityKind.ENTITY), kind, key=_RANK.index)
 
-    def take(item: Any, places: tuple[tuple[str, int], ...]) -> None:
+    def take(item: Any, places: tuple[tuple[str, int], ...], *, together: bool = False) -> None:
         for name, _ in places:
             found.sources.setdefault(name, ("", "api" if name == "api" else ""))
         if isinstance(item, Entity):
@@ -66,10 +71,11 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
             for value in (item.object, *(value for _, value in item.qualifiers)):
                 if isinstance(value, Ref):
                     touch(value.id)
-            qualifiers = frozenset((key, identity(value)) for key, value in item.qualifiers)
-            key = (item.subject, item.predicate, identity(item.object), qualifiers)
+            qualifiers = frozenset((key, identity(plain(value))) for key, value in item.qualifiers)
+            key = (item.subject, item.predicate, identity(plain(item.object)), qualifiers)
             found.statements[key].update(places)
-            found.raws.setdefault(key, item.raw)
+            changed = isinstance(item.object, str) and plain(item.object) != item.object
+            found.raws.setdefault(key, item.object if changed and item.raw is None and not together else item.raw)
 
     for item in given:
         if isinstance(item, Source):
@@ -79,7 +85,7 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
             take(item.item, item.sources or ((source, item.item.row),))
         elif isinstance(item, Batch):
             for one in unbatched(item):
-                take(one, ((source, one.row),))
+                take(one, ((source, one.row),), together=True)
         else:
             # A declaration of an entity makes no source, unless it is a table row.
             bare = isinstance(item, Entity) and item.kind is not EntityKind.ROW
@@ -89,4 +95,4 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
 
 def contents_of(graph: Graph) -> Contents:
     """Everything that a graph holds, as it reads itself back."""
-    return contents(items(graph.snapshot))
+    return contents(items(graph.current))

@@ -250,6 +250,3 @@ def some(run: Run, node: Some) -> bool:
 def exists(run: Run, node: Exists) -> bool:
     """Whether there is any fact."""
     return len(run.facts(node.facts)) > 0
-
-
-

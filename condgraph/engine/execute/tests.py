@@ -151,7 +151,7 @@ def _time(operator: Operator, literal: Time, cells: Cells) -> Any:
 
 
 def time_mask(operator: Operator, literal: Time, start: NDArray[Any], end: NDArray[Any]) -> Mask:
-    """Interval comparison (`SEMANTICS`, Values): `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
+    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
     low, high = literal.start, literal.end
     mask: Mask
     if operator == "=":

@@ -1,4 +1,4 @@
-"""KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra, as `SEMANTICS.md` reads it.
+"""KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra; `docs/kopl.md` says what each function means.
 
 `lower` parses a program in any written form, resolves its names against the schema, and gives one plan. Each step leaves a result
 of one sort; where a function takes entities and the step before left facts, the entities those facts reached are taken.

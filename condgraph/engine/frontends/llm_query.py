@@ -1,4 +1,4 @@
-"""LLM queries (TrustUQA, section 3, Table 1) lowered to the algebra, as `SEMANTICS.md` reads them.
+"""LLM queries (TrustUQA, section 3, Table 1) lowered to the algebra; `docs/llm-queries.md` says what they mean.
 
 `lower` parses a program, goes from the last query back to what it needs, and gives one plan. `llm_search` lowers get_information by
 the table of 32 cases, `llm_apply` the other functions, `llm_context` holds names and warnings. A query that nobody needs is not

@@ -29,16 +29,19 @@ from condgraph.engine.facts import (
     Sourced,
     Statement,
     Subclass,
+    Texts,
     Values,
 )
 from condgraph.engine.snapshot.cells import PARTS, Cells, encode_column, encode_values
-from condgraph.engine.values import Value
+from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: Single statements are gathered in lists, and turned into chunks when there are this many.
 _FLUSH = 1 << 16
+#: Numbers of statements, texts and entities are 32 bits wide.
+_MOST = 2**31 - 1
 _Chunk = dict[str, NDArray[Any]]
 
 
@@ -114,8 +117,11 @@ class Builder:
                 raise LoadError(f"{item!r} is no item of a condition graph")
 
     def finish(self) -> None:
-        """Call when all items were added."""
+        """Call when all items were added; raises `LoadError` for more than a graph can number."""
         self._flush()
+        for what, size in (("statements", self.statements), ("texts", len(self.texts)), ("entities", len(self.entities))):
+            if size >= _MOST:
+                raise LoadError(f"a graph holds fewer than {_MOST:,} {what}, and this one has {size:,}")
 
     # -- entities ---------------------------------------------------------------------------------------------------------
 
@@ -174,6 +180,9 @@ class Builder:
                 )
             else:
                 raw = -1 if statement.raw is None else texts[statement.raw]
+                if isinstance(thing, str) and (plain := collapse(thing)) != thing:
+                    # Texts compare with their white space collapsed; how it stood is kept beside.
+                    raw, thing = (texts[thing] if raw < 0 else raw), plain
                 attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
                 objects.append(thing)
             for key, value in statement.qualifiers:
@@ -226,6 +235,10 @@ class Builder:
             else np.array([-1 if text is None else self.texts[text] for text in batch.raws], np.int32)
         )
         objects = batch.objects
+        if isinstance(objects, (Texts, Values)):
+            for i, value in enumerate(objects.texts if isinstance(objects, Texts) else objects.values):
+                if isinstance(value, str) and raw[i] < 0 and collapse(value) != value:
+                    raw[i] = self.texts[value]
         if isinstance(objects, Ids):
             self._chunk(self.relations, chunk | {"o": self._numbers(self.entities, objects.ids)})
         else:

@@ -30,6 +30,7 @@ from condgraph.engine.values import (
     Quantity,
     Time,
     Value,
+    collapse,
     format_number,
     parse_number,
 )
@@ -57,7 +58,7 @@ def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Ce
     a, b, x = [0] * n, [0] * n, [0.0] * n
     for i, value in enumerate(values):
         if isinstance(value, str):
-            ref[i] = text(value)
+            ref[i] = text(collapse(value))
         elif isinstance(value, Quantity):
             kind[i] = 1
             number = value.number
@@ -120,7 +121,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
 def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> Cells:
     """Lay out a column of a batch. Columns of entities (`Ids`) are no cells."""
     if isinstance(column, Texts):
-        refs = text_many(column.texts)
+        refs = text_many([collapse(one) for one in column.texts])
         return _cells(len(refs), Kind.TEXT, ref=refs)
     if isinstance(column, Numbers):
         numbers = column.numbers
