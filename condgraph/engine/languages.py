@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -27,16 +29,19 @@ class Lowered(Protocol):
     warnings: list[str]
 
 
-def _kopl(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
-    from condgraph.engine.frontends.kopl import lower
+@cache
+def _front_end(module: str) -> Callable[..., Lowered]:
+    """The `lower` of a front end, imported when it is first asked for."""
+    found: Callable[..., Lowered] = import_module(f"condgraph.engine.frontends.{module}").lower
+    return found
 
-    return lower(program, schema, **options)
+
+def _kopl(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
+    return _front_end("kopl")(program, schema, **options)
 
 
 def _llm_query(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered:
-    from condgraph.engine.frontends.llm_query import lower
-
-    return lower(program, schema, **options)
+    return _front_end("llm_query")(program, schema, **options)
 
 
 #: The front ends by name: (program, schema, options of that language) to a plan.

@@ -75,10 +75,9 @@ def union_of(run: Run, node: Union) -> Numbers:
 
 def intersect_of(run: Run, node: Intersect) -> Numbers:
     """Entities in all parts, the smallest first; concepts by their masks."""
-    parts = sorted(node.parts, key=lambda part: len(run.entities(part)))
-    found = run.entities(parts[0])
-    for part in parts[1:]:
-        found = found[run.among(found, run.entities(part))]
+    found, *others = sorted([run.entities(part) for part in node.parts], key=len)
+    for other in others:
+        found = found[run.among(found, other)]
     return found
 
 

@@ -23,7 +23,7 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, union
-from condgraph.engine.execute.tests import Cell, Cells, Mask, add_types, as_places, compared_kinds, holds, matches
+from condgraph.engine.execute.tests import Cell, Cells, Mask, add_types, as_places, holds, matches
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 def scan(run: Run, node: Scan) -> FactSet:
     """The statements of `Scan`, not yet looked at."""
-    snapshot, anchor, family = run.snapshot, node.anchor, node.family
-    if family == "any":
-        attributes = anchor == "subject"
+    anchor, family, before = node.anchor, node.family, node.of
+    if family == "relation":
+        attributes = False
     else:
-        attributes = family == "attribute" and anchor == "subject" == node.reach
-    runs = snapshot.runs(node.predicates, family != "attribute", attributes)
-    of = None if node.of is None else run.entities(node.of)
-    if type(node.of) is Every and node.of.source is None and len(node.of.kinds) > 1 and not _concepts_at(run, anchor, runs):
+        attributes = anchor == "subject" and (family == "any" or node.reach == "subject")
+    runs = run.snapshot.runs(node.predicates, family != "attribute", attributes)
+    of = None if before is None else run.entities(before)
+    if type(before) is Every and before.source is None and len(before.kinds) > 1 and not _concepts_at(run, anchor, runs):
         of = None  # every entity is every anchor: nothing to look up
     source = -1 if node.source is None else run.source(node.source)
     return FactSet(run, node.reach, runs=runs, of=of, anchor=anchor, source=source)
@@ -49,10 +49,11 @@ def scan(run: Run, node: Scan) -> FactSet:
 def _concepts_at(run: Run, anchor: End, runs: Runs) -> bool:
     """Whether concepts are anchors of any statement in the families of these runs."""
     counts, base = run.snapshot.counts, run.snapshot.relations
+    if not runs:
+        return False
     if anchor == "object":
         return counts["concept_objects"] > 0
-    relations = any(low < base for low, _ in runs) and counts["concept_subjects"] > 0
-    return relations or (any(high > base for _, high in runs) and counts["concept_attributes"] > 0)
+    return (runs[0][0] < base and counts["concept_subjects"] > 0) or (runs[-1][1] > base and counts["concept_attributes"] > 0)
 
 
 # -- tests on the object --------------------------------------------------------------------------------------------------
@@ -114,25 +115,25 @@ def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
 def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
     """The facts that satisfy a test on literals: the values of each predicate are sorted, so that mostly the runs get shorter."""
     snapshot = run.snapshot
-    base, wanted = snapshot.relations, compared_kinds(test)
+    base = snapshot.relations
     runs: Runs = []
     single: list[Numbers] = []
     for low, high in facts.runs:
         if low < base:
-            if (Kind.ENTITY, NO_UNIT) in wanted:
+            if comparable(test, Kind.ENTITY, NO_UNIT):
                 single.append(_relations_by_name(run, facts.narrowed([(low, high)]), test))
             else:
-                run.leave_out(Kind.ENTITY, NO_UNIT, len(facts.narrowed([(low, high)])), wanted)
+                run.leave_out(Kind.ENTITY, NO_UNIT, len(facts.narrowed([(low, high)])), test)
             continue
         for kind, unit, begin, end in snapshot.groups(low - base, high - base):
-            if (kind, unit) in wanted:
+            if comparable(test, kind, unit):
                 found = test_matches(run, test, snapshot.ordered("att"), kind, unit, begin, end)
                 if isinstance(found, list):
                     runs.extend([(first + base, last + base) for first, last in found])
                 else:
                     single.append(facts.having(found + np.int32(base)))
             elif kind is not Kind.UNKNOWN:
-                run.leave_out(kind, unit, len(facts.narrowed([(begin + base, end + base)])), wanted)
+                run.leave_out(kind, unit, len(facts.narrowed([(begin + base, end + base)])), test)
     if not single:
         return facts.narrowed(runs) if runs else facts.keep(EMPTY)
     if runs:
@@ -143,7 +144,7 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
 def test_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
     """The cells of a sorted group of one type and unit that satisfy a test on literals: runs, or sorted single places."""
     if isinstance(test, Compare):
-        return matches(run, test, cells, low, high) if _comparable(test, kind, unit) else []
+        return matches(run, test, cells, low, high) if comparable(test, kind, unit) else []
     assert isinstance(test, (AnyOf, AllOf))
     parts = [test_matches(run, part, cells, kind, unit, low, high) for part in test.tests]
     if isinstance(test, AnyOf):
@@ -159,12 +160,17 @@ def test_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, lo
     return result
 
 
-def _comparable(test: Compare, kind: Kind, unit: str) -> bool:
-    if isinstance(test.value, Time):
-        return kind is Kind.TIME
-    if isinstance(test.value, Quantity):
-        return kind is Kind.QUANTITY and test.value.unit == unit
-    return kind is Kind.TEXT
+def comparable(test: Test, kind: Kind, unit: str) -> bool:
+    """Whether a test on literals can hold of values of a type and unit; a text also of entities, by their names."""
+    if isinstance(test, Compare):
+        value = test.value
+        if isinstance(value, Time):
+            return kind is Kind.TIME
+        if isinstance(value, Quantity):
+            return kind is Kind.QUANTITY and value.unit == unit
+        return kind is Kind.TEXT or kind is Kind.ENTITY
+    assert isinstance(test, (AnyOf, AllOf))
+    return any(comparable(part, kind, unit) for part in test.tests)
 
 
 def _relations_by_name(run: Run, facts: FactSet, test: Test) -> Numbers:
@@ -186,18 +192,16 @@ def where_qualifier(run: Run, node: WhereQualifier) -> FactSet:
     key = snapshot.predicate(node.key)
     if key < 0:
         return facts.keep(EMPTY)
-    wanted = compared_kinds(test)
     if literal(test):
         if facts.small():
             return facts.keep(_one_by_one(run, facts.all(), key, test))
-        found = _by_qualifier(run, facts, key, test, wanted)
+        found = _by_qualifier(run, facts, key, test)
         if found is not None:
             return facts.keep(found)
     statements = facts.all()
     positions, numbers = qualifiers_of(run, statements, key)
     cells = Cells(len(numbers), lambda name: snapshot.arrays.get(f"q.{name}").take(numbers))
-    if any(group[:2] not in wanted for group in snapshot.qualifier_groups(key)):
-        run.warn_incomparable(cells, test)
+    run.warn_incomparable(cells, test)
     return facts.keep(statements[distinct(positions[holds(run, test, cells)], len(statements))])
 
 
@@ -226,7 +230,7 @@ def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> Ite
                 yield statement, number
 
 
-def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test, wanted: set[tuple[Kind, str]]) -> Numbers | None:
+def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | None:
     """The facts with a qualifier whose value satisfies a test on literals; None where it is better to look at all facts."""
     snapshot = run.snapshot
     ordered = snapshot.ordered("q")
@@ -235,7 +239,7 @@ def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test, wanted: set[tu
     parts: list[Numbers] = []
     others: list[tuple[Kind, str, int, int]] = []
     for kind, unit, low, high in snapshot.qualifier_groups(key):
-        if (kind, unit) in wanted:
+        if comparable(test, kind, unit):
             found = test_matches(run, test, ordered, kind, unit, low, high)
             if isinstance(found, list):
                 runs.extend(found)
@@ -249,7 +253,7 @@ def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test, wanted: set[tu
             return None
     parts.extend(ordered.numbers(low, high) for low, high in runs)
     for kind, unit, low, high in others:
-        run.leave_out(kind, unit, len(facts.having(owner.take(ordered.numbers(low, high)))), wanted)
+        run.leave_out(kind, unit, len(facts.having(owner.take(ordered.numbers(low, high)))), test)
     numbers = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
     return distinct(facts.having(owner.take(numbers)), snapshot.statements)
 

@@ -62,19 +62,24 @@ class FactSet:
 
     def ends(self) -> Numbers:
         """The distinct entities that were reached."""
-        snapshot = self.scope.snapshot
-        if self.numbers is None and self.source < 0 and len(self.runs) == 1 and not self.few() and not _spread(self):
-            # The numbers of the statements are not needed: one end is read where the other one fits.
-            ends = column(self, self.reach, *self.runs[0])
-            if self.of is not None:
-                anchors = ends if self.anchor == self.reach else column(self, self.anchor, *self.runs[0])
-                ends = ends[self.scope.mask(self.of).take(anchors)]
-            return distinct(ends, snapshot.entities)
-        numbers = self.all()
+        snapshot, of, numbers = self.scope.snapshot, self.of, self.numbers
+        if numbers is None:
+            lazy = self.source < 0 and len(self.runs) == 1
+            if lazy and (of is None or (len(of) > FEW and not _spread(self))):
+                # The numbers of the statements are not needed: one end is read where the other one fits.
+                low, high = self.runs[0]
+                ends = column(self, self.reach, low, high)
+                if of is not None:
+                    anchors = ends if self.anchor == self.reach else column(self, self.anchor, low, high)
+                    ends = ends[self.scope.mask(of).take(anchors)]
+                return distinct(ends, snapshot.entities)
+            numbers = self.all()
         if self.reach == "object":
-            return distinct(snapshot.relation_object.take(numbers), snapshot.entities)
-        if len(numbers) == 1 and self.anchor == "subject" and self.of is not None and len(self.of) == 1:
-            return self.of
+            # Values are no entities.
+            relations = numbers if not self.runs or self.runs[-1][1] <= snapshot.relations else numbers[: snapshot.split(numbers)]
+            return distinct(snapshot.relation_object.take(relations), snapshot.entities)
+        if of is not None and len(of) == 1 and self.anchor == "subject":
+            return of if len(numbers) else numbers
         return distinct(snapshot.subjects(numbers), snapshot.entities)
 
     def few(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,8 @@ class Run:
         self.snapshot = snapshot
         #: What results refer to; they know nothing of the execution that holds them.
         self.scope = Scope(snapshot)
-        self.results: dict[int, Outcome] = {}
+        # An `Outcome` each; `entities`, `facts` and `values` say which.
+        self.results: dict[int, Any] = {}
         self.order: list[Node] = []
         self.warnings: list[str] = []
         #: Remarks on single operators for the trace, by identity.
@@ -64,7 +65,8 @@ class Run:
         for (what, wanted), count in self._left_out.items():
             values = "1 value" if count == 1 else f"{count} values"
             self.warnings.append(f"{values} ({what}) cannot be compared with {wanted} and are left out")
-        return results[id(plan)]
+        outcome: Outcome = results[id(plan)]
+        return outcome
 
     def outcome(self, node: Node) -> Outcome:
         """The outcome of an operator that a pass removed or replaced, for the trace; runs what is missing."""
@@ -75,7 +77,8 @@ class Run:
                     self.results[id(part)] = _OPERATORS[type(part)](self, part)
                     self._kept.append(part)
             self.warnings, self._left_out = warnings, left_out
-        return self.results[id(node)]
+        outcome: Outcome = self.results[id(node)]
+        return outcome
 
     def _check(self) -> None:
         if self._cancelled is not None and self._cancelled.is_set():
@@ -87,15 +90,18 @@ class Run:
 
     def entities(self, node: algebra.Entities) -> Numbers:
         """The outcome of an operator of that sort."""
-        return cast("Numbers", self.results[id(node)])
+        found: Numbers = self.results[id(node)]
+        return found
 
     def facts(self, node: algebra.Facts) -> FactSet:
         """The outcome of an operator of that sort."""
-        return cast("FactSet", self.results[id(node)])
+        found: FactSet = self.results[id(node)]
+        return found
 
     def values(self, node: algebra.Values) -> Bag:
         """The outcome of an operator of that sort."""
-        return cast("Bag", self.results[id(node)])
+        found: Bag = self.results[id(node)]
+        return found
 
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
         """For each entity (in any order), whether it is in the sorted set `of`."""
@@ -126,11 +132,16 @@ class Run:
         """The same of cells that are counted already."""
         wanted = compared_kinds(test)
         for (kind, unit), count in types.items():
-            self.leave_out(Kind(kind), self.snapshot.texts[unit] if unit >= 0 else NO_UNIT, count, wanted)
+            self._count(Kind(kind), self.snapshot.texts[unit] if unit >= 0 else NO_UNIT, count, wanted)
 
-    def leave_out(self, kind: Kind, unit: str, count: int, wanted: set[tuple[Kind, str]]) -> None:
-        """Count values of a type and unit, where they are not of the wanted ones; nothing compares with what is not known."""
-        if count and wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
+    def leave_out(self, kind: Kind, unit: str, count: int, test: Test) -> None:
+        """Count values of a type and unit that the test cannot compare."""
+        if count:
+            self._count(kind, unit, count, compared_kinds(test))
+
+    def _count(self, kind: Kind, unit: str, count: int, wanted: set[tuple[Kind, str]]) -> None:
+        # Nothing compares with what is not known.
+        if wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
             what = kind.name.lower() + (f" in {unit}" if unit != NO_UNIT else "")
             known = (what, describe_kinds(wanted))
             self._left_out[known] = self._left_out.get(known, 0) + count

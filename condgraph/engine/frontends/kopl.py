@@ -38,7 +38,7 @@ from condgraph.engine.algebra import (
     union,
 )
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
-from condgraph.engine.frontends.kopl_syntax import CLOSED, FUNCTIONS, Program, Span, parse, places
+from condgraph.engine.frontends.kopl_syntax import CLOSED, FUNCTIONS, Program, Span, Step, parse, places
 from condgraph.engine.frontends.literals import quantity_test, read_quantity, read_time, readings
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
@@ -64,37 +64,39 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
     lowering = _Lowering(schema, on_unknown == "empty", program)
     steps, warnings = parse(program, lowering.knows)
     lowering.warnings.extend(warnings)
-    results: list[Node] = []
-    named: list[tuple[str, Node]] = []
+    lowering.steps, results = steps, lowering.results
     for function, texts, dependencies in steps:
-        lowering.function = function
-        node = _RULES[function](lowering, [results[d] for d in dependencies], texts)
-        results.append(node)
-        named.append((function, node))
-        lowering.at += 1
-    return Lowered(node, named, lowering.warnings)
+        results.append(_RULES[function](lowering, [results[d] for d in dependencies] if dependencies else [], texts))
+    return Lowered(results[-1], [(step[0], node) for step, node in zip(steps, results, strict=True)], lowering.warnings)
 
 
 class _Lowering:
     """What the rules share: the schema, the step at hand, and what to do with unknown names."""
 
-    __slots__ = ("_members", "_named", "at", "function", "lenient", "program", "schema", "warnings")
+    __slots__ = ("_members", "_named", "lenient", "program", "results", "schema", "steps", "warnings")
 
     def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
         self.schema, self.lenient, self.program = schema, lenient, program
         self.warnings: list[str] = []
-        #: The step at hand: its number and its function.
-        self.at, self.function = 0, ""
+        #: The program, and what its steps became so far.
+        self.steps: list[Step] = []
+        self.results: list[Node] = []
         # A name that stands twice is one operator.
         self._named: dict[str, Named] = {}
         self._members: dict[str, Members] = {}
+
+    @property
+    def function(self) -> str:
+        """The function of the step at hand."""
+        return self.steps[len(self.results)].function
 
     def span(self, i: int | None = None) -> Span | None:
         """Where the i-th text of the step stands, or the whole step."""
         found = places(self.program, self.knows)
         if not found:
             return None
-        return found[self.at].call if i is None else found[self.at].texts[i]
+        place = found[len(self.results)]
+        return place.call if i is None else place.texts[i]
 
     # -- inputs of the right sort -----------------------------------------------------------------------------------------
 

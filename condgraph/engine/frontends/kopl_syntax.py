@@ -138,6 +138,8 @@ _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 _CALL: Final = re.compile(
     r"""\b([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
 )
+#: Of each function, how many results it takes, and how many texts.
+_SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
 _BLANK: Final = re.compile(r"\s*")
@@ -151,26 +153,34 @@ def _plain(program: str) -> list[Step] | None:
         return None  # something stands between the calls
     steps: list[Step] = []
     stack: list[int] = []
-    for i in range(1, len(parts), 4):
-        known = FUNCTIONS.get(parts[i])
-        if known is None:
+    taken: tuple[int, ...]
+    for at, (function, quoted, text) in enumerate(zip(parts[1::4], parts[2::4], parts[3::4], strict=True)):
+        shape = _SHAPES.get(function)
+        if shape is None:
             return None
-        quoted, text = parts[i + 1], parts[i + 2]
+        inputs, arity = shape
         if quoted is not None:
             texts = tuple(quoted.split('"')[1::2])
         elif not text or text.isspace():
             texts = ()
-        elif len(known.texts) > 1:
+        elif arity > 1:
             texts = tuple([piece.strip() for piece in text.split(",")])
         else:
             texts = (text.strip(),)
-        left = len(stack) - known.inputs
-        if left < 0 or len(texts) != len(known.texts):
+        if len(texts) != arity or len(stack) < inputs:
             return None
-        taken = tuple(stack[left:])
-        del stack[left:]
-        stack.append(len(steps))
-        steps.append(Step(parts[i], texts, taken))
+        if inputs == 1:
+            taken = (stack[-1],)
+            stack[-1] = at
+        elif not inputs:
+            taken = ()
+            stack.append(at)
+        else:
+            last = stack.pop()
+            taken = (stack[-1], last)
+            stack[-1] = at
+        # The constructor of a named tuple is a function of Python, this one is not.
+        steps.append(tuple.__new__(Step, (function, texts, taken)))
     return steps if len(stack) == 1 else None
 
 

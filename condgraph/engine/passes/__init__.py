@@ -12,8 +12,22 @@ from condgraph.engine.passes import flatten, share
 PASSES = ((flatten.applies, flatten.flatten), (share.applies, share.share))
 
 
+def chain(plan: Node) -> list[Node] | None:
+    """The operators of a plan that has no branches, in which nothing is to be rewritten; None for others."""
+    order = [plan]
+    while inputs := order[-1].inputs():
+        if len(inputs) > 1:
+            return None
+        order.append(inputs[0])
+    order.reverse()
+    return order
+
+
 def optimise(plan: Node) -> tuple[Node, list[Node]]:
     """All passes that apply; the plan and its operators, inputs first."""
+    order = chain(plan)
+    if order is not None:
+        return plan, order
     order = postorder(plan)
     for applies, rewrite in PASSES:
         if applies(order):
