@@ -10,6 +10,7 @@ to mean anything: what is measured is growth. DIR is a temporary folder by defau
 from __future__ import annotations
 
 import argparse
+import calendar
 import csv
 import json
 import subprocess
@@ -85,7 +86,7 @@ def untidy(size: int, path: Path) -> None:
     import random
 
     dice = random.Random(SEED)
-    months = [*"January February March April May June July".split(), *"August September October November December".split()]
+    months = [name for name in calendar.month_name if name]
     gaps = ("", "n/a", "-", "—")
 
     def row(number: int) -> list[str]:
@@ -252,7 +253,17 @@ def main() -> None:
     results = [
         {
             "title": "Scale: loading and opening",
-            "columns": ["source", "statements", "load, s", "CPU, s", "statements/s", "peak, GB", "store, GB", "first open, ms", "open, ms"],
+            "columns": [
+                "source",
+                "statements",
+                "load, s",
+                "CPU, s",
+                "statements/s",
+                "peak, GB",
+                "store, GB",
+                "first open, ms",
+                "open, ms",
+            ],
             "rows": rows,
             "notes": [
                 "Loading is reading the file, building, writing and syncing the store. The peak is of the process that loads.",
@@ -263,7 +274,7 @@ def main() -> None:
             "title": "Scale: asking",
             "columns": ["source", "question", *(f"{size:g} M, ms" for size in given.sizes), "program"],
             "rows": questions,
-            "notes": ["The median of 50 different questions, from text to texts; ten more do not count. Letters stand for numbers."],
+            "notes": ["The median of 50 questions, from text to texts; ten more do not count. Letters stand for numbers."],
         },
     ]
     for result in results:
