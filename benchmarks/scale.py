@@ -224,7 +224,7 @@ def measure(kind: str, millions: float, folder: Path) -> tuple[list[Any], dict[s
         asked["first"],
         asked["open"],
     ]
-    print(f"  {loaded['seconds']:.1f} s, {row[4]:,} statements/s, {row[4]:.2f} GB; {asked['questions']}", file=sys.stderr)
+    print(f"  {loaded['seconds']:.1f} s, {row[4]:,} statements/s, {row[5]:.2f} GB; {asked['questions']}", file=sys.stderr)
     file.unlink()
     return row, asked["questions"]
 
