@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from condgraph.engine.algebra import End
-from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect
+from condgraph.engine.execute.sets import EMPTY, Numbers, among, intersect
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -72,15 +72,15 @@ class FactSet:
                 if of is not None:
                     anchors = ends if self.anchor == self.reach else column(self, self.anchor, low, high)
                     ends = ends[self.scope.mask(of).take(anchors)]
-                return distinct(ends, snapshot.entities)
+                return self.scope.distinct(ends)
             numbers = self.all()
         if self.reach == "object":
             # Values are no entities.
             relations = numbers if not self.runs or self.runs[-1][1] <= snapshot.relations else numbers[: snapshot.split(numbers)]
-            return distinct(snapshot.relation_object.take(relations), snapshot.entities)
+            return self.scope.distinct(snapshot.relation_object.take(relations))
         if of is not None and len(of) == 1 and self.anchor == "subject":
             return of if len(numbers) else numbers
-        return distinct(snapshot.subjects(numbers), snapshot.entities)
+        return self.scope.distinct(snapshot.subjects(numbers))
 
     def few(self) -> bool:
         """Whether the statements are quickly looked at: they are known, or those of a few entities."""
@@ -165,8 +165,10 @@ def _scan(facts: FactSet) -> Numbers:
         found.sort()
         return found
     if _spread(facts):
-        touching = FactSet(facts.scope, facts.reach, numbers=np.sort(snapshot.touching(of, backward=backward)))
-        return touching.within(runs)
+        touching = snapshot.touching(of, backward=backward)
+        found = _joined([touching[(touching >= low) & (touching < high)] for low, high in runs])
+        found.sort()
+        return found
     mask = facts.scope.mask(of)
     parts = []
     for low, high in runs:

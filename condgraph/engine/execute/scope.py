@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.sets import Numbers, among, mask_of
+from condgraph.engine.execute.sets import Numbers, among, by_mask, distinct, mask_of
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ class Scope:
             kept = self.snapshot.mask_of(numbers)
             found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
         return found[1]
+
+    def distinct(self, entities: Numbers) -> Numbers:
+        """The distinct entities, sorted; where they are marked on the way, the marks are kept for the operator that comes next."""
+        size = self.snapshot.entities
+        if not by_mask(len(entities), size):
+            return distinct(entities, size)
+        mask = mask_of(entities, size)
+        found: Numbers = mask.nonzero()[0].astype(np.int32)
+        self._masks[id(found)] = found, mask
+        return found
 
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
         """For each entity (in any order), whether it is in the sorted set `of`."""

@@ -19,14 +19,18 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
         return numbers
     if n <= 16:
         return np.array(sorted(set(numbers.tolist())), np.int32)
-    if n * 32 < size:
+    if not by_mask(n, size):
         ordered = np.sort(numbers)
         fresh = np.empty(n, bool)
         fresh[0] = True
         np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
         return ordered[fresh]
-    # Marking beats sorting once there are enough numbers for the size of the space.
     return mask_of(numbers, size).nonzero()[0].astype(np.int32)
+
+
+def by_mask(numbers: int, size: int) -> bool:
+    """Whether marking beats sorting, which it does once there are enough numbers for the size of the space."""
+    return numbers * 32 >= size and numbers > 16
 
 
 def mask_of(numbers: Numbers, size: int) -> NDArray[np.bool_]:

@@ -355,11 +355,10 @@ def _make_room(cache: dict[Any, Any]) -> None:
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
     """The numbers of `[begin[0], end[0])`, `[begin[1], end[1])`, ... one after the other."""
     counts = end - begin
-    total = int(counts.sum())
-    if not total:
-        return np.empty(0, np.int64)
-    skip = np.repeat(begin - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    numbers: NDArray[np.int64] = np.arange(total, dtype=np.int64) + skip
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    numbers = np.arange(total, dtype=np.int64)
+    numbers += (begin - ends + counts).repeat(counts)
     return numbers
 
 
