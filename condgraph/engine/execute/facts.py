@@ -127,7 +127,7 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
             continue
         for kind, unit, begin, end in snapshot.groups(low - base, high - base):
             if comparable(test, kind, unit):
-                found = test_matches(run, test, snapshot.ordered("att"), kind, unit, begin, end)
+                found = sorted_matches(run, test, snapshot.ordered("att"), kind, unit, begin, end)
                 if isinstance(found, list):
                     runs.extend([(first + base, last + base) for first, last in found])
                 else:
@@ -141,12 +141,12 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
     return facts.keep(union(single, snapshot.statements))
 
 
-def test_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
+def sorted_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
     """The cells of a sorted group of one type and unit that satisfy a test on literals: runs, or sorted single places."""
     if isinstance(test, Compare):
-        return matches(run, test, cells, low, high) if comparable(test, kind, unit) else []
+        return matches(run, test, cells, low, high, entities=kind is Kind.ENTITY) if comparable(test, kind, unit) else []
     assert isinstance(test, (AnyOf, AllOf))
-    parts = [test_matches(run, part, cells, kind, unit, low, high) for part in test.tests]
+    parts = [sorted_matches(run, part, cells, kind, unit, low, high) for part in test.tests]
     if isinstance(test, AnyOf):
         parts = [part for part in parts if len(part)]
     if len(parts) == 1:
@@ -240,7 +240,7 @@ def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | N
     others: list[tuple[Kind, str, int, int]] = []
     for kind, unit, low, high in snapshot.qualifier_groups(key):
         if comparable(test, kind, unit):
-            found = test_matches(run, test, ordered, kind, unit, low, high)
+            found = sorted_matches(run, test, ordered, kind, unit, low, high)
             if isinstance(found, list):
                 runs.extend(found)
             else:

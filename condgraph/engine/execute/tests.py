@@ -265,10 +265,11 @@ def text_mask(snapshot: Snapshot, operator: Operator, literal: str, refs: NDArra
     return mask
 
 
-def matches(run: Run, test: Compare, cells: Ordered, low: int, high: int) -> Runs | Numbers:
+def matches(run: Run, test: Compare, cells: Ordered, low: int, high: int, *, entities: bool = False) -> Runs | Numbers:
     """The cells of the group `[low, high)`, which has the literal's type and unit, that satisfy the test: runs, or single places.
 
-    A group is sorted by value, so this is a binary search, and for times a look at the ends.
+    A group is sorted by value, so this is a binary search, and for times a look at the ends. A text is looked for among the names
+    of a group of `entities`: they are numbered by name.
     """
     value, operator = test.value, test.operator
     if isinstance(value, Time):
@@ -284,13 +285,15 @@ def matches(run: Run, test: Compare, cells: Ordered, low: int, high: int) -> Run
         assert isinstance(value, str)
         texts = run.snapshot.texts
         found = texts.find(value)
-        if found >= 0:
-            first = cells.left(cells.ref, found, low, high)
-            last = cells.left(cells.ref, found + 1, first, high)
-        elif operator in ("=", "!="):
+        if found < 0 and operator in ("=", "!="):
             first = last = high
         else:
-            first = last = cells.left(cells.ref, texts.rank(value), low, high)
+            after = found + 1 if found >= 0 else texts.rank(value)
+            begin = found if found >= 0 else after
+            if entities:
+                begin, after = run.snapshot.name_rank(begin), run.snapshot.name_rank(after)
+            first = cells.left(cells.ref, begin, low, high)
+            last = cells.left(cells.ref, after, first, high)
     if operator == "=":
         runs = [(first, last)]
     elif operator == "!=":

@@ -102,6 +102,10 @@ class Snapshot:
             self._names[name] = found
         return found
 
+    def name_rank(self, text: int) -> int:
+        """The first entity whose name is not before the text of this number; entities are numbered by name."""
+        return bisect_left(self._name_view, text)
+
     def concepts_named(self, name: str) -> tuple[int, ...]:
         """The concepts of exactly this name."""
         found = self._concept_names.get(name)
