@@ -8,11 +8,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Machines that run tests are shared and slow at times; a deadline would test the machine.
+# Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries the same examples each time, so
+# that a change is judged by what it changes; everybody else tries new ones.
 settings.register_profile("condgraph", deadline=None)
-settings.load_profile("condgraph")
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "condgraph")
 
 
 def _shared(*parts: str) -> Path:

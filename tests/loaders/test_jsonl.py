@@ -62,7 +62,7 @@ PLAIN = st.one_of(
         Statement, IDS, IDS, VALUES, st.lists(st.tuples(IDS, VALUES), max_size=3).map(tuple), ROWS, st.one_of(st.none(), TEXTS)
     ),
 )
-ITEMS = st.one_of(PLAIN, st.builds(Sourced, PLAIN, st.lists(st.tuples(TEXTS, ROWS), max_size=3).map(tuple)))
+ITEMS = st.one_of(PLAIN, st.builds(Sourced, PLAIN, st.lists(st.tuples(IDS, ROWS), max_size=3).map(tuple)))
 
 
 def same(one: Any, other: Any) -> bool:
