@@ -24,6 +24,9 @@ _LEAVES: Final = frozenset((Named, Known, Given))
 
 def applies(order: list[Node]) -> bool:
     """Equal parts have equal leaves, or equal scans of the same leaf; most plans have none."""
+    kinds = list(map(type, order))
+    if kinds.count(Scan) < 2 and sum(map(kinds.count, _LEAVES)) < 2:
+        return False
     seen: set[Hashable] = set()
     for node in order:
         key: Hashable
