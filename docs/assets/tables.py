@@ -85,8 +85,9 @@ def operators(sort: type[Node]) -> str:
 
 def _records(base: type[Any], head: Sequence[str]) -> str:
     rows = []
-    for one in vars(algebra).values():
-        if isinstance(one, type) and issubclass(one, base) and one is not base and one.__module__ == algebra.__name__:
+    modules = (algebra.tests, algebra.entities, algebra.facts, algebra.values, algebra.scalars)
+    for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
+        if isinstance(one, type) and issubclass(one, base):
             names = ", ".join(part.name for part in fields(one))
             rows.append((code(f"{one.__name__}({names})"), first_sentence(one)))
     return table(head, rows)

@@ -16,7 +16,8 @@ from condgraph.engine.algebra import Best, Count, Exists, Extreme, Mean, Mode, S
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.facts import literal, object_cells, scan
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
-from condgraph.engine.execute.tests import Cells, Mask, add_types, holds
+from condgraph.engine.execute.tests import Mask, holds
+from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, format_number, parse_number
 
 if TYPE_CHECKING:

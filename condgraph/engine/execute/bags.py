@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.tests import Cell, Cells, Mask
+from condgraph.engine.execute.tests import Mask
 from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
     NO_UNIT,

@@ -23,7 +23,8 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, union
-from condgraph.engine.execute.tests import Cell, Cells, Mask, add_types, as_places, holds, matches
+from condgraph.engine.execute.tests import Mask, as_places, holds, matches
+from condgraph.engine.snapshot.ordered import Cell, Cells, add_types
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
 
 if TYPE_CHECKING:

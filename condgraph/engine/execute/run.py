@@ -17,7 +17,8 @@ from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.scope import Scope
 from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.tests import Cells, compared_kinds
+from condgraph.engine.execute.tests import compared_kinds
+from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:

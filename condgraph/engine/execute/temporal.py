@@ -13,8 +13,9 @@ from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.sets import Numbers, distinct
-from condgraph.engine.execute.tests import Cells, Mask, holds
+from condgraph.engine.execute.tests import Mask, holds
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
     OPEN_END,

@@ -1,6 +1,6 @@
 """Tests decided on columns: which cells satisfy a comparison, and which could not be compared.
 
-`holds` takes cells (`snapshot.cells`) in any order, as columns or one at a time: the comparisons are written once, and work on
+`holds` takes cells (`snapshot.ordered`) in any order, as columns or one at a time: the comparisons are written once, and work on
 arrays and on Python numbers. `matches` finds the cells of one sorted group (one predicate or key, type and unit) by binary search;
 it is what the index of a snapshot answers.
 """
@@ -8,8 +8,6 @@ it is what the index of a snapshot answers.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Not, Operator, Test, Versus
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, format_number, parse_number
 
 if TYPE_CHECKING:
@@ -29,76 +28,6 @@ if TYPE_CHECKING:
 Runs = list[tuple[int, int]]
 Mask: TypeAlias = NDArray[np.bool_]
 _EXACT = 2**53
-
-
-class Cells:
-    """Columns of values, gathered when a test asks for them: `cells["kind"]`, "a", "b", "ref", "unit", "precision"."""
-
-    __slots__ = ("_columns", "_length", "_read")
-
-    def __init__(
-        self, length: int, read: Callable[[str], NDArray[Any]] | None = None, columns: dict[str, NDArray[Any]] | None = None
-    ) -> None:
-        self._length, self._read, self._columns = length, read, columns or {}
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        found = self._columns.get(name)
-        if found is None:
-            assert self._read is not None
-            found = self._columns[name] = self._read(name)
-        return found
-
-    def numbers(self) -> Any:
-        """The column "a" read as floats."""
-        return self["a"].view(np.float64)
-
-    def types(self) -> dict[tuple[int, int], int]:
-        """How many cells there are of each type and unit, by number."""
-        kinds, units = self["kind"], self["unit"]
-        first = int(kinds[0]), int(units[0])
-        if (kinds == first[0]).all() and (units == first[1]).all():
-            return {first: len(self)}
-        return Counter(zip(kinds.tolist(), units.tolist(), strict=True))
-
-
-class Cell(Cells):
-    """One attribute or qualifier: its parts are Python numbers, ten times faster to compare than arrays of one."""
-
-    __slots__ = ("_at", "_of")
-
-    def __init__(self, of: Ordered, at: int) -> None:
-        self._of, self._at = of, at
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self._of, name)[self._at]
-
-    def numbers(self) -> Any:
-        """The part "a" read as a float."""
-        return self._of.x[self._at]
-
-    def parts(self) -> tuple[int, ...]:
-        """All parts; equal for equal values."""
-        of, at = self._of, self._at
-        return of.kind[at], of.ref[at], of.a[at], of.b[at], of.unit[at], of.precision[at]
-
-    def types(self) -> dict[tuple[int, int], int]:
-        """The type and unit, by number."""
-        return {(self._of.kind[self._at], self._of.unit[self._at]): 1}
-
-
-def add_types(cells: list[Cell]) -> dict[tuple[int, int], int]:
-    """The types of some cells, one at a time."""
-    found: dict[tuple[int, int], int] = {}
-    for cell in cells:
-        for of_type in cell.types():
-            found[of_type] = found.get(of_type, 0) + 1
-    return found
 
 
 def holds(run: Run, test: Test, cells: Cells) -> Any:

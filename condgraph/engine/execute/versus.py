@@ -8,8 +8,9 @@ import numpy as np
 
 from condgraph.engine.algebra import Compare, Operator
 from condgraph.engine.execute.bags import Bag, by_name
-from condgraph.engine.execute.tests import Cells, Mask, holds
+from condgraph.engine.execute.tests import Mask, holds
 from condgraph.engine.facts import Entity
+from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Unknown, civil
 
 if TYPE_CHECKING:

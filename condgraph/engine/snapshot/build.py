@@ -32,7 +32,7 @@ from condgraph.engine.facts import (
     Texts,
     Values,
 )
-from condgraph.engine.snapshot.cells import PARTS, Cells, encode_column, encode_values
+from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
 from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
@@ -200,14 +200,14 @@ class Builder:
         if owners:
             self._qualify(np.array(owners, np.int32), np.array(keys, np.int32), self._encode(values))
 
-    def _encode(self, values: list[Ref | Value]) -> Cells:
+    def _encode(self, values: list[Ref | Value]) -> CellColumns:
         return encode_values(values, self.texts.__getitem__, self.entities.__getitem__)
 
     def _chunk(self, family: list[_Chunk], chunk: _Chunk) -> None:
         chunk["src"] = np.full(len(chunk["sid"]), self._current(), np.int32)
         family.append(chunk)
 
-    def _qualify(self, owners: NDArray[np.int32], keys: NDArray[np.int32], cells: Cells) -> None:
+    def _qualify(self, owners: NDArray[np.int32], keys: NDArray[np.int32], cells: CellColumns) -> None:
         self.qualifiers.append({"sid": owners, "key": keys, **cells})
 
     def _numbers(self, index: defaultdict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
@@ -255,7 +255,7 @@ class Builder:
                 cells = self._encode([value for value in values if value is not None])
                 self._qualify(sid[given], np.full(len(given), self.texts[key], np.int32), cells)
 
-    def _split(self, chunk: _Chunk, raw: NDArray[np.int32], cells: Cells) -> None:
+    def _split(self, chunk: _Chunk, raw: NDArray[np.int32], cells: CellColumns) -> None:
         """A mixed column: objects that are entities are relations, the others attributes."""
         entity = cells["kind"] == 3
         relations = {name: column[entity] for name, column in chunk.items()}

@@ -44,14 +44,14 @@ PARTS: Final = (
     ("unit", np.int32),
     ("precision", np.int8),
 )
-Cells = dict[str, NDArray[Any]]
+CellColumns = dict[str, NDArray[Any]]
 Intern = Callable[[str], int]
 
 _EXACT: Final = 2**53
 _TOO_LARGE: Final = 10**MOST_DIGITS
 
 
-def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Cells:
+def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> CellColumns:
     """Lay out values one by one. `text` and `entity` give numbers to texts and to entity ids."""
     n = len(values)
     kind, ref, unit, precision = [0] * n, [-1] * n, [-1] * n, [0] * n
@@ -118,7 +118,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
     return nearest, None if int(nearest) == number else format_number(number)
 
 
-def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> Cells:
+def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> CellColumns:
     """Lay out a column of a batch. Columns of entities (`Ids`) are no cells."""
     if isinstance(column, Texts):
         refs = text_many([collapse(one) for one in column.texts])
@@ -146,8 +146,8 @@ def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]],
     return encode_values(list(column.values), text, entity)
 
 
-def _cells(n: int, kind: Kind, **parts: NDArray[Any]) -> Cells:
-    cells: Cells = {"kind": np.full(n, kind, np.int8)}
+def _cells(n: int, kind: Kind, **parts: NDArray[Any]) -> CellColumns:
+    cells: CellColumns = {"kind": np.full(n, kind, np.int8)}
     for name, dtype in PARTS[1:]:
         default = -1 if name in ("ref", "unit") else 0
         cells[name] = parts[name] if name in parts else np.full(n, default, dtype)
@@ -165,7 +165,7 @@ def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[
     return key
 
 
-def decode_values(cells: Cells, text: Callable[[int], str], entity: Callable[[int], str]) -> list[Ref | Value]:
+def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callable[[int], str]) -> list[Ref | Value]:
     """Many cells as values, in order."""
     units: dict[int, str] = {-1: NO_UNIT}
     found: list[Ref | Value] = []

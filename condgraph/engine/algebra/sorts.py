@@ -1,0 +1,65 @@
+"""The four sorts of operators, what a test is, and the words operators are parametrised with."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import Kind
+
+Operator: TypeAlias = Literal["=", "!=", "<", ">", "<=", ">="]
+OPERATORS: Final[tuple[Operator, ...]] = ("=", "!=", "<", ">", "<=", ">=")
+End: TypeAlias = Literal["subject", "object"]
+#: Which objects a statement may have: entities (relation), values (attribute), or either.
+Family: TypeAlias = Literal["relation", "attribute", "any"]
+Direction: TypeAlias = Literal["largest", "smallest"]
+#: How a validity stands to an interval (`During`).
+Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from"]
+ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
+#: The types a value can have in a literal's readings, in the order they are tried.
+LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)
+
+
+class Node:
+    """An operator. `inputs` are the operators it takes."""
+
+    __slots__ = ()
+
+    def inputs(self) -> tuple[Node, ...]:
+        """The operators this one takes, in order."""
+        return ()
+
+
+class Entities(Node):
+    """A set of entities."""
+
+    __slots__ = ()
+
+
+class Facts(Node):
+    """A set of statements, each with the end that was reached."""
+
+    __slots__ = ()
+
+
+class Values(Node):
+    """A bag of values with their carriers."""
+
+    __slots__ = ()
+
+
+class Scalar(Node):
+    """One number, text, time or truth value."""
+
+    __slots__ = ()
+
+
+class Test:
+    """What `Where`, `WhereQualifier`, `Keep` and `Some` ask of a value."""
+
+    __slots__ = ()
+    __test__ = False
+
+    def inputs(self) -> tuple[Node, ...]:
+        """The operators the test refers to."""
+        return ()
