@@ -31,7 +31,7 @@ def test_shape_type_and_length() -> None:
 def test_the_vectors_of_this_version() -> None:
     # A change here is a change of the encoder: it needs another name, because stored vectors do not fit any more.
     encoder = LexicalEncoder(64)
-    assert encoder.name == "lexical-1"
+    assert encoder.id == "lexical-1"
     rows = encoder.sparse(["ab", "Straße"])
     assert rows.indptr.tolist() == [0, 6, 26]
     assert rows.indices.tolist() == [

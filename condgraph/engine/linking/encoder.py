@@ -3,7 +3,7 @@
 `LexicalEncoder` folds a text (case, accents, white space), cuts it into the sets of its n-grams of 2 to 4 characters with a mark at
 the beginning and the end of every word, hashes each n-gram to a position and a sign, and scales the sum to length one. The dot
 product of two such vectors is about the cosine of their n-gram sets: 1 for the same text, near 0 for texts that share nothing.
-Nothing depends on the process, the machine or the order of texts, so vectors can be stored; the name and dimension of the encoder
+Nothing depends on the process, the machine or the order of texts, so vectors can be stored; the id and dimension of the encoder
 are stored with them.
 """
 
@@ -33,10 +33,10 @@ MOST_CHARACTERS: Final = 2000
 
 
 class Encoder(Protocol):
-    """Anything that gives texts unit vectors. `name` and `dimension` are stored with the vectors and never mixed."""
+    """Anything that gives texts unit vectors. `id` and `dimension` are stored with the vectors and never mixed."""
 
     @property
-    def name(self) -> str:
+    def id(self) -> str:
         """What identifies the model, with its version."""
         ...
 
@@ -94,7 +94,7 @@ class LexicalEncoder:
             raise OptionError(f"the dimension of the lexical encoder is a power of two from 64 to 65536, not {self.dimension}")
 
     @property
-    def name(self) -> str:
+    def id(self) -> str:
         """Changes whenever the vectors do."""
         return "lexical-1"
 

@@ -78,7 +78,7 @@ class Vocabulary:
             "starts": starts,
             "members": members,
             "weights": weights,
-            "encoder": np.frombuffer(self.encoder.name.encode(), np.uint8),
+            "encoder": np.frombuffer(self.encoder.id.encode(), np.uint8),
             "dimension": np.array([self.encoder.dimension], np.int64),
         }
 
@@ -93,9 +93,9 @@ class Vocabulary:
             raise StoreDamagedError(f"the index of names lacks {', '.join(missing)}")
         kept = bytes(np.asarray(arrays["encoder"], np.uint8)).decode("utf-8", "replace")
         encoder = LexicalEncoder(int(np.asarray(arrays["dimension"], np.int64)[0]))
-        if kept != encoder.name:
+        if kept != encoder.id:
             raise StoreVersionError(
-                f"the index of names was made by the encoder {kept!r}, this version has {encoder.name!r}",
+                f"the index of names was made by the encoder {kept!r}, this version has {encoder.id!r}",
                 hint="build the graph again",
             )
         vocabulary = cls.__new__(cls)
