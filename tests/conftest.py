@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.sparql_servers import oxigraph_server, virtuoso_server
+
+__all__ = ["oxigraph_server", "virtuoso_server"]
+
 # Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries the same examples each time, so
 # that a change is judged by what it changes; everybody else tries new ones.
 settings.register_profile("condgraph", deadline=None)

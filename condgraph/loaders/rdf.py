@@ -3,7 +3,8 @@
 A source is read twice: first for names (a predicate is called by its label, or the end of its IRI, wherever in the file the label
 stands) and for statements about statements; then for its items, in the file's order. `rdf:type` and `rdfs:subClassOf` give
 membership; a label gives a name; a triple of a named graph has the qualifier `graph`. Statements that are reified, in RDF 1.2
-(`rdf:reifies`, annotations) or in RDF 1.0 (`rdf:Statement`), get what is said about them as qualifiers, and come last.
+(`rdf:reifies`, annotations) or in RDF 1.0 (`rdf:Statement`), get what is said about them as qualifiers, and come last, as do the
+statements of Wikidata's model (`rdf_wikibase`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from condgraph.loaders.rdf_values import DATATYPE, DIRECTION, LANGUAGE, read_lit
 if TYPE_CHECKING:
     import pyoxigraph
 
+#: Wikidata's own properties for membership.
+WIKIDATA: Final = {"http://www.wikidata.org/prop/P31": TYPE, "http://www.wikidata.org/prop/P279": SUBCLASS}
+
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     open_stream, path = open_source(source)
@@ -50,6 +54,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     for row, quad in quads(open_stream, path, reading, options, aloud=True):
         yield from writer.items(row, quad)
     yield from writer.reified()
+    yield from writer.wikibase()
 
 
 class _Writer:
@@ -78,6 +83,8 @@ class _Writer:
         subject, predicate = nodes.id(quad.subject), quad.predicate.value
         other = nodes.object(quad.object)
         graph = nodes.graph(quad)
+        if self._survey.wikibase.owns(subject, predicate, other):
+            return
         about = self._survey.reified.get(subject)
         if about is not None and self._said_about(about, predicate, other, graph, row):
             return
@@ -117,6 +124,19 @@ class _Writer:
             for subject, predicate, other in about.triples:
                 yield from self._statement(subject, predicate, other, tuple(about.qualifiers) + graph, about.row)
 
+    def wikibase(self) -> Iterator[Item]:
+        """The statements of Wikibase's model; of Wikidata, P31 and P279 are memberships besides."""
+        for said in self._survey.wikibase.statements(self._survey.labels, self._called):
+            yield from self._known(said.subject)
+            if isinstance(said.object, Ref):
+                yield from self._known(said.object.id)
+                yield from self._membership(said.subject, WIKIDATA.get(said.key, ""), Object(said.object.id), said.row)
+            for _, other in said.qualifiers:
+                if isinstance(other, Ref):
+                    yield from self._known(other.id)
+            graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(said.graph)),) if said.graph is not None else ()
+            yield Statement(said.subject, self._called[said.key], said.object, said.qualifiers + graph, said.row, said.raw)
+
     def _said_about(self, about: Reified, predicate: str, other: Object | None, graph: str | None, row: int) -> bool:
         """Take a triple about a reified statement; False when it has to stand for itself."""
         if predicate == REIFIES:
@@ -147,7 +167,9 @@ class _Writer:
         self, subject: str, predicate: str, other: Object, qualifiers: tuple[tuple[str, Ref | Value], ...], row: int
     ) -> Iterator[Item]:
         if other.literal is None:
-            yield from self._membership(subject, predicate, other, row)
+            form = self._survey.wikibase.form(predicate)
+            meant = predicate if form is None else WIKIDATA.get(form[1], "")
+            yield from self._membership(subject, meant, other, row)
         yield from self._known(subject)
         name = self._called[predicate]
         if other.literal is None:

@@ -53,6 +53,7 @@ _TERM: Final = r'(?:<[^<>"{}|^`\\\s]*>|_:\S+)'
 _QUAD_LINE: Final = re.compile(
     rf"\s*{_TERM}\s+<[^<>\s]*>\s+(?:{_TERM}|\"(?:[^\"\\]|\\.)*\"(?:@[\w-]+|\^\^<[^<>\s]*>)?|<<\(.*\)>>)(?:\s+{_TERM})?\s*\.\s*(?:#.*)?"
 ).fullmatch
+_STAR_LINE: Final = re.compile(r"\s*<<\s*<[^<>\s]*>\s+<[^<>\s]*>\s.*>>\s*<[^<>\s]*>\s.*\.\s*(?:#.*)?$").match
 _DIRECTIVE: Final = re.compile(
     r"^\s*(?:@prefix\s|@base\s|(?:PREFIX\s+[\w.-]*:|BASE)\s*<|VERSION\s+\")", re.IGNORECASE | re.MULTILINE
 ).search
@@ -91,6 +92,9 @@ def syntax_of(path: Path, head: bytes) -> tuple[str | None, int]:
     lines = [line for line in start.split("\n")[:200] if line.strip() and not line.lstrip().startswith("#")]
     if len(text) >= 60_000 and len(lines) > 1:
         lines.pop()
+    if extension in (None, "ntriples") and any(_STAR_LINE(line) for line in lines):
+        # N-Triples of RDF-star, which are Turtle of RDF 1.2.
+        return "turtle", 95
     if lines and sum(_QUAD_LINE(line.rstrip("\r")) is not None for line in lines) >= 0.75 * len(lines):
         return ("ntriples" if extension == "ntriples" else "nquads"), 95
     if _DIRECTIVE(start):
@@ -226,6 +230,8 @@ def _said(error: SyntaxError) -> str:
 
 
 def _hint(said: str) -> str | None:
+    if "subject of a triple must be" in said:
+        return 'syntax="turtle" reads RDF-star\'s << s p o >> as a subject'
     return (
         "base= gives the IRI that relative ones start from" if "No scheme found" in said or "relative IRI" in said.lower() else None
     )

@@ -11,6 +11,7 @@ from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.names import PredicateNames, option_names, option_text
 from condgraph.loaders.rdf_values import RDF
+from condgraph.loaders.rdf_wikibase import Wikibase
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -134,6 +135,7 @@ class Survey:
         self.reified: dict[str, Reified] = {}
         self.called: dict[str, str] = {}
         self._names = PredicateNames(reading, whole=True)
+        self.wikibase = Wikibase(reading)
 
     def see(self, row: int, quad: pyoxigraph.Quad) -> None:
         """Look at one quad."""
@@ -142,7 +144,9 @@ class Survey:
         term = quad.object
         other = nodes.object(term)
         graph = nodes.graph(quad)
-        if predicate in PARTS or predicate == REIFIES:
+        if self.wikibase.see(row, subject, predicate, other, graph):
+            self.predicates.setdefault(predicate, row)
+        elif predicate in PARTS or predicate == REIFIES:
             self._see_reified(subject, predicate, term, other, row, graph)
         else:
             self.predicates.setdefault(predicate, row)
@@ -193,12 +197,24 @@ class Survey:
         for about in self.reified.values():
             for _, predicate, _ in about.triples:
                 self.predicates.setdefault(predicate, about.row)
+        self.wikibase.settle()
         # These two have names of their own here, whatever other predicates are called.
         self.called = {TYPE: self._names.name(TYPE, "type"), LABEL: self._names.name(LABEL, "label")}
         for predicate, row in self.predicates.items():
+            form = self.wikibase.form(predicate)
+            if form is not None:
+                self._call_property(predicate, form[1], row)
+                continue
             label = self.labels.get(predicate)
             called = collapse(label.text) if label else local_name(predicate)
             self.called[predicate] = self._names.name(predicate, called, row=row)
+
+    def _call_property(self, predicate: str, key: str, row: int) -> None:
+        """All forms of a property of Wikibase have one name: the label of its entity, else its id."""
+        if key not in self.called:
+            label = self.labels.get(self.wikibase.entity(key))
+            self.called[key] = self._names.name(key, collapse(label.text) if label else local_name(key), row=row)
+        self.called[predicate] = self.called[key]
 
 
 def key_of(parts: Parts) -> tuple[str, str, str]:

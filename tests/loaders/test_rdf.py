@@ -184,6 +184,16 @@ def test_what_is_only_spoken_about_is_told(load: Any) -> None:
     assert "1 statements are only spoken about" in found.reading.problems[0].message
 
 
+def test_rdf_star(load: Any) -> None:
+    text = '<http://x/a> <http://x/p> <http://x/b> .\n<< <http://x/a> <http://x/p> <http://x/b> >> <http://x/since> "1990" .\n'
+    for name in ("g.nt", "g.data"):
+        found = load(text, name)
+        assert found.facts == [(X + "a", "p", Ref(X + "b"), (("since", "1990"),))]
+        assert found.reading.problems == []
+    with pytest.raises(LoadError, match=r'row 2: .*syntax="turtle"'):
+        load(text, "g.nt", syntax="ntriples")
+
+
 def test_classical_reification(load: Any) -> None:
     text = "_:s a rdf:Statement ; rdf:subject :a ; rdf:predicate :p ; rdf:object 7 ; :since 1990 . :a :p 7 ."
     found = load(text)

@@ -1,0 +1,135 @@
+"""What the servers of the tests have in common: free loopback ports, a folder of their own, start, stop by process id, removal.
+
+The tools beside this one (`virtuoso_server.py`, `oxigraph_server.py`) say how their server is started and when it is up.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class ServerError(RuntimeError):
+    """The server cannot be had here, or did not start; the message says why."""
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Service:
+    """A server process with a folder of its own; a context manager."""
+
+    name = "server"
+
+    def __init__(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix=f"condgraph-{self.name}-"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        self.remove()
+
+    def start(self) -> None:
+        """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        raise NotImplementedError
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the process; None where none runs."""
+        return None if self._process is None else self._process.pid
+
+    def launch(self, command: Sequence[str], *, ready: Callable[[], bool], wait: float) -> None:
+        """Start a command, and return once `ready` says so."""
+        log = self.home / "console.log"
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                command, cwd=self.home, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        until = time.monotonic() + wait
+        while not ready():
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.stop()
+                raise ServerError(f"{self.name} did not start:\n{log.read_text(errors='replace')[-3000:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it; killed where it does not go within half a minute."""
+        self._signal(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Stop it from answering, connections kept; `resume` lets it go on."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server go on."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def remove(self) -> None:
+        """Remove its data."""
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def answers(url: str) -> bool:
+    """Whether an HTTP server answers there, whatever it answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def foreground(server: Service, said: Callable[[], str]) -> None:
+    """Run a server until this process is told to end."""
+    ends = {signal.SIGINT, signal.SIGTERM}
+    try:
+        with server:
+            # Blocked, so that they are waited for and do not end this process before its server.
+            signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+            print(said(), flush=True)
+            signal.sigwait(ends)
+    except ServerError as error:
+        sys.exit(str(error))
