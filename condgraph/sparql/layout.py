@@ -1,0 +1,354 @@
+"""How a graph is written as RDF: the one place that the writer, the reader and the compiler all look at.
+
+KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); a name stands behind it as `encode` writes it.
+
+    entity     BASE id                a pred:Entity | pred:Concept | pred:Row; pred:name "..."; of a row pred:source, pred:row n
+    membership BASE id                pred:instance_of <concept>: closed under subclass, entities and rows only
+    concept    BASE id                pred:subclass_of <concept>
+    direct     <entity> <predicate> <object>: every statement, its object an entity or a value node
+    statement  BASE .s/ sid           pred:fact_h <subject>; pred:fact_r <predicate>; pred:fact_t <object>; <qualifier key> <value>;
+                                      pred:source <source>; pred:row n; pred:raw "..."; pred:valid_start n; pred:valid_end n
+    value      BASE .v/ hash          a pred:Text; pred:value "..."
+                                      a pred:Quantity; pred:value 1.5e0; pred:unit "metre" ("1" for none); pred:exact, pred:order
+                                      a pred:Time; pred:start n; pred:end n; pred:precision n; pred:year n; pred:date d
+                                      a pred:Unknown
+    source     BASE .source/ name     a pred:Source; pred:label; pred:location; pred:format; pred:place n
+    record     BASE .r/ sid.n         pred:source, pred:row: each place of a statement that stands in several, by pred:record
+    member     BASE .m/ hash          a pred:Membership; pred:member; pred:concept; pred:source; pred:row: as it was stated
+    subclass   BASE .c/ hash          a pred:Subclassing; pred:subclass; pred:superclass; pred:source; pred:row
+    graph      BASE                   a pred:Graph; pred:label; pred:layout n; pred:counts "JSON"
+
+`sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node is named by the hash of its
+value, so that equal values are one node, and a statement whose object or qualifier is a value has its identity at the statement
+node. `pred:year` and `pred:date` are there for times that lie within one year or one day. Bounds of times are seconds from
+1970-01-01, xsd:integer; an open or unknown side is the number that `engine.values` has for it. `pred:exact` holds the digits of a
+number that a double would lose, and `pred:order` the same as text that sorts by size.
+
+All triples of a graph stand in the named graph BASE; a source is a node and no graph of its own, since statements may stand in
+several.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
+
+from condgraph.engine.errors import OptionError
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    OPEN_START,
+    UNKNOWN,
+    UNKNOWN_END,
+    Kind,
+    Number,
+    Precision,
+    Quantity,
+    Time,
+    Unknown,
+    Value,
+    civil,
+    format_number,
+    parse_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Raised when triples of an older version would be read wrongly.
+LAYOUT: Final = 1
+#: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC 2606).
+NAMESPACE: Final = "http://condgraph.example/"
+#: The scheme of KQA Pro's vocabulary.
+PRED: Final = "pred:"
+RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
+XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+TYPE: Final = f"<{RDF}type>"
+LABEL: Final = f"<{RDFS}label>"
+
+#: Classes of entities, by kind.
+ENTITY_CLASSES: Final = {EntityKind.ENTITY: "Entity", EntityKind.CONCEPT: "Concept", EntityKind.ROW: "Row"}
+#: Classes of value nodes, by type.
+VALUE_CLASSES: Final = {Kind.TEXT: "Text", Kind.QUANTITY: "Quantity", Kind.TIME: "Time", Kind.UNKNOWN: "Unknown"}
+STATEMENT, VALUE, SOURCE, RECORD, MEMBER, SUBCLASS = ".s/", ".v/", ".source/", ".r/", ".m/", ".c/"
+
+
+def base_iri(graph: str, namespace: str = NAMESPACE) -> str:
+    """The IRI of a graph, which is the base of all its names and its named graph.
+
+    >>> base_iri("default"), base_iri("my films")
+    ('http://condgraph.example/default/', 'http://condgraph.example/my_films/')
+    """
+    return f"{namespace}{encode(graph).replace('/', '%2F')}/"
+
+
+def checked_base(base: str) -> str:
+    """A base of one's own: an absolute IRI that ends with a slash."""
+    scheme, colon, rest = base.partition("://")
+    if not colon or not scheme.isalnum() or not rest.endswith("/") or any(c in '<>"{}|^`\\' or c <= " " for c in base):
+        raise OptionError(f"{base!r} is no base IRI", hint="an absolute IRI that ends with '/', such as http://example.org/films/")
+    return base
+
+
+# -- names ----------------------------------------------------------------------------------------------------------------
+
+#: Characters (beside letters and digits) that stand for themselves in a name.
+_PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
+
+
+@lru_cache(maxsize=65_536)
+def encode(name: str) -> str:
+    """A name as it stands in an IRI behind its base, ready to be a relative IRI: a space is an underscore, as in KQA Pro.
+
+    Letters and digits of the Basic Multilingual Plane stand for themselves; what an IRI cannot hold, underscores, and dots and
+    slashes where resolving a relative IRI would take them for steps, are percent-encoded. `decode` is the inverse.
+
+    >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
+    ('point_in_time', 'UN/LOCODE', 'a%5Fb_%25', 'Erdős_number', '%2E.%2Fx')
+    """
+    if name.isascii() and name.isalnum():
+        return name
+    if not name:
+        return ".empty"
+    out = []
+    for i, c in enumerate(name):
+        if c == " ":
+            out.append("_")
+        elif c == "/":
+            around = name[i - 1 : i] + name[i + 1 : i + 2]
+            out.append("%2F" if len(around) < 2 or "/" in around or "." in around else c)
+        elif c == "." and not i:
+            out.append("%2E")
+        elif c in _PLAIN or (c.isalnum() and c < "\U00010000"):
+            out.append(c)
+        else:
+            out.append(quote(c, safe=""))
+            if out[-1] == c:  # "_" is safe for `quote`
+                out[-1] = f"%{ord(c):02X}"
+    return "".join(out)
+
+
+@lru_cache(maxsize=65_536)
+def decode(text: str) -> str:
+    """The name that `encode` wrote.
+
+    >>> decode("a%5Fb_%25"), decode(".empty")
+    ('a_b %', '')
+    """
+    return "" if text == ".empty" else unquote(text.replace("_", " "), errors="strict")
+
+
+class Names:
+    """The IRIs of one graph, in angle brackets as N-Triples and SPARQL write them."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: str) -> None:
+        self.base = checked_base(base)
+
+    @property
+    def graph(self) -> str:
+        """The graph itself, which is its named graph as well."""
+        return f"<{self.base}>"
+
+    def entity(self, ident: str) -> str:
+        """An entity by its id."""
+        return f"<{self.base}{encode(ident)}>"
+
+    def predicate(self, name: str) -> str:
+        """A predicate or qualifier key by its name."""
+        return f"<{self.base}{encode(name)}>"
+
+    def statement(self, sid: int) -> str:
+        """A statement by the hash of its content."""
+        return f"<{self.base}{STATEMENT}{sid & 0xFFFF_FFFF_FFFF_FFFF:016x}>"
+
+    def value(self, value: Value) -> str:
+        """The node of a value."""
+        return f"<{self.base}{VALUE}{value_hash(value)}>"
+
+    def source(self, name: str) -> str:
+        """A source by its name."""
+        return f"<{self.base}{SOURCE}{encode(name)}>"
+
+    def stated(self, kind: str, *parts: str | int) -> str:
+        """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by what it says."""
+        return f"<{self.base}{kind}{_hash(chr(0).join(map(str, parts)))}>"
+
+    # -- back from IRIs, without brackets ---------------------------------------------------------------------------------
+
+    def name_of(self, iri: str) -> str:
+        """The id of an entity, or the name of a predicate."""
+        return decode(iri[len(self.base) :])
+
+    def sid_of(self, iri: str) -> int:
+        """The hash of a statement's content."""
+        number = int(iri[len(self.base) + len(STATEMENT) :], 16)
+        return number - (1 << 64) if number >> 63 else number
+
+    def source_of(self, iri: str) -> str:
+        """The name of a source."""
+        return decode(iri[len(self.base) + len(SOURCE) :])
+
+    def is_value(self, iri: str) -> bool:
+        """Whether an IRI is a value node."""
+        return iri.startswith(self.base + VALUE)
+
+
+def pred(name: str) -> str:
+    """A term of the vocabulary: `pred("fact_h")` is `<pred:fact_h>`."""
+    return f"<{PRED}{name}>"
+
+
+# -- literals -------------------------------------------------------------------------------------------------------------
+
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
+_CONTROL: Final = {i: f"\\u{i:04X}" for i in (*range(8), 11, *range(14, 32), 127)}
+_TABLE: Final = {**_ESCAPES, **_CONTROL}
+
+
+def string(text: str) -> str:
+    """A plain literal, as N-Triples and SPARQL write it.
+
+    >>> string('say "a\\\\b"')
+    '"say \\\\"a\\\\\\\\b\\\\""'
+    """
+    return f'"{text.translate(_TABLE)}"'
+
+
+def integer(number: int) -> str:
+    """An xsd:integer."""
+    return f'"{number}"^^<{XSD}integer>'
+
+
+def double(number: Number) -> str:
+    """An xsd:double: the nearest one."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = float("inf") if number > 0 else float("-inf")
+    text = {float("inf"): "INF", float("-inf"): "-INF"}.get(nearest) or repr(nearest)
+    return f'"{text}"^^<{XSD}double>'
+
+
+# -- values ---------------------------------------------------------------------------------------------------------------
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def value_hash(value: Value) -> str:
+    """What a value node is called: 24 hexadecimal digits, the same for equal values."""
+    if isinstance(value, str):
+        return _hash("s" + value)
+    if isinstance(value, Quantity):
+        return _hash(f"q{format_number(value.number)} {value.unit}")
+    if isinstance(value, Time):
+        return _hash(f"t{value.start} {value.end} {int(value.precision)}")
+    return _hash("u")
+
+
+def inexact(number: Number) -> bool:
+    """Whether a double would lose digits of a number; a float stands for its shortest text."""
+    if isinstance(number, float):
+        return False
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return True
+    exact: bool = Decimal(repr(nearest)) == number if isinstance(number, Decimal) else int(nearest) == number
+    return not exact
+
+
+def order_text(number: Number) -> str:
+    """A number as text that sorts by size, code point by code point, whatever its digits.
+
+    >>> sorted([2, -1, 10, Decimal("-1.5"), 0], key=order_text) == [Decimal("-1.5"), -1, 0, 2, 10]
+    True
+    """
+    exact = Decimal(format_number(number))
+    if not exact:
+        return "1"
+    sign, digits, _ = exact.as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    key = f"{exact.adjusted() + 50_000:05d}{text}"
+    if not sign:
+        return "2" + key
+    # Below zero the larger comes first: digits are turned round, and what is shorter is the larger.
+    return "0" + "".join(str(9 - int(c)) for c in key) + "~"
+
+
+def value_triples(node: str, value: Value) -> Iterable[str]:
+    """What is said of a value node, as `subject predicate object` without the final dot."""
+    if isinstance(value, str):
+        yield f"{node} {TYPE} <pred:Text>"
+        yield f"{node} <pred:value> {string(value)}"
+    elif isinstance(value, Quantity):
+        yield f"{node} {TYPE} <pred:Quantity>"
+        yield f"{node} <pred:value> {double(value.number)}"
+        yield f"{node} <pred:unit> {string(value.unit)}"
+        if inexact(value.number):
+            yield f"{node} <pred:exact> {string(format_number(value.number))}"
+            yield f"{node} <pred:order> {string(order_text(value.number))}"
+    elif isinstance(value, Time):
+        yield f"{node} {TYPE} <pred:Time>"
+        yield f"{node} <pred:start> {integer(value.start)}"
+        yield f"{node} <pred:end> {integer(value.end)}"
+        yield f"{node} <pred:precision> {integer(int(value.precision))}"
+        year, date = year_of(value), date_of(value)
+        if year is not None:
+            yield f"{node} <pred:year> {integer(year)}"
+        if date is not None:
+            yield f'{node} <pred:date> "{date}"^^<{XSD}date>'
+    else:
+        yield f"{node} {TYPE} <pred:Unknown>"
+
+
+def _within(value: Time) -> bool:
+    return value.start > OPEN_START and value.end < UNKNOWN_END and value.end > value.start
+
+
+def year_of(value: Time) -> int | None:
+    """The year a time lies in; None where it lies in several, or has an open side."""
+    if not _within(value):
+        return None
+    first = civil(value.start // DAY_SECONDS)[0]
+    return first if civil((value.end - 1) // DAY_SECONDS)[0] == first else None
+
+
+def date_of(value: Time) -> str | None:
+    """The day a time lies in, as xsd:date writes it; None where it lies in several."""
+    if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
+        return None
+    year, month, day = civil(value.start // DAY_SECONDS)
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def read_value(found: dict[str, str]) -> Value:
+    """A value from the lexical forms of what is said of its node: "type" (the class's name), and by term of the vocabulary.
+
+    >>> read_value({"type": "Quantity", "value": "1.5E0", "unit": "metre"})
+    Quantity(number=1.5, unit='metre')
+    """
+    kind = found["type"]
+    if kind == "Text":
+        return found["value"]
+    if kind == "Quantity":
+        return Quantity(read_number(found["value"], found.get("exact")), found["unit"])
+    if kind == "Time":
+        return Time(int(found["start"]), int(found["end"]), Precision(int(found["precision"])))
+    unknown: Unknown = UNKNOWN
+    return unknown
+
+
+def read_number(double_text: str, exact: str | None = None) -> Number:
+    """The number of a quantity from its double and, where there is one, its exact text."""
+    if exact is not None:
+        return parse_number(exact)
+    number = float(double_text)
+    return int(number) if number.is_integer() else number
