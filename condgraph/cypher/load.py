@@ -20,6 +20,7 @@ from condgraph.cypher.layout import FORMAT, INDEXES, index_key, type_of, value_p
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.readback import statements
+from condgraph.engine.stored_schema import describe_schema
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -209,19 +210,3 @@ def _concepts(snapshot: Snapshot, prefix: str, names: list[str]) -> Iterator[lis
                 found.setdefault((entity, concept), [])
     for (one, other), places in found.items():
         yield [snapshot.ident(one), snapshot.ident(other), *_places(places, names)]
-
-
-def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is kept with the graph: predicates with their types, qualifier keys, concepts, sources."""
-    schema = snapshot.schema
-
-    def kinds(found: Any) -> list[list[Any]]:
-        return [[int(kind), unit, count] for (kind, unit), count in found.items()]
-
-    return {
-        "relations": list(schema.relations),
-        "attributes": {name: kinds(schema.attribute_kinds(name)) for name in schema.attributes},
-        "qualifiers": {name: kinds(schema.qualifier_kinds(name)) for name in schema.qualifiers},
-        "concepts": list(schema.concepts),
-        "sources": list(schema.sources),
-    }

@@ -13,7 +13,6 @@ from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout import FORMAT
 from condgraph.cypher.load import load_id, write_snapshot
 from condgraph.cypher.pull import pull
-from condgraph.cypher.schema import StoredSchema
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.errors import (
@@ -29,6 +28,7 @@ from condgraph.engine.languages import detect
 from condgraph.engine.languages import lower as lower_program
 from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.stored_schema import StoredSchema
 
 
 class Neo4jStore:

@@ -1,15 +1,34 @@
-"""What lowering knows of a graph on a server: the schema as it is kept on the graph's node."""
+"""What lowering knows of a graph on a server: the schema as it is kept with the graph there, written and read."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
+    """The schema as it is kept with the graph: predicates with their types, qualifier keys, concepts, sources."""
+    schema = snapshot.schema
+
+    def kinds(found: Any) -> list[list[Any]]:
+        return [[int(kind), unit, count] for (kind, unit), count in found.items()]
+
+    return {
+        "relations": list(schema.relations),
+        "attributes": {name: kinds(schema.attribute_kinds(name)) for name in schema.attributes},
+        "qualifiers": {name: kinds(schema.qualifier_kinds(name)) for name in schema.qualifiers},
+        "concepts": list(schema.concepts),
+        "sources": list(schema.sources),
+    }
+
 
 class StoredSchema:
-    """The questions of `engine.schema.Schema`, answered from what `load.describe_schema` wrote.
+    """The questions of `engine.schema.Schema`, answered from what `describe_schema` wrote.
 
     Names of entities are not kept: a query looks them up itself, and an empty answer is looked into afterwards.
     """
