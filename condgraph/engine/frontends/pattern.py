@@ -1,0 +1,170 @@
+"""Graph patterns: what is looked for, as a small directed multigraph of names and unknowns (SimGRAG, section 4.1 and 4.3).
+
+    Pattern.of([("UNKNOWN film 1", "directed by", "Clint Eastwood")])
+
+A pattern is written as Python triples, as JSON (`[["head", "relation", "tail"], ...]`, objects with `head`, `relation`, `tail`, or
+either under `triples`), as the tuples of the paper that language models write, or as a text with arrows (`pattern_text`):
+
+    (UNKNOWN film 1) -[directed by]-> (Clint Eastwood); (UNKNOWN film 1) <-[acted in]- (UNKNOWN actor 1)
+
+A node or relation that begins with the word UNKNOWN stands for anything: `UNKNOWN film 1` has the hint "film", and the whole text,
+number included, tells it from other unknowns. Equal texts are one node. Numbers of nodes follow their first mention, which the order
+of solutions goes by.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from condgraph.engine.errors import ParseError, PlanError, nearest
+from condgraph.engine.values import collapse
+
+#: A node, or relation, that stands for anything; capitals only, since "Unknown Pleasures" is a name.
+_UNKNOWN: Final = re.compile(r"UNKNOWN(?:\s+(?P<hint>.*?))??(?:\s+\d+)?", re.DOTALL)
+#: Names of the three parts in JSON objects.
+_KEYS: Final = (("head", "subject", "h"), ("relation", "predicate", "r"), ("tail", "object", "t"))
+#: More edges between one pair of nodes than anybody writes; choosing distinct statements for them doubles with each.
+MOST_PARALLEL: Final = 8
+
+Span = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """A node: a name to be near to, or an unknown with the type that its words hint at."""
+
+    text: str
+    known: bool
+    hint: str | None = None
+    span: Span = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The text without the word UNKNOWN: "film 1"; what `group_by` and tables call the node."""
+        return self.text if self.known else (self.text.removeprefix("UNKNOWN").strip() or self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternEdge:
+    """An edge from node number `head` to node number `tail`; a relation that is not known may be any."""
+
+    head: int
+    relation: str
+    tail: int
+    known: bool
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A directed multigraph: nodes in the order of their first mention, edges as they were written."""
+
+    nodes: tuple[PatternNode, ...]
+    edges: tuple[PatternEdge, ...]
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, program: Any) -> Pattern:
+        """Read a pattern in any of its forms; raises `ParseError` (with a place) or `PlanError`."""
+        if isinstance(program, Pattern):
+            return program
+        if isinstance(program, str):
+            # Imported here: the two modules are one front end, and this one is the part that others use.
+            from condgraph.engine.frontends.pattern_text import read
+
+            return cls.build(*read(program))
+        return cls.build(triples_of(program))
+
+    @classmethod
+    def build(cls, triples: Iterable[tuple[str, str, str]], spans: Sequence[Sequence[Span]] = ()) -> Pattern:
+        """A pattern of triples of texts; `spans` are their places in a text, three a triple."""
+        nodes: dict[str, PatternNode] = {}
+        edges: dict[tuple[int, str, int], PatternEdge] = {}
+        warnings = []
+        pairs: dict[tuple[int, int], int] = {}
+        for number, triple in enumerate(triples):
+            head, relation, tail = (collapse(part) for part in triple)
+            places = spans[number] if spans else (None, None, None)
+            for text, what, place in zip((head, relation, tail), ("head", "relation", "tail"), places, strict=True):
+                if not text:
+                    raise ParseError(f"the {what} of triple {number + 1} is empty", span=place)
+            for text, place in ((head, places[0]), (tail, places[2])):
+                nodes.setdefault(text, _node(text, place))
+            order = list(nodes)
+            key = order.index(head), relation, order.index(tail)
+            if key in edges:
+                warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
+                continue
+            edges[key] = PatternEdge(*key, _UNKNOWN.fullmatch(relation) is None, places[1])
+            pair = min(key[0], key[2]), max(key[0], key[2])
+            pairs[pair] = pairs.get(pair, 0) + 1
+            if pairs[pair] > MOST_PARALLEL:
+                raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=places[1])
+        if not edges:
+            raise ParseError("a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")')
+        return cls(tuple(nodes.values()), tuple(edges.values()), tuple(warnings))
+
+    def number(self, name: str) -> int:
+        """The number of a node by its text, with or without the word UNKNOWN; raises `PlanError` for another name."""
+        wanted = collapse(name)
+        for number, node in enumerate(self.nodes):
+            if wanted == node.text:
+                return number
+        for number, node in enumerate(self.nodes):
+            if not node.known and wanted == node.name:
+                return number
+        names = [node.name for node in self.nodes]
+        raise PlanError(f"the pattern has no node {name!r}", candidates=nearest(wanted, names), hint=f"it has: {', '.join(names)}")
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"({_quoted(self.nodes[e.head].text)}) -[{_quoted(e.relation)}]-> ({_quoted(self.nodes[e.tail].text)})" for e in self.edges
+        )
+
+
+def triples_of(data: Any) -> list[tuple[str, str, str]]:
+    """The triples of Python or JSON data; raises `ParseError` that says which one is none."""
+    if isinstance(data, Mapping):
+        if "triples" not in data:
+            known = ", ".join(map(repr, data)) or "nothing"
+            raise ParseError(f"a pattern as an object has its triples under 'triples', here is {known}")
+        data = data["triples"]
+    if isinstance(data, str) or not isinstance(data, Iterable):
+        raise ParseError(f"a pattern is a list of triples, not {data!r}")
+    triples = list(data)
+    if len(triples) == 3 and all(isinstance(part, str) for part in triples):
+        raise ParseError("a pattern is a list of triples, and this is one triple", hint="put it in a list")
+    return [_triple(triple, number) for number, triple in enumerate(triples, 1)]
+
+
+def _triple(triple: Any, number: int) -> tuple[str, str, str]:
+    if isinstance(triple, Mapping):
+        parts = []
+        for keys in _KEYS:
+            found = [triple[key] for key in keys if key in triple]
+            if not found:
+                raise ParseError(f"triple {number} has no {keys[0]!r}: {json.dumps(triple, ensure_ascii=False, default=str)}")
+            parts.append(found[0])
+    elif isinstance(triple, Sequence) and not isinstance(triple, str):
+        parts = list(triple)
+    else:
+        raise ParseError(f"triple {number} is no triple: {triple!r}")
+    if len(parts) != 3:
+        raise ParseError(f"triple {number} has {len(parts)} parts, not head, relation and tail: {triple!r}")
+    for part in parts:
+        if not isinstance(part, str):
+            raise ParseError(f"triple {number} holds {part!r}, which is no text", hint="numbers and years are texts here: '1999'")
+    return parts[0], parts[1], parts[2]
+
+
+def _node(text: str, span: Span) -> PatternNode:
+    found = _UNKNOWN.fullmatch(text)
+    return PatternNode(text, True, None, span) if found is None else PatternNode(text, False, found["hint"] or None, span)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if re.search(r'[()\[\]"\\;]', text) else text
