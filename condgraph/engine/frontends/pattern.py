@@ -8,8 +8,8 @@ either under `triples`), as the tuples of the paper that language models write, 
     (UNKNOWN film 1) -[directed by]-> (Clint Eastwood); (UNKNOWN film 1) <-[acted in]- (UNKNOWN actor 1)
 
 A node or relation that begins with the word UNKNOWN stands for anything: `UNKNOWN film 1` has the hint "film", and the whole text,
-number included, tells it from other unknowns. Equal texts are one node. Numbers of nodes follow their first mention, which the order
-of solutions goes by.
+number included, tells it from other unknowns. Equal texts are one node. Numbers of nodes follow their first mention, which the
+order of solutions goes by.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ class Pattern:
             if pairs[pair] > MOST_PARALLEL:
                 raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=places[1])
         if not edges:
-            raise ParseError("a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")')
+            raise ParseError(
+                "a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
+            )
         return cls(tuple(nodes.values()), tuple(edges.values()), tuple(warnings))
 
     def number(self, name: str) -> int:
@@ -122,7 +124,8 @@ class Pattern:
 
     def __str__(self) -> str:
         return "; ".join(
-            f"({_quoted(self.nodes[e.head].text)}) -[{_quoted(e.relation)}]-> ({_quoted(self.nodes[e.tail].text)})" for e in self.edges
+            f"({_quoted(self.nodes[e.head].text)}) -[{_quoted(e.relation)}]-> ({_quoted(self.nodes[e.tail].text)})"
+            for e in self.edges
         )
 
 

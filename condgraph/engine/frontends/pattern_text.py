@@ -25,14 +25,21 @@ _PARTING: Final = re.compile(r"[\s;,]*")
 _TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
 _OPENING: Final = re.compile(r"""[(\[]\s*(?=["'“‘’])""")
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "’": "’"}
-_HINT: Final = 'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
+_HINT: Final = (
+    'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
+)
 
 
 def looks_like(text: str) -> bool:
     """Whether a text begins as a pattern does, and no other language."""
     text = text.lstrip()
-    return text.startswith("(") or re.match(r"""\[\s*[(\[]\s*["'“‘’]""", text) is not None or (
-        text.startswith(("{", "[")) and (_TRIPLES.search(text) is not None or re.match(r'\[\s*\{\s*"(head|subject|h)"', text) is not None)
+    return (
+        text.startswith("(")
+        or re.match(r"""\[\s*[(\[]\s*["'“‘’]""", text) is not None
+        or (
+            text.startswith(("{", "["))
+            and (_TRIPLES.search(text) is not None or re.match(r'\[\s*\{\s*"(head|subject|h)"', text) is not None)
+        )
     )
 
 
