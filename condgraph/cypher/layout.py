@@ -3,6 +3,7 @@
     (:Entity {graph, id, name, key, kind})              kind 0 entity, 1 concept (:Concept), 2 table row (:Row, with source and row)
     (a:Entity)-[:`predicate` {sid}]->(b:Entity)         a relation, under the predicate's own name
     (a:Entity)-[:`predicate` {sid}]->(v:Value {...})    an attribute; the value node holds the typed value
+                                                        either has `since`, `until`, `span` and `valid` where it has a validity
     (:Statement {graph, sid})                           stands for a relation that has qualifiers
     (:Statement|:Value)-[:QUALIFIER]->(:Qualifier {...})  its qualifiers; (:Qualifier)-[:IS]->(:Entity) where one is an entity
     (a:Entity)-[:MEMBER_OF]->(c:Concept)                membership closed under subclass; it has sources where it was stated
@@ -11,19 +12,37 @@
 
 `sid` is the hash of a statement's content, and tells data from the edges of the layout, which have none; every statement and
 membership has `sources` and `rows`, side by side. `graph` leads every index, so that many graphs share a database. A `Value` and
-a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), and as the kind asks `text` and `key`, `number` and
-`unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand there as their
-hash.
+a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), `text` as a user reads it, and as the kind asks `key`,
+`number` and `unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand
+there as their hash. `order` is there where the text (or number) alone does not tell how it is ordered: the server compares texts by
+UTF-16, and floats lose digits. `ranks` are the numbers of a text (or name) that begins with one, as texts that compare like them.
+A validity is `[since, until)` in seconds, of precision `span`, and `valid` in words; bounds that are open or not known as in
+`engine.values`.
 """
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Final
 
-from condgraph.engine.values import Kind, Precision, Quantity, Time, Unknown, Value
+from condgraph.engine.execute.aggregates import inner_numbers
+from condgraph.engine.values import (
+    UNKNOWN_END,
+    UNKNOWN_START,
+    Kind,
+    Number,
+    Precision,
+    Quantity,
+    Time,
+    Unknown,
+    Value,
+    format_number,
+    text_of,
+)
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 #: Names of relationship types that the layout itself uses.
 RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS"})
 _SUFFIX: Final = " (predicate)"
@@ -37,6 +56,7 @@ INDEXES: Final[tuple[str, ...]] = (
     "CREATE CONSTRAINT condgraph_load IF NOT EXISTS FOR (l:Load) REQUIRE (l.graph, l.batch) IS UNIQUE",
     "CREATE INDEX condgraph_entity_key IF NOT EXISTS FOR (e:Entity) ON (e.graph, e.key)",
     "CREATE INDEX condgraph_entity_kind IF NOT EXISTS FOR (e:Entity) ON (e.graph, e.kind)",
+    "CREATE INDEX condgraph_row IF NOT EXISTS FOR (r:Row) ON (r.graph, r.source, r.row)",
     "CREATE INDEX condgraph_concept_key IF NOT EXISTS FOR (c:Concept) ON (c.graph, c.key)",
     "CREATE INDEX condgraph_value_sid IF NOT EXISTS FOR (v:Value) ON (v.graph, v.sid)",
     "CREATE INDEX condgraph_value_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.key)",
@@ -67,19 +87,92 @@ def index_key(text: str) -> str:
     return text if len(encoded) <= _LONGEST_KEY else "sha256:" + sha256(encoded).hexdigest()
 
 
+def text_order(text: str) -> str:
+    """A text whose order by UTF-16 among others of its kind is the order of `text` by code point; mostly the text itself.
+
+    >>> text_order("Zoë"), text_order("\\uff21") == "\\ud7ff\\u2922"
+    ('Zoë', True)
+    """
+    # UTF-16 puts the surrogates of the planes above before U+E000: what stands there moves below them.
+    if text.isascii() or max(text) < "\ud7ff":
+        return text
+    return "".join("\ud7ff" + chr(ord(c) - 0xD7FF + 0x100) if "\ud7ff" <= c <= "\uffff" else c for c in text)
+
+
+def number_order(number: Decimal) -> str:
+    """A decimal number as a text that compares like it."""
+    if not number:
+        return "1"
+    _, digits, _ = number.as_tuple()
+    figures = "".join(map(str, digits)).strip("0")
+    exponent = number.adjusted() + 50_000
+    if number > 0:
+        return f"2{exponent:06d}{figures}"
+    return f"0{999_999 - exponent:06d}" + "".join(str(9 - int(c)) for c in figures) + "~"
+
+
+def tie_break(number: Number) -> str:
+    """What orders numbers that are one float: "1" for the float itself as it prints, texts below and above it for others."""
+    nearest = as_float(number)
+    printed = None if math.isinf(nearest) else Decimal(format_number(nearest))
+    exact = number if isinstance(number, Decimal) else Decimal(format_number(number))
+    if printed is not None and exact == printed:
+        return "1"
+    above = nearest < 0 if printed is None else exact > printed
+    return ("2" if above else "0") + number_order(exact)
+
+
+def as_float(number: Number) -> float:
+    """The nearest float, infinite where there is none."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _orders(text: str) -> dict[str, Any]:
+    """How a text is ordered, where the text itself does not say it."""
+    found: dict[str, Any] = {}
+    if (order := text_order(text)) != text:
+        found["order"] = order
+    if (numbers := inner_numbers(text)) is not None:
+        found["ranks"] = [number_order(number) for number in numbers]
+    return found
+
+
+def entity_properties(name: str, kind: int) -> dict[str, Any]:
+    """The properties of an `Entity` node beside its id."""
+    return {"name": name, "key": index_key(name), "kind": kind, "order": None, "ranks": None} | _orders(name)
+
+
 def value_properties(value: Value) -> dict[str, Any]:
     """The properties of a `Value` or `Qualifier` node."""
     if isinstance(value, str):
-        return {"kind": "text", "text": value, "key": index_key(value)}
+        return {"kind": "text", "text": value, "key": index_key(value)} | _orders(value)
     if isinstance(value, Quantity):
-        found: dict[str, Any] = {"kind": "quantity", "number": float(value.number), "unit": value.unit}
-        if float(value.number) != value.number:
-            found["exact"] = str(value.number)
+        number = as_float(value.number)
+        found: dict[str, Any] = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
+        if (order := tie_break(value.number)) != "1":
+            found |= {"exact": str(value.number), "order": order}
         return found
     if isinstance(value, Time):
-        return {"kind": "time", "start": value.start, "end": value.end, "precision": int(value.precision)}
+        return {
+            "kind": "time",
+            "text": str(value),
+            "start": value.start,
+            "end": value.end,
+            "precision": int(value.precision),
+        }
     assert isinstance(value, Unknown)
-    return {"kind": "unknown"}
+    return {"kind": "unknown", "text": text_of(value)}
+
+
+def validity_properties(start: int, end: int, precision: int) -> dict[str, Any]:
+    """The properties of a relationship that say when its statement holds."""
+    found: dict[str, Any] = {"since": start, "until": end, "span": precision}
+    if start != UNKNOWN_START and end != UNKNOWN_END:
+        found["valid"] = str(Time(start, end, Precision(precision)))
+    return found
 
 
 def value_of(properties: dict[str, Any]) -> Value:

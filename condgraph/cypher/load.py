@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.layout import FORMAT, INDEXES, index_key, type_of, value_properties
+from condgraph.cypher.layout import FORMAT, INDEXES, entity_properties, type_of, validity_properties, value_properties
+from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.readback import statements
@@ -35,12 +36,11 @@ _ONCE: Final = (
 )
 _BETWEEN: Final = "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: r[0]}) MATCH (b:Entity {graph: $graph, id: r[1]}) "
 _SOURCE: Final = "UNWIND $rows AS r MERGE (s:Source {graph: $graph, name: r[0]}) SET s.location = r[1], s.format = r[2]"
-_ENTITY: Final = "UNWIND $rows AS r MERGE (e:Entity {graph: $graph, id: r[0]}) SET e%s, e.name = r[1], e.key = r[2], e.kind = r[3]"
-_ROW: Final = ", e.source = r[4], e.row = r[5]"
-_RELATION: Final = _BETWEEN + "CREATE (a)-[f:$(r[2]) {sid: r[3], sources: r[4], rows: r[5]}]->(b)"
+_ENTITY: Final = "UNWIND $rows AS r MERGE (e:Entity {graph: $graph, id: r[0]}) SET e%s, e += r[1]"
+_RELATION: Final = _BETWEEN + "CREATE (a)-[f:$(r[2]) {sid: r[3], sources: r[4], rows: r[5]}]->(b) SET f += r[6]"
 _ATTRIBUTE: Final = (
-    "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: r[0]}) CREATE (a)-[:$(r[1]) {sid: r[2]}]->"
-    "(v:Value {graph: $graph, sid: r[2], predicate: r[3], sources: r[5], rows: r[6]}) SET v += r[4]"
+    "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: r[0]}) CREATE (a)-[f:$(r[1]) {sid: r[2]}]->"
+    "(v:Value {graph: $graph, sid: r[2], predicate: r[3], sources: r[5], rows: r[6]}) SET v += r[4], f += r[7]"
 )
 _STATEMENT: Final = "UNWIND $rows AS r CREATE (:Statement {graph: $graph, sid: r[0]})"
 _QUALIFIER: Final = (
@@ -49,7 +49,8 @@ _QUALIFIER: Final = (
 )
 _REFERENCE: Final = (
     "UNWIND $rows AS r MATCH (o:%s {graph: $graph, sid: r[0]}) MATCH (e:Entity {graph: $graph, id: r[2]}) "
-    "CREATE (o)-[:QUALIFIER]->(q:Qualifier {graph: $graph, name: r[1], kind: 'entity', key: e.key})-[:IS]->(e)"
+    "CREATE (o)-[:QUALIFIER]->(q:Qualifier {graph: $graph, name: r[1], kind: 'entity', key: e.key, text: e.name, id: e.id}) "
+    "CREATE (q)-[:IS]->(e)"
 )
 _MORE_SOURCES: Final = _BETWEEN + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.sources = r[4], f.rows = r[5]"
 _MORE_SOURCES_OF_VALUES: Final = "UNWIND $rows AS r MATCH (v:Value {graph: $graph, sid: r[0]}) SET v.sources = r[1], v.rows = r[2]"
@@ -97,7 +98,7 @@ def _batches(snapshot: Snapshot, previous: Snapshot | None) -> Iterator[tuple[st
     sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
     yield from _cut("sources", _SOURCE, ([one.name, one.location, one.format] for one in sources))
     for kind, label in ((EntityKind.ENTITY, ":Entity"), (EntityKind.CONCEPT, ":Concept"), (EntityKind.ROW, ":Row")):
-        text = _ENTITY % label + (_ROW if kind is EntityKind.ROW else "")
+        text = _ENTITY % label
         yield from _cut(f"entities {kind.name}", text, _entities(snapshot, previous, kind))
     sids = statement_ids(snapshot)
     known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
@@ -127,10 +128,10 @@ def _entities(snapshot: Snapshot, previous: Snapshot | None, kind: EntityKind) -
         before = -1 if previous is None else previous.identified(entity.id)
         if previous is not None and before >= 0 and previous.entity(before) == entity:
             continue
-        record: list[Any] = [entity.id, entity.name, index_key(entity.name), int(kind)]
-        if kind is EntityKind.ROW:
-            record += [snapshot.source_of(int(places[number])).name, int(rows[number])]
-        yield record
+        record = entity_properties(entity.name, int(kind))
+        if len(places) and places[number] >= 0:
+            record |= {"source": snapshot.source_of(int(places[number])).name, "row": int(rows[number])}
+        yield [entity.id, record]
 
 
 def _statements(
@@ -138,17 +139,20 @@ def _statements(
 ) -> Iterator[tuple[str, str, list[Any]]]:
     """Relations, attributes, then the qualifiers of both."""
     split = snapshot.split(fresh)
+    holds = _validities(snapshot)
 
     def relations() -> Iterator[list[Any]]:
         for number, (one, places) in zip(fresh[:split].tolist(), statements(snapshot, fresh[:split]), strict=True):
             assert isinstance(one.object, Ref)
-            yield [one.subject, one.object.id, type_of(one.predicate), sids[number], *_places(places, names)]
+            valid = holds.get(number, {})
+            yield [one.subject, one.object.id, type_of(one.predicate), sids[number], *_places(places, names), valid]
 
     def attributes() -> Iterator[list[Any]]:
         for number, (one, places) in zip(fresh[split:].tolist(), statements(snapshot, fresh[split:]), strict=True):
             assert not isinstance(one.object, Ref)
             properties = value_properties(one.object) | ({} if one.raw is None else {"raw": one.raw})
-            yield [one.subject, type_of(one.predicate), sids[number], one.predicate, properties, *_places(places, names)]
+            valid = holds.get(number, {})
+            yield [one.subject, type_of(one.predicate), sids[number], one.predicate, properties, *_places(places, names), valid]
 
     yield from _cut("relations", _RELATION, relations())
     yield from _cut("attributes", _ATTRIBUTE, attributes())
@@ -159,6 +163,16 @@ def _statements(
     for label, part in (("Statement", qualified[:at]), ("Value", qualified[at:])):
         for text, references in ((_QUALIFIER, False), (_REFERENCE, True)):
             yield from _cut(f"qualifiers {label} {references}", text % label, _qualifiers(snapshot, part, sids, references))
+
+
+def _validities(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
+    """When statements hold, by number, for those of which it is said."""
+    numbers, start, end = (snapshot.arrays.get(f"val.{name}") for name in ("stmt", "start", "end"))
+    columns = (numbers, start, end, span_precision(start, end))
+    return {
+        number: validity_properties(first, last, precision)
+        for number, first, last, precision in zip(*(column.tolist() for column in columns), strict=True)
+    }
 
 
 def _more_sources(

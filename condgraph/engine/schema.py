@@ -63,6 +63,10 @@ class Schema:
         """Some entity or concept has exactly this name."""
         return len(self._snapshot.named(name)) > 0
 
+    def has_text(self, text: str) -> bool:
+        """Something in the graph is exactly this text: a name, a value, an id."""
+        return self._snapshot.texts.find(text) >= 0
+
     def has_concept(self, name: str) -> bool:
         """Some concept has exactly this name."""
         return len(self._snapshot.concepts_named(name)) > 0

@@ -1,30 +1,17 @@
-"""What lowering knows of a graph on a server: the schema as it is kept with the graph there, written and read."""
+"""What lowering knows of a graph on a server: the schema as it is kept on the graph's node, and names looked up when asked for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.schema import Kinds
-from condgraph.engine.values import Kind
+from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
-
-
-def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is kept with the graph: predicates with their types, qualifier keys, concepts, sources."""
-    schema = snapshot.schema
-
-    def kinds(found: Any) -> list[list[Any]]:
-        return [[int(kind), unit, count] for (kind, unit), count in found.items()]
-
-    return {
-        "relations": list(schema.relations),
-        "attributes": {name: kinds(schema.attribute_kinds(name)) for name in schema.attributes},
-        "qualifiers": {name: kinds(schema.qualifier_kinds(name)) for name in schema.qualifiers},
-        "concepts": list(schema.concepts),
-        "sources": list(schema.sources),
-    }
 
 
 class StoredSchema:
@@ -39,9 +26,24 @@ class StoredSchema:
         self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
         self.concepts: tuple[str, ...] = tuple(found["concepts"])
         self.sources: tuple[str, ...] = tuple(found["sources"])
+        #: Sources that have table rows; those of them whose statements are all of their own rows; whether any statement has a
+        #: validity; whether any number is none that a float can hold.
+        self.tables: frozenset[str] = frozenset(found["tables"])
+        self.tabular: frozenset[str] = frozenset(found["tabular"])
+        self.temporal: bool = found["temporal"]
+        self.inexact: bool = found["inexact"]
+        #: What others keep for as long as this schema is used, by their own names.
+        self.kept: dict[str, Any] = {}
+        self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
+        self._on = {key: {name: _kinds(kinds) for name, kinds in owners.items()} for key, owners in found["on"].items()}
         self._relations, self._concepts = frozenset(self.relations), frozenset(self.concepts)
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """Every predicate, sorted."""
+        return tuple(self._of)
 
     def has_relation(self, name: str) -> bool:
         """Some statement with this predicate has an entity as object."""
@@ -51,9 +53,13 @@ class StoredSchema:
         """Some statement with this predicate has a value as object."""
         return name in self._attributes
 
+    def has_predicate(self, name: str) -> bool:
+        """Some statement has this predicate."""
+        return name in self._of
+
     def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
-        """Some statement has a qualifier of this key."""
-        return key in self._qualifiers
+        """Some statement (of this predicate) has a qualifier of this key."""
+        return bool(self.qualifier_kinds(key, predicate))
 
     def has_concept(self, name: str) -> bool:
         """Some concept has exactly this name."""
@@ -61,6 +67,10 @@ class StoredSchema:
 
     def has_entity(self, name: str) -> bool:
         """Not known here; the query finds out."""
+        return True
+
+    def has_text(self, text: str) -> bool:
+        """Not known here."""
         return True
 
     def has_id(self, ident: str) -> bool:
@@ -76,9 +86,56 @@ class StoredSchema:
         return self._attributes.get(name, {})
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values."""
-        return self._qualifiers.get(key, {})
+        """The types and units of a qualifier's values, on one predicate or on any."""
+        return self._qualifiers.get(key, {}) if predicate is None else self._on.get(key, {}).get(predicate, {})
+
+    def sources_of(self, predicate: str) -> tuple[str, ...]:
+        """The sources that have statements of a predicate."""
+        return tuple(self.sources[i] for i in self._of.get(predicate, ()))
 
 
 def _kinds(found: list[list[Any]]) -> Kinds:
     return {(Kind(kind), unit): count for kind, unit, count in found}
+
+
+def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
+    """The schema as it is kept with the graph: predicates with their types and sources, qualifier keys, concepts, sources."""
+    schema, get = snapshot.schema, snapshot.arrays.get
+
+    def kinds(found: Kinds) -> list[list[Any]]:
+        return [[int(kind), unit, count] for (kind, unit), count in found.items()]
+
+    on: dict[str, dict[str, list[list[Any]]]] = {}
+    columns = (get(f"sch.q.{name}").tolist() for name in ("key", "pred", "kind", "unit", "count"))
+    for key, predicate, kind, unit, count in zip(*columns, strict=True):
+        owners = on.setdefault(snapshot.predicate_name(key), {})
+        of_owner = owners.setdefault(snapshot.predicate_name(predicate), [])
+        of_owner.append([kind, snapshot.texts[unit] if unit >= 0 else NO_UNIT, count])
+    predicates: dict[str, list[int]] = {}
+    for predicate, source in zip(get("sch.s.pred").tolist(), get("sch.s.src").tolist(), strict=True):
+        predicates.setdefault(snapshot.predicate_name(predicate), []).append(source)
+    tables = np.unique(get("row.key") >> 32).tolist()
+    return {
+        "relations": list(schema.relations),
+        "attributes": {name: kinds(schema.attribute_kinds(name)) for name in schema.attributes},
+        "qualifiers": {name: kinds(schema.qualifier_kinds(name)) for name in schema.qualifiers},
+        "concepts": list(schema.concepts),
+        "sources": list(schema.sources),
+        "on": on,
+        "predicates": predicates,
+        "tables": [schema.sources[number] for number in tables],
+        "tabular": [schema.sources[number] for number in tables if _of_own_rows(snapshot, number)],
+        "temporal": len(get("val.stmt")) > 0,
+        "inexact": bool(snapshot.inexact),
+    }
+
+
+def _of_own_rows(snapshot: Snapshot, source: int) -> bool:
+    """Whether all statements of a source are about its own rows, and none leads to a row of another one."""
+    statements = snapshot.sourced(source)
+    places, kinds = snapshot.arrays.get("ent.source"), snapshot.entity_kind
+    subjects = snapshot.subjects(statements)
+    objects = snapshot.relation_object.take(statements[: snapshot.split(statements)])
+    objects = objects[kinds.take(objects) == EntityKind.ROW]
+    rows = np.concatenate([subjects, objects])
+    return bool((kinds.take(rows) == EntityKind.ROW).all() and (places.take(rows) == source).all())

@@ -145,7 +145,7 @@ def extreme(run: Run, node: Extreme) -> Bag:
     if leading_numbers(texts) is not None:
         # 5-10 is more than 5-7: one number after the other.
         run.warn(f"{node.direction}: the values are texts and are compared by the numbers in them")
-        ranks = [[Decimal(number.replace(",", "")) for number in _INNER(text)] for text in texts]
+        ranks = [inner_numbers(text) or [] for text in texts]
         top = max(ranks) if largest else min(ranks)
         return bag.take(np.array([rank == top for rank in ranks]))
     run.warn(f"{node.direction}: the values are texts and are compared by code point")
@@ -200,6 +200,13 @@ def leading_numbers(texts: list[str]) -> list[Any] | None:
     if not texts or not all(found):
         return None
     return [parse_number(one[1].replace(",", "").replace("−", "-")) for one in found if one is not None]
+
+
+def inner_numbers(text: str) -> list[Decimal] | None:
+    """All numbers in a text that begins with one, by which `Extreme` compares such texts; None for others."""
+    if _LEADING.match(text) is None:
+        return None
+    return [Decimal(number.replace(",", "")) for number in _INNER(text)]
 
 
 def exact_sum(numbers: list[Any]) -> Fraction:

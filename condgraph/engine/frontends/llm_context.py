@@ -278,7 +278,7 @@ class Context:
         typed = tests_for("=", text, column.kinds)
         types = {kind for kind, _ in column.kinds}
         textual = bool(types & {Kind.TEXT, Kind.ENTITY})
-        if len(column) > LARGE and (typed.tests or (textual and self.schema.snapshot.texts.find(collapse(text)) >= 0)):
+        if len(column) > LARGE and (typed.tests or (textual and self.schema.has_text(collapse(text)))):
             tests = [*typed.tests, Compare("=", collapse(text))] if textual else typed.tests
             return any_of(tests)
         same = column.folded.get(fold(text), [])
