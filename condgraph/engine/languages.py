@@ -86,7 +86,9 @@ def answer(
         raise OptionError(f"limit is the most values to give, not {limit}")
     language = language or detect(program)
     lowered = lower(snapshot.schema, program, language, options)
-    plan, order = optimise(lowered.plan)
+    plan, order = lowered.plan, getattr(lowered, "order", None)
+    if order is None:
+        plan, order = optimise(plan)
     run = Run(snapshot, timeout=timeout, cancelled=cancelled)
     run.execute(plan, order)
     run.notes.update(getattr(lowered, "notes", {}))

@@ -25,7 +25,7 @@ from condgraph.engine import algebra, errors
 from condgraph.engine.algebra import Node
 from condgraph.engine.describe import describe
 from condgraph.engine.frontends.kopl import lower
-from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.frontends.kopl_table import FUNCTIONS
 from condgraph.engine.frontends.llm_functions import TABLE as LLM_FUNCTIONS
 from condgraph.engine.frontends.llm_table import markdown
 from condgraph.engine.passes import PASSES

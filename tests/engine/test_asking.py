@@ -19,7 +19,8 @@ from condgraph.engine.execute.facts import comparable, object_cells, sorted_matc
 from condgraph.engine.execute.sets import distinct
 from condgraph.engine.execute.tests import Cell, as_places, holds
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.frontends import kopl_syntax
+from condgraph.engine.frontends import kopl_syntax, kopl_table
+from condgraph.engine.frontends.kopl_careful import read_with_care
 from condgraph.engine.passes import optimise
 from condgraph.engine.passes.share import share
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
@@ -34,7 +35,7 @@ def written(draw: st.DrawFn) -> str:
     """A program as somebody might write it, right or wrong."""
     calls = []
     for _ in range(draw(st.integers(0, 4))):
-        function = draw(st.sampled_from([*kopl_syntax.FUNCTIONS, "Nothing"]))
+        function = draw(st.sampled_from([*kopl_table.FUNCTIONS, "Nothing"]))
         texts = draw(st.lists(WORDS, max_size=3))
         if draw(st.booleans()):
             texts = [f'"{text}"' for text in texts]
@@ -45,14 +46,14 @@ def written(draw: st.DrawFn) -> str:
 @given(written())
 def test_plain_reading_is_careful_reading(program: str) -> None:
     """What is read plainly would be read so with care; what is not, is left to care."""
-    plain = kopl_syntax._plain(program.strip())
+    plain = kopl_syntax.read_plainly(program.strip())
     if plain is not None:
-        assert plain == kopl_syntax._link(*kopl_syntax._careful(program, None))
+        assert plain == kopl_table.link(*read_with_care(program, None))
 
 
 def test_usual_programs_are_read_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions are worked out for messages only."""
-    monkeypatch.setattr(kopl_syntax, "_careful", lambda *_: pytest.fail("read with care"))
+    monkeypatch.setattr(kopl_syntax, "read_with_care", lambda *_: pytest.fail("read with care"))
     for program in ('Find("a (b), c") Relate("d", "forward") Count()', "Find(a (b) c) QueryAttr(d, e)", " FindAll( )\nCount() "):
         steps, warnings = kopl_syntax.parse(program)
         assert len(steps) > 1

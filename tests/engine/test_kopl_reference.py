@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import condgraph
+from condgraph.engine.algebra import Node
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute import factset as physical
 from condgraph.engine.frontends.kopl import lower
-from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.frontends.kopl_table import FUNCTIONS
+from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.snapshot import Snapshot
 from tests.support import graphs, programs, reference
 from tests.support.graphs import Dice, drawn
@@ -44,6 +46,8 @@ def engine(snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> tup
     except CondgraphError as error:
         return type(error).__name__, []
     lowered = lower(written, snapshot.schema, on_unknown=on_unknown)
+    if lowered.order is not None:
+        assert_settled(lowered.plan, lowered.order)
     run = Run(snapshot)
     run.execute(lowered.plan)
     plain = Answer(run, lowered.plan, steps=lowered.steps, warnings=lowered.warnings)
@@ -51,6 +55,15 @@ def engine(snapshot: Snapshot, program: Sequence[Call], *, lenient: bool) -> tup
     # A part that stands twice is run once, and warns once.
     assert {_COUNTS("n", w) for w in plain.warnings} == {_COUNTS("n", w) for w in answer.warnings}, programs.as_text(program)
     return plain.texts, sorted(plain.warnings)
+
+
+def assert_settled(plan: Node, order: list[Node]) -> None:
+    """What lowering says needs no pass is left alone by them, and `order` has each of its operators once, inputs first."""
+    optimised, wanted = optimise(plan)
+    assert optimised is plan
+    assert sorted(map(id, order)) == sorted(map(id, wanted))
+    places = {id(node): at for at, node in enumerate(order)}
+    assert all(places[id(before)] < places[id(node)] for node in order for before in node.inputs())
 
 
 _COUNTS = re.compile(r"\d+ values?").sub

@@ -17,7 +17,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.answer import Answer
-from condgraph.engine.frontends.kopl_syntax import FUNCTIONS
+from condgraph.engine.frontends.kopl_table import FUNCTIONS
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from tests.support.programs import as_json
