@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from condgraph.engine import languages
 from condgraph.engine.answer import Answer
@@ -18,9 +18,14 @@ from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, Store
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
+from condgraph.engine.linking.carry import carry_over
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Reading
+
+if TYPE_CHECKING:
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.linking.kept_vectors import IndexReport
 
 OnUnknown = Literal["error", "empty"]
 
@@ -194,6 +199,26 @@ class Graph:
         before, after, statements, warnings = self._build(read, wait)
         return _report((source,), ("api",), before, after, statements, warnings, [], begin)
 
+    def index(
+        self,
+        encoder: str | os.PathLike[str] | Encoder = "lexical",
+        *,
+        faiss: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Encode the names of nodes and predicates, and keep their vectors with the graph; later loads encode only what is new.
+
+        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the hub, `"openai:MODEL"`, or an object
+        with `id`, `dimension` and `encode`. It takes the place of an encoder that was there before. `faiss` makes an approximate
+        index as well. `progress` hears how many texts are encoded, of how many.
+        """
+        from condgraph.engine.linking.encoders import encoder_of
+        from condgraph.engine.linking.kept_vectors import make_vectors
+
+        if self.read_only:
+            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        return make_vectors(self.current, encoder_of(encoder), approximate=faiss, told=progress)[1]
+
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         """Build the next generation from the current one and what `read` adds, and switch to it."""
         with self._lock, self._writing(wait):
@@ -210,7 +235,7 @@ class Graph:
             warnings = builder.warnings
             del builder
             if self._directory is None:
-                self._snapshot = Snapshot.of(columns, counts)
+                self._snapshot = carry_over(self._snapshot, Snapshot.of(columns, counts))
             else:
                 write_generation(self._directory, columns, {"graph": self.name, "counts": counts})
                 self._snapshot = Snapshot.open(self._directory)

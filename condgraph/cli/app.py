@@ -15,7 +15,7 @@ import typer
 import condgraph
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.options import loader_options, program_text
-from condgraph.cli.progress import loading_progress
+from condgraph.cli.progress import counting_progress, loading_progress
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 
 #: Problems of a load that are shown; the rest is counted.
@@ -149,6 +149,28 @@ def load(
             complain(f"and {more} more")
         for warning in report.warnings:
             complain(f"warning: {printable(warning)}")
+        typer.echo(str(report))
+
+
+@app.command(epilog=EXIT_CODES)
+def index(
+    store: StoreOption,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder",
+            "-e",
+            metavar="ENCODER",
+            help="`lexical`, a folder with a model of sentence-transformers, its name on the hub, or `openai:MODEL`.",
+        ),
+    ] = "lexical",
+    graph: GraphOption = "default",
+    faiss: Annotated[bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is encoded again."""
+    with guard(), condgraph.open(store, graph=graph, read_only=False) as opened, counting_progress("texts", quiet=quiet) as progress:
+        report = opened.index(encoder, faiss=faiss, progress=progress)
         typer.echo(str(report))
 
 

@@ -1,9 +1,9 @@
-"""A progress bar on standard error while sources load; nothing where standard error is not a terminal."""
+"""A progress bar on standard error while something takes long; nothing where standard error is not a terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
@@ -38,5 +38,25 @@ def loading_progress(*, quiet: bool) -> Iterator[Progress | None]:
                 bars.update(tasks[location], records=records)
             else:
                 bars.update(tasks[location], total=1.0, completed=fraction, records=records)
+
+        yield advance
+
+
+@contextmanager
+def counting_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """The callback that hears how many are done, of how many; or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
 
         yield advance

@@ -18,6 +18,8 @@
     +-- InterruptedQueryError    a query that was ended
     |   +-- DeadlineError        by its deadline
     |   +-- CancelledError       by its caller
+    +-- EncoderError             an encoder, or the server behind it, did not give vectors
+    |   +-- EncoderMismatchError vectors of two encoders were to be compared; names both
     +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
     +-- MissingExtraError        an optional dependency is not installed; says the line that installs it (also an ImportError)
 
@@ -205,6 +207,26 @@ class CancelledError(InterruptedQueryError):
     """A query that its caller cancelled."""
 
     code = "cancelled"
+
+
+class EncoderError(CondgraphError):
+    """An encoder, or the server behind it, did not give the vectors that were asked of it."""
+
+    code = "encoder"
+
+
+class EncoderMismatchError(EncoderError):
+    """Vectors of one encoder were to be compared with those of another. `kept` and `asked` name both, with their dimensions."""
+
+    code = "encoder-mismatch"
+
+    def __init__(self, kept: str, asked: str) -> None:
+        super().__init__(
+            f"the index was made by the encoder {kept}, the one asked for is {asked}; their vectors do not compare",
+            hint="ask with the index's encoder, or make the index again: `condgraph index --encoder ...`, `graph.index(...)`",
+        )
+        self.kept = kept
+        self.asked = asked
 
 
 class OptionError(CondgraphError, ValueError):
