@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from condgraph.engine.answer import Answer
+from condgraph.engine.linking.kept_vectors import IndexReport
 from condgraph.graph import Graph, LoadReport, Status
 from condgraph.opening import open as open_graph
 
@@ -58,6 +59,10 @@ class AsyncGraph:
     async def status(self, *, verify: bool = False) -> Status:
         """`Graph.status`."""
         return await asyncio.to_thread(self.graph.status, verify=verify)
+
+    async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
+        """`Graph.index`."""
+        return await asyncio.to_thread(self.graph.index, encoder, **options)
 
     async def export(self, path: Any, *, to: str = "jsonl") -> int:
         """`Graph.export`."""

@@ -16,9 +16,9 @@ from condgraph.engine import languages
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest
 from condgraph.engine.facts import Item, Source
+from condgraph.engine.linking.carry import carry_over
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
-from condgraph.engine.linking.carry import carry_over
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Reading
@@ -208,9 +208,9 @@ class Graph:
     ) -> IndexReport:
         """Encode the names of nodes and predicates, and keep their vectors with the graph; later loads encode only what is new.
 
-        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the hub, `"openai:MODEL"`, or an object
-        with `id`, `dimension` and `encode`. It takes the place of an encoder that was there before. `faiss` makes an approximate
-        index as well. `progress` hears how many texts are encoded, of how many.
+        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the hub, `"openai:MODEL"`, or an
+        object with `id`, `dimension` and `encode`. It takes the place of an encoder that was there before. `faiss` makes an
+        approximate index as well. `progress` hears how many texts are encoded, of how many.
         """
         from condgraph.engine.linking.encoders import encoder_of
         from condgraph.engine.linking.kept_vectors import make_vectors

@@ -165,11 +165,17 @@ def index(
         ),
     ] = "lexical",
     graph: GraphOption = "default",
-    faiss: Annotated[bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")] = False,
+    faiss: Annotated[
+        bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is encoded again."""
-    with guard(), condgraph.open(store, graph=graph, read_only=False) as opened, counting_progress("texts", quiet=quiet) as progress:
+    with (
+        guard(),
+        condgraph.open(store, graph=graph, read_only=False) as opened,
+        counting_progress("texts", quiet=quiet) as progress,
+    ):
         report = opened.index(encoder, faiss=faiss, progress=progress)
         typer.echo(str(report))
 

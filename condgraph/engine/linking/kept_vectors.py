@@ -76,12 +76,11 @@ def make_vectors(
     *,
     approximate: bool = False,
     told: Told | None = None,
-    before: GraphVectors | None = None,
 ) -> tuple[GraphVectors, IndexReport]:
     """Encode the nodes and predicates of a generation, keep the vectors, and make them the graph's.
 
-    Vectors that the same encoder made before (on disk, or in `before`) are taken as they are. `approximate` makes an index of
-    FAISS, too.
+    Vectors that the same encoder made before, for this generation or an earlier one, are taken as they are. `approximate` makes
+    an index of FAISS, too.
     """
     begin = time.perf_counter()
     encoder = encoder_of(encoder)
@@ -101,7 +100,7 @@ def make_vectors(
             told(fresh, fresh)
     else:
         keys = _keys([*nodes, *predicates])
-        matrix, fresh = _encode_new(encoder, [*nodes, *predicates], keys, _known(place, about, before), place, told)
+        matrix, fresh = _encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, told)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None
@@ -173,7 +172,7 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
     place = place_of(snapshot)
     if place is None:
         before = snapshot.schema.kept.get(BEFORE)
-        return make_vectors(snapshot, before.encoder, before=before)[0] if isinstance(before, GraphVectors) else None
+        return make_vectors(snapshot, before.encoder)[0] if isinstance(before, GraphVectors) else None
     manifest = _manifest(place)
     if manifest is None:
         return None
@@ -242,10 +241,16 @@ def _keys(texts: Sequence[str]) -> Keys:
     return np.frombuffer(joined, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
 
 
-def _known(place: Path | None, about: About, before: GraphVectors | None) -> list[tuple[Keys, FloatMatrix]]:
+def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     """Vectors that the same encoder made before: of the last generation, of an unfinished run, or in memory."""
     found: list[tuple[Keys, FloatMatrix]] = []
-    if before is not None and (before.about.id, before.about.dimension) == (about.id, about.dimension):
+    kept, place = snapshot.schema.kept, place_of(snapshot)
+    before = kept.get(KEPT, kept.get(BEFORE))
+    if (
+        place is None
+        and isinstance(before, GraphVectors)
+        and (before.about.id, before.about.dimension) == (about.id, about.dimension)
+    ):
         for texts, vectors in ((_nodes(before.snapshot), before.nodes), (before.predicate_names, before.predicates)):
             if isinstance(vectors, DenseVectors):
                 found.append((_keys(texts), vectors.matrix))
