@@ -2,7 +2,8 @@
 
 KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); a name stands behind it as `encode` writes it.
 
-    entity     BASE id                a pred:Entity | pred:Concept | pred:Row; pred:name "..."; of a row pred:source, pred:row n
+    entity     BASE id                a pred:Entity | pred:Concept | pred:Row; pred:name "..."; of a row pred:source, pred:row n,
+                                      and its place among the rows of its source pred:position n
     membership BASE id                pred:instance_of <concept>: closed under subclass, entities and rows only
     concept    BASE id                pred:subclass_of <concept>
     direct     <entity> <predicate> <object>: every statement, its object an entity or a value node
@@ -22,7 +23,8 @@ KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); 
 value, so that equal values are one node, and a statement whose object or qualifier is a value has its identity at the statement
 node. `pred:year` and `pred:date` are there for times that lie within one year or one day. Bounds of times are seconds from
 1970-01-01, xsd:integer; an open or unknown side is the number that `engine.values` has for it. `pred:exact` holds the digits of a
-number that a double would lose, and `pred:order` the same as text that sorts by size.
+number that a double would lose; in a graph that has such numbers every quantity has `pred:order`, the number as text that sorts by
+size.
 
 All triples of a graph stand in the named graph BASE; a source is a node and no graph of its own, since statements may stand in
 several.
@@ -283,8 +285,8 @@ def order_text(number: Number) -> str:
     return "0" + "".join(str(9 - int(c)) for c in key) + "~"
 
 
-def value_triples(node: str, value: Value) -> Iterable[str]:
-    """What is said of a value node, as `subject predicate object` without the final dot."""
+def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
+    """What is said of a value node, as `subject predicate object` without the final dot; `ordered` gives quantities `pred:order`."""
     if isinstance(value, str):
         yield f"{node} {TYPE} <pred:Text>"
         yield f"{node} <pred:value> {string(value)}"
@@ -294,6 +296,7 @@ def value_triples(node: str, value: Value) -> Iterable[str]:
         yield f"{node} <pred:unit> {string(value.unit)}"
         if inexact(value.number):
             yield f"{node} <pred:exact> {string(format_number(value.number))}"
+        if ordered:
             yield f"{node} <pred:order> {string(order_text(value.number))}"
     elif isinstance(value, Time):
         yield f"{node} {TYPE} <pred:Time>"

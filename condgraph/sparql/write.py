@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.facts import Ref
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.values import Value
@@ -50,7 +50,7 @@ def triples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterato
     yield f"{node} {TYPE} <pred:Graph>"
     yield f"{node} <pred:label> {string(graph)}"
     yield f"{node} <pred:layout> {integer(LAYOUT)}"
-    yield f"{node} <pred:counts> {string(json.dumps(snapshot.counts, sort_keys=True))}"
+    yield f"{node} <pred:counts> {string(json.dumps(counts(snapshot), sort_keys=True))}"
 
 
 def quads(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterator[str]:
@@ -95,12 +95,25 @@ def _entities(snapshot: Snapshot, names: Names) -> Iterator[str]:
     classes = {int(kind): f" {TYPE} <pred:{name}>" for kind, name in ENTITY_CLASSES.items()}
     called = snapshot.texts.take(snapshot.entity_name)
     kinds = snapshot.entity_kind.tolist()
+    positions = _positions(snapshot)
     for number, (node, name, kind) in enumerate(zip(_entity_nodes(snapshot, names), called, kinds, strict=True)):
         yield node + classes[kind]
         yield f"{node} <pred:name> {string(name)}"
-        if kind == EntityKind.ROW and len(rows) and places[number] >= 0:
+        if number in positions:
             yield f"{node} <pred:source> {sources[int(places[number])]}"
             yield f"{node} <pred:row> {integer(int(rows[number]))}"
+            yield f"{node} <pred:position> {integer(positions[number])}"
+
+
+def _positions(snapshot: Snapshot) -> dict[int, int]:
+    """The 1-based place of each table row among the rows of its source: rows of a source need not be numbered without gaps."""
+    keys, entities = snapshot.arrays.get("row.key"), snapshot.arrays.get("row.entity")
+    if not len(keys):
+        return {}
+    # Rows of the same number are at the place of the first of them.
+    first = np.searchsorted(keys, keys)
+    begin = np.searchsorted(keys, keys >> 32 << 32)
+    return dict(zip(entities.tolist(), (first - begin + 1).tolist(), strict=True))
 
 
 def _concepts(snapshot: Snapshot, names: Names) -> Iterator[str]:
@@ -139,6 +152,7 @@ def _statements(snapshot: Snapshot, names: Names) -> Iterator[str]:
         zip(get("val.stmt").tolist(), zip(get("val.start").tolist(), get("val.end").tolist(), strict=True), strict=True)
     )
     known: dict[Value, str] = {}
+    ordered = snapshot.inexact
     fresh: list[str] = []
 
     def node_of(thing: Ref | Value) -> str:
@@ -147,7 +161,7 @@ def _statements(snapshot: Snapshot, names: Names) -> Iterator[str]:
         found = known.get(thing)
         if found is None:
             found = known[thing] = names.value(thing)
-            fresh.extend(value_triples(found, thing))
+            fresh.extend(value_triples(found, thing, ordered=ordered))
         return found
 
     every = np.arange(snapshot.statements, dtype=np.int32)
@@ -179,6 +193,13 @@ def _statements(snapshot: Snapshot, names: Names) -> Iterator[str]:
             record = f"<{base}{RECORD}{sids[number]:016x}.{i}>"
             yield f"{node} <pred:record> {record}"
             yield from (f"{record} <pred:source> {sources[source]}", f"{record} <pred:row> {integer(row)}")
+
+
+def counts(snapshot: Snapshot) -> dict[str, int]:
+    """What the snapshot holds, and what lets the compiler leave out work: how many raw texts and validities there are."""
+    get = snapshot.arrays.get
+    raws = get("att.raw")
+    return {**snapshot.counts, "raws": int((raws >= 0).sum()) if len(raws) else 0, "validities": len(get("val.stmt"))}
 
 
 def count(snapshot: Snapshot, base: str) -> int:

@@ -1,0 +1,465 @@
+"""A plan as one SPARQL 1.1 query: entities and facts as graph patterns.
+
+Each operator answers for itself (`compile_table`): it is said by a few patterns over `?e` (an entity) or over subject, predicate,
+object and statement of a fact. Sets need no more than that: a pattern is existential, and what is selected in the end is DISTINCT.
+A fact is the direct triple `<subject> <predicate> <object>` where that is enough, and its statement node where something hangs on
+it: qualifiers, validity, a source.
+
+Only what KQA Pro's layout asks for beyond that: a qualifier's triple looks like the triple of a fact whose subject is a statement,
+so an entity that nothing else makes an entity is `loose` and gets a name before it is given on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node
+from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.sparql.compile_tests import Objects, during_filter, test_patterns
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, Names, integer, pred, string
+
+TARGET: Final = "SPARQL"
+#: A plan whose shared parts would be written out to more patterns than this is refused.
+MOST_PATTERNS: Final = 20_000
+Kinds = Mapping[tuple[Kind, str], int]
+
+
+class Known(Protocol):
+    """What compiling may know of a graph: its schema, never its facts."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all sources."""
+
+    def has_relation(self, name: str) -> bool:
+        """Some statement with this predicate has an entity as object."""
+
+    def has_attribute(self, name: str) -> bool:
+        """Some statement with this predicate has a value as object."""
+
+    def attribute_kinds(self, name: str) -> Kinds:
+        """The types and units of an attribute's values."""
+
+    def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
+        """The types and units of a qualifier's values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The graph a plan is compiled for: its names, its schema, and what it holds how many of (`write.counts`)."""
+
+    names: Names
+    schema: Known
+    counts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class FactRows:
+    """Variables (or IRIs) of the facts that patterns leave. `statement` is None where only the direct triple stands there."""
+
+    subject: str
+    predicate: str
+    object: str
+    statement: str | None
+    reached: str
+    #: What the objects are, as far as it is known.
+    objects: Objects
+    loose: bool = False
+
+
+class Compiler:
+    """Writes patterns. Variables are numbered in the order they come, so that equal plans give equal texts."""
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.iris, self.schema, self.counts = target, target.names, target.schema, target.counts
+        self._variables = 0
+        self._patterns = 0
+
+    def variable(self, prefix: str) -> str:
+        """A fresh variable."""
+        self._variables += 1
+        return f"?{prefix}{self._variables}"
+
+    # -- entities ---------------------------------------------------------------------------------------------------------
+
+    def entities(self, node: Node, e: str, out: list[str]) -> bool:
+        """Patterns that bind `e` to each entity of a set, some more than once; whether `e` is still loose."""
+        self._patterns += 1
+        if self._patterns > MOST_PATTERNS:
+            raise UnsupportedError(TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
+        return ENTITIES[type(node)](self, node, e, out)
+
+    def settled(self, node: Node, e: str, out: list[str]) -> None:
+        """The same, and `e` is an entity for sure."""
+        if self.entities(node, e, out):
+            self.settle(e, out)
+
+    def settle(self, e: str, out: list[str]) -> None:
+        """Make sure that a loose variable is an entity: statements have no names."""
+        out.append(f"{e} <pred:name> {self.variable('n')} .")
+
+    def every(self, node: alg.Every, e: str, out: list[str]) -> bool:
+        """All entities of the kinds; of one source those that are rows of it or stand in its statements."""
+        kinds = tuple(dict.fromkeys(node.kinds))
+        if node.source is not None:
+            f, source = self.variable("f"), self.source(node.source)
+            part = " UNION ".join(f"{{ {f} <pred:source> {source} . {f} <pred:{end}> {e} . }}" for end in ("fact_h", "fact_t"))
+            out.append(f"{{ {part} UNION {{ {e} <pred:source> {source} . {e} {TYPE} <pred:Row> . }} }}")
+        if not self.counts.get("rows", 1):
+            kinds = tuple(kind for kind in kinds if kind is not EntityKind.ROW) or kinds
+        classes = [pred(ENTITY_CLASSES[kind]) for kind in kinds]
+        if len(classes) == 1:
+            out.append(f"{e} {TYPE} {classes[0]} .")
+        else:
+            kind = self.variable("k")
+            out.append(f"VALUES {kind} {{ {' '.join(classes)} }} {e} {TYPE} {kind} .")
+        return False
+
+    def named(self, node: alg.Named, e: str, out: list[str]) -> bool:
+        """Entities by exact name."""
+        if len(node.names) == 1:
+            out.append(f"{e} <pred:name> {string(node.names[0])} .")
+        else:
+            name = self.variable("n")
+            out.append(f"VALUES {name} {{ {' '.join(map(string, node.names))} }} {e} <pred:name> {name} .")
+        return False
+
+    def known(self, node: alg.Known, e: str, out: list[str]) -> bool:
+        """Entities by id."""
+        out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
+        return False
+
+    def members(self, node: alg.Members, e: str, out: list[str]) -> bool:
+        """Entities in any of the concepts: membership is stored closed."""
+        c = self.variable("c")
+        out.append(f"{e} <pred:instance_of> {c} .")
+        self.entities(node.concepts, c, out)
+        return False
+
+    def union(self, node: alg.Union, e: str, out: list[str]) -> bool:
+        """Entities in any part; a sub-select, since stores know how to go on from a set that they have."""
+        branches, loose = [], False
+        for part in node.parts:
+            inner: list[str] = []
+            loose |= self.entities(part, e, inner)
+            branches.append(f"{{ {' '.join(inner)} }}")
+        out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {' UNION '.join(branches)} }} }}")
+        return loose
+
+    def intersect(self, node: alg.Intersect, e: str, out: list[str]) -> bool:
+        """Entities in all parts: all patterns hold."""
+        # A list first: each part has to write its patterns.
+        return all([self.entities(part, e, out) for part in node.parts])
+
+    def minus(self, node: alg.Minus, e: str, out: list[str]) -> bool:
+        """Entities of the left that are not in the right."""
+        loose = self.entities(node.left, e, out)
+        inner: list[str] = []
+        self.entities(node.right, e, inner)
+        out.append(f"MINUS {{ SELECT DISTINCT {e} WHERE {{ {' '.join(inner)} }} }}")
+        return loose
+
+    def reached(self, node: alg.Reached, e: str, out: list[str]) -> bool:
+        """The ends of the facts."""
+        return self.facts(node.facts, out, reached=e).loose
+
+    def namesakes(self, node: alg.Namesakes, e: str, out: list[str]) -> bool:
+        """All entities of the same names."""
+        of, name = self.variable("e"), self.variable("n")
+        self.entities(node.of, of, out)
+        out.append(f"{of} <pred:name> {name} . {e} <pred:name> {name} .")
+        return False
+
+    def neighbour(self, node: alg.Neighbour, e: str, out: list[str]) -> bool:
+        """The rows at a distance in their source."""
+        of, source, place, other = (self.variable(prefix) for prefix in ("e", "s", "n", "n"))
+        self.entities(node.of, of, out)
+        out.append(
+            f"{of} {TYPE} <pred:Row> . {of} <pred:source> {source} . {of} <pred:position> {place} . {e} <pred:source> {source} . "
+            f"{e} <pred:position> {other} . FILTER({other} = {place} + {integer(node.distance)})"
+        )
+        return False
+
+    def best(self, node: alg.Best, e: str, out: list[str]) -> bool:
+        """The entities with the best value of a key, all ties; the most frequent type and unit compete."""
+        groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
+        if not groups:
+            out.append(f"{e} <pred:name> {self.variable('n')} . FILTER(false)")
+            return False
+        largest = node.direction == "largest"
+        scan = alg.Scan(node.of, (node.key,), family="attribute")
+        if len(groups) == 1:
+            (kind, _), *_ = groups
+            term = ("end" if largest else "start") if kind is Kind.TIME else ("order" if self.counts.get("inexact") else "value")
+            best, condition = self._extreme(scan, term, largest, kind, len(self.schema.attribute_kinds(node.key)) > 1)
+            out.append(f"{{ {best[1]} }}")
+            rows = self.facts(scan, out, reached=e)
+            out.append(f"{rows.object} <pred:{term}> {best[0]} .{condition(rows.object)}")
+            return rows.loose
+        return self._contest(node, scan, largest, e, out)
+
+    def _extreme(
+        self, scan: alg.Scan, term: str, largest: bool, kind: Kind, mixed: bool
+    ) -> tuple[tuple[str, str], Callable[[str], str]]:
+        """A sub-select of the best value among one type: its variable and text, and what makes sure of the type."""
+
+        def condition(v: str) -> str:
+            return f" {v} {TYPE} {pred('Time' if kind is Kind.TIME else 'Quantity')} ." if mixed else ""
+
+        inner: list[str] = []
+        rows = self.facts(scan, inner)
+        if rows.loose:
+            self.settle(rows.reached, inner)
+        x, best = self.variable("x"), self.variable("best")
+        inner.append(f"{rows.object} <pred:{term}> {x} .{condition(rows.object)}")
+        text = f"SELECT ({'MAX' if largest else 'MIN'}({x}) AS {best}) WHERE {{ {' '.join(inner)} }}"
+        return (best, text), condition
+
+    def _contest(self, node: alg.Best, scan: alg.Scan, largest: bool, e: str, out: list[str]) -> bool:
+        """Several types and units: a sub-select finds the most frequent (ties: times first, then units by name), then the best of it.
+
+        A value's type and unit are one text, so that each sub-select binds what the next one looks for.
+        """
+        number = "order" if self.counts.get("inexact") else "value"
+        edge = "end" if largest else "start"
+
+        def grouped(v: str, group: str, key: str) -> str:
+            unit, a, b = self.variable("u"), self.variable("x"), self.variable("x")
+            return (
+                f"OPTIONAL {{ {v} <pred:unit> {unit} . {v} <pred:{number}> {a} . }} OPTIONAL {{ {v} <pred:{edge}> {b} . }} "
+                f'BIND(IF(BOUND({unit}), CONCAT("1", {unit}), IF(BOUND({b}), "0", "2")) AS {group}) '
+                f"BIND(COALESCE({a}, {b}) AS {key}) FILTER(BOUND({key}))"
+            )
+
+        winner, best = self.variable("g"), self.variable("best")
+        count = self.variable("times")
+        inner: list[str] = []
+        rows = self.facts(scan, inner, whole=True)
+        group, key = self.variable("g"), self.variable("x")
+        inner.append(grouped(rows.object, group, key))
+        most = (
+            f"SELECT ({group} AS {winner}) (COUNT(DISTINCT {rows.statement}) AS {count}) WHERE {{ {' '.join(inner)} }} "
+            f"GROUP BY {group} ORDER BY DESC({count}) {group} LIMIT 1"
+        )
+        inner = [f"{{ {most} }}"]
+        rows = self.facts(scan, inner)
+        if rows.loose:
+            self.settle(rows.reached, inner)
+        group, key = self.variable("g"), self.variable("x")
+        inner.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner})")
+        choose = "MAX" if largest else "MIN"
+        out.append(
+            f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {' '.join(inner)} }} GROUP BY {winner} }}"
+        )
+        rows = self.facts(scan, out, reached=e)
+        group, key = self.variable("g"), self.variable("x")
+        out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {key} = {best})")
+        return rows.loose
+
+    def source(self, name: str) -> str:
+        """The node of a source; an unknown one is an error."""
+        if name not in self.schema.sources:
+            raise UnknownNameError("source", name, candidates=nearest(name, self.schema.sources))
+        return self.iris.source(name)
+
+    # -- facts ------------------------------------------------------------------------------------------------------------
+
+    def facts(self, node: Node, out: list[str], *, whole: bool = False, reached: str | None = None) -> FactRows:
+        """Patterns of facts. `whole` binds the statement; `reached` is the variable that the reached end is to have."""
+        return FACTS[type(node)](self, node, out, whole, reached)
+
+    def scan(self, node: alg.Scan, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """The statements of a scan."""
+        target = reached or self.variable("e")
+        other = self.variable("e" if node.reach != node.anchor else "v")
+        subject = target if node.reach == "subject" else self.variable("e")
+        thing = target if node.reach == "object" else other
+        anchor = subject if node.anchor == "subject" else thing
+        objects = self._objects(node)
+        of = node.of
+        whole = whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
+        loose = True
+        if of is not None and not self._skip(of, node):
+            loose = self.entities(of, anchor, out)
+        statement, predicate = None, self._predicate(node, out)
+        if whole:
+            statement = self.variable("f")
+            sort = "" if self._every_object_fits(node, objects) else self._of_sort(thing, objects)
+            out.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
+            out.append(f"{statement} <pred:fact_t> {thing} .{sort}")
+            if node.source is not None:
+                out.append(f"{statement} <pred:source> {self.source(node.source)} .")
+            return FactRows(subject, predicate, thing, statement, target, objects)
+        out.append(f"{subject} {predicate} {thing} .")
+        if predicate.startswith("?"):
+            out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
+        if not self._every_object_fits(node, objects):
+            out.append(self._of_sort(thing, objects))
+        # The subject may be a statement, where the predicate is a qualifier key as well.
+        doubtful = (loose or node.anchor == "object") and self._may_be_key(node, objects)
+        if doubtful and node.reach == "object":
+            self.settle(subject, out)
+            doubtful = False
+        return FactRows(subject, predicate, thing, None, target, objects, loose=doubtful)
+
+    def _objects(self, node: alg.Scan) -> Objects:
+        """What the objects are: what the scan asks for, or what the predicate is known to have."""
+        if node.family == "relation" or node.anchor == "object" or node.reach == "object":
+            return "entity"
+        if node.family == "attribute":
+            return "value"
+        if node.predicates is not None:
+            relation = any(map(self.schema.has_relation, node.predicates))
+            attribute = any(map(self.schema.has_attribute, node.predicates))
+            if relation != attribute:
+                return "entity" if relation else "value"
+        return "any"
+
+    def _every_object_fits(self, node: alg.Scan, objects: Objects) -> bool:
+        """Whether the predicates have objects of no other sort."""
+        if objects == "any":
+            return True
+        if node.predicates is None:
+            return False
+        other = self.schema.has_attribute if objects == "entity" else self.schema.has_relation
+        return not any(map(other, node.predicates))
+
+    def _of_sort(self, thing: str, objects: Objects) -> str:
+        sign = "!" if objects == "entity" else ""
+        return f' FILTER({sign}STRSTARTS(STR({thing}), "{self.iris.base}{VALUE}"))'
+
+    def _may_be_key(self, node: alg.Scan, objects: Objects) -> bool:
+        """Whether a triple of these predicates may be a qualifier of a statement."""
+        if node.predicates is None:
+            return True
+        for name in node.predicates:
+            kinds = {kind for kind, _ in self.schema.qualifier_kinds(name)}
+            if objects == "entity":
+                kinds &= {Kind.ENTITY}
+            elif objects == "value":
+                kinds -= {Kind.ENTITY}
+            if kinds:
+                return True
+        return False
+
+    def _predicate(self, node: alg.Scan, out: list[str]) -> str:
+        if node.predicates is not None and len(node.predicates) == 1:
+            return self.iris.predicate(node.predicates[0])
+        p = self.variable("p")
+        if node.predicates is not None:
+            out.append(f"VALUES {p} {{ {' '.join(map(self.iris.predicate, node.predicates))} }}")
+        return p
+
+    @staticmethod
+    def _all(of: Node) -> bool:
+        """Whether a set is all entities."""
+        return isinstance(of, alg.Every) and of.source is None and EntityKind.ENTITY in of.kinds and EntityKind.ROW in of.kinds
+
+    def _skip(self, of: Node, node: alg.Scan) -> bool:
+        """Whether every anchor of the scan is one of all entities, so that nothing has to be asked."""
+        if not self._all(of):
+            return False
+        counted = ["concept_objects"] if node.anchor == "object" else ["concept_subjects", "concept_attributes"]
+        if node.family != "any" and node.anchor == "subject":
+            counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
+        return not any(self.counts.get(name, 1) for name in counted)
+
+    def where(self, node: alg.Where, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """Facts whose object satisfies the test."""
+        rows = self.facts(node.facts, out, whole=whole, reached=reached)
+        if isinstance(node.test, alg.Among):
+            if rows.objects == "any":
+                rows.objects = "entity"
+            self.entities(node.test.entities, rows.object, out)
+            return rows
+        out.extend(test_patterns(self, node.test, rows.object, rows.objects, self._kinds(node.facts)))
+        return rows
+
+    def _kinds(self, node: Node) -> Kinds | None:
+        """The types and units that the objects of facts may have; None where it is not known."""
+        while isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity, alg.During, alg.Turn)):
+            node = node.facts
+        if not isinstance(node, alg.Scan) or node.predicates is None:
+            return None
+        found: dict[tuple[Kind, str], int] = {}
+        for name in node.predicates:
+            found.update(self.schema.attribute_kinds(name))
+        return found
+
+    def where_qualifier(self, node: alg.WhereQualifier, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """Facts of which some qualifier satisfies the test."""
+        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        q = self.variable("q")
+        kinds = self.schema.qualifier_kinds(node.key)
+        out.append(f"{rows.statement} {self.iris.predicate(node.key)} {q} .")
+        if isinstance(node.test, alg.Among):
+            self.entities(node.test.entities, q, out)
+            return rows
+        entity = any(kind is Kind.ENTITY for kind, _ in kinds)
+        value = any(kind is not Kind.ENTITY for kind, _ in kinds)
+        objects: Objects = "any" if entity == value else "entity" if entity else "value"
+        out.extend(test_patterns(self, node.test, q, objects, kinds))
+        return rows
+
+    def during(self, node: alg.During, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """Facts whose validity stands in the relation to an interval."""
+        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        a, b = self.variable("a"), self.variable("b")
+        out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
+        out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
+        return rows
+
+    def where_validity(self, node: alg.WhereValidity, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time is both."""
+        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        q, p, a, b = (self.variable(prefix) for prefix in "qpab")
+        keys = [self.iris.predicate(name) for name in (START_TIME if node.part == "start" else END_TIME, POINT_IN_TIME)]
+        out.append(f"VALUES {p} {{ {' '.join(keys)} }} {rows.statement} {p} {q} . {q} {TYPE} <pred:Time> .")
+        out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
+        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        out.append(f"FILTER({a} != {integer(UNKNOWN_START)} || {b} != {integer(UNKNOWN_END)})")
+        out.extend(test_patterns(self, node.test, q, "value", {(Kind.TIME, "1"): 1}))
+        return rows
+
+    def turn(self, node: alg.Turn, out: list[str], whole: bool, reached: str | None) -> FactRows:
+        """The same statements, with the other end reached; attributes have no entity at their object."""
+        rows = self.facts(node.facts, out, whole=whole)
+        if node.reach == "object" and rows.objects != "entity":
+            out.append(self._of_sort(rows.object, "entity"))
+            rows.objects = "entity"
+        end = rows.subject if node.reach == "subject" else rows.object
+        if rows.loose and node.reach == "object":
+            self.settle(rows.subject, out)
+            rows.loose = False
+        if reached is not None:
+            out.append(f"BIND({end} AS {reached})")
+        rows.reached = reached or end
+        return rows
+
+
+ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, list[str]], bool]]] = {
+    alg.Every: Compiler.every,
+    alg.Known: Compiler.known,
+    alg.Named: Compiler.named,
+    alg.Members: Compiler.members,
+    alg.Union: Compiler.union,
+    alg.Intersect: Compiler.intersect,
+    alg.Minus: Compiler.minus,
+    alg.Neighbour: Compiler.neighbour,
+    alg.Reached: Compiler.reached,
+    alg.Namesakes: Compiler.namesakes,
+    alg.Best: Compiler.best,
+}
+FACTS: Final[dict[type[Node], Callable[[Compiler, Any, list[str], bool, str | None], FactRows]]] = {
+    alg.Scan: Compiler.scan,
+    alg.Where: Compiler.where,
+    alg.WhereQualifier: Compiler.where_qualifier,
+    alg.During: Compiler.during,
+    alg.WhereValidity: Compiler.where_validity,
+    alg.Turn: Compiler.turn,
+}

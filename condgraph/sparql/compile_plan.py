@@ -1,0 +1,177 @@
+"""A whole plan as one query, and what its rows are: the top of a plan selects, counts or asks.
+
+What the top of a plan works out from whole bags (sums, extremes, the n-th, native functions) is finished by the client, with the
+engine's own code: then the query gathers the statements and entities below (`compile_gather`), and the engine runs the rest on them.
+`compile_table.ANSWERS` says of every operator which of the two it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.values import Kind
+from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Target
+from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
+from condgraph.sparql.layout import integer
+
+#: What the rows of a query are: entities (id, name), values, predicates, a count, a truth value, or gathered triples.
+Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "truth", "gathered"]
+Kinds = Mapping[tuple[Kind, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query and what its rows are. `leaves` are the operators whose results a gathered answer starts from."""
+
+    text: str
+    shape: Shape
+    leaves: tuple[Node, ...] = field(default=())
+
+
+def compile_plan(plan: Node, target: Target) -> Compiled:
+    """The query of a plan; raises `UnsupportedError` where no query can say it."""
+    lines = _root(Compiler(target), plan)
+    if lines is not None:
+        return Compiled(*lines)
+    from condgraph.sparql.compile_gather import gather
+
+    return gather(plan, target)
+
+
+def native(node: Node) -> bool:
+    """Whether everything below and including an operator is said as patterns."""
+    return all(_native_one(one) for one in postorder(node))
+
+
+def _native_one(node: Node) -> bool:
+    if isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity)):
+        return supports_test(node.test)
+    return type(node) in ENTITIES or type(node) in FACTS
+
+
+def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
+    """The query of a plan whose top needs no client; None for others."""
+    if isinstance(plan, (alg.Entities, alg.Names, alg.Facts)):
+        inner = plan.entities if isinstance(plan, alg.Names) else plan
+        if not native(inner):
+            return None
+        of = alg.Reached(inner) if isinstance(inner, alg.Facts) else inner
+        out: list[str] = []
+        compiler.entities(of, "?e", out)
+        return f"SELECT DISTINCT ?e ?name WHERE {{ {' '.join(out)} ?e <pred:name> ?name . }}", "entities"
+    if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
+        out = []
+        compiler.settled(plan.of, "?e", out)
+        return f"SELECT (COUNT(DISTINCT ?e) AS ?count) WHERE {{ {' '.join(out)} }}", "count"
+    if isinstance(plan, alg.Exists) and native(plan.facts):
+        out = []
+        rows = compiler.facts(plan.facts, out)
+        if rows.loose:
+            compiler.settle(rows.reached, out)
+        return f"ASK {{ {' '.join(out)} }}", "truth"
+    if isinstance(plan, alg.Some):
+        values = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
+        if not _values_are_native(values) or not supports_test(plan.test) or not all(map(native, plan.test.inputs())):
+            return None
+        out = []
+        v, objects, kinds = value_rows(compiler, values, out)
+        out.extend(test_patterns(compiler, plan.test, v, objects, kinds))
+        return f"ASK {{ {' '.join(out)} }}", "truth"
+    if isinstance(plan, alg.Distinct):
+        values = plan.values
+        if isinstance(values, alg.Predicates) and native(values.facts):
+            out = []
+            rows = compiler.facts(values.facts, out)
+            if rows.loose:
+                compiler.settle(rows.reached, out)
+            return f"SELECT DISTINCT {rows.predicate} WHERE {{ {' '.join(out)} }}".replace(rows.predicate, "?p"), "predicates"
+        raws = isinstance(values, alg.Objects) and compiler.counts.get("raws", 1)
+        if _values_are_native(values) and not raws:
+            out = []
+            v, objects, kinds = value_rows(compiler, values, out)
+            return _values(compiler, v, objects, kinds, out), "values"
+    return None
+
+
+def _values_are_native(values: Node) -> bool:
+    if isinstance(values, alg.Qualifiers):
+        return values.key is not None and native(values.facts)
+    return isinstance(values, alg.Objects) and native(values.facts)
+
+
+def value_rows(compiler: Compiler, values: Node, out: list[str]) -> tuple[str, Objects, Kinds | None]:
+    """Patterns that bind a variable to the node of each value; the variable, and what it may be."""
+    if isinstance(values, alg.Objects):
+        rows = compiler.facts(values.facts, out)
+        if rows.loose:
+            compiler.settle(rows.subject, out)
+        return rows.object, rows.objects, compiler._kinds(values.facts)
+    assert isinstance(values, alg.Qualifiers)
+    assert values.key is not None
+    rows = compiler.facts(values.facts, out, whole=True)
+    q = compiler.variable("q")
+    out.append(f"{rows.statement} {compiler.iris.predicate(values.key)} {q} .")
+    kinds = compiler.schema.qualifier_kinds(values.key)
+    entity, value = (any((kind is Kind.ENTITY) is side for kind, _ in kinds) for side in (True, False))
+    return q, "any" if entity == value else "entity" if entity else "value", kinds
+
+
+#: What is read of a value node, by type.
+_READ: Final = {
+    Kind.TEXT: "{v} <pred:value> ?text .",
+    Kind.QUANTITY: "{v} <pred:value> ?x . {v} <pred:unit> ?unit .",
+    Kind.TIME: "{v} <pred:start> ?start . {v} <pred:end> ?end . {v} <pred:precision> ?precision .",
+    Kind.ENTITY: "{v} <pred:name> ?name .",
+}
+_COLUMNS: Final = {
+    Kind.TEXT: "?text",
+    Kind.QUANTITY: "(STR(?x) AS ?number) ?unit",
+    Kind.TIME: "?start ?end ?precision",
+    Kind.ENTITY: "?name",
+}
+
+
+def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, out: list[str]) -> str:
+    """Each value once, with what is needed to read it."""
+    found = {kind for kind, _ in kinds} if kinds is not None and objects == "value" else set()
+    if objects == "entity":
+        found = {Kind.ENTITY}
+    if len(found) == 1 and (kind := next(iter(found))) in _READ and not (kind is Kind.QUANTITY and compiler.counts.get("inexact")):
+        out.append(_READ[kind].format(v=v))
+        return f"SELECT DISTINCT {v} {_COLUMNS[kind]} WHERE {{ {' '.join(out)} }}".replace(f"{v} ", "?v ").replace(f"{v})", "?v)")
+    optional = " ".join(
+        f"OPTIONAL {{ {text} }}"
+        for text in (
+            "?v <pred:value> ?x . OPTIONAL { ?v <pred:unit> ?unit . OPTIONAL { ?v <pred:exact> ?exact } }",
+            _READ[Kind.TIME].format(v="?v"),
+            _READ[Kind.ENTITY].format(v="?v"),
+        )
+    )
+    inner = f"SELECT DISTINCT ({v} AS ?v) WHERE {{ {' '.join(out)} }}"
+    return f"SELECT ?v (STR(?x) AS ?number) ?unit ?exact ?start ?end ?precision ?name WHERE {{ {{ {inner} }} {optional} }}"
+
+
+def compile_sizes(nodes: list[Node], target: Target) -> str:
+    """One query for how many results each operator gives (?step, ?size), and rows (?step, ?name) with the first of them.
+
+    Operators that are not said as patterns have no rows.
+    """
+    compiler = Compiler(target)
+    parts = []
+    for i, node in enumerate(nodes):
+        of: Node = node.entities if isinstance(node, alg.Names) else node
+        of = alg.Reached(of) if isinstance(of, alg.Facts) else of
+        step = integer(i)
+        if isinstance(of, alg.Entities) and native(of):
+            out: list[str] = []
+            e, name = compiler.variable("e"), compiler.variable("n")
+            compiler.settled(of, e, out)
+            rows = " ".join(out)
+            parts.append(f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {e}) AS ?size) WHERE {{ {rows} }} }}")
+            first = f"SELECT DISTINCT {e} {name} WHERE {{ {rows} {e} <pred:name> {name} . }} ORDER BY {name} {e} LIMIT 3"
+            parts.append(f"{{ SELECT ({step} AS ?step) ({name} AS ?name) WHERE {{ {first} }} }}")
+    return f"SELECT ?step ?size ?name WHERE {{ {' UNION '.join(parts)} }}" if parts else ""

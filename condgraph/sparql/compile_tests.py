@@ -1,0 +1,178 @@
+"""Tests on values as SPARQL patterns and filters: what `engine.execute.tests` decides on columns.
+
+A test on a value that is equal to something is a pattern that the store finds by its index (the node of a number, a year, a day);
+one by size is a FILTER. Numbers that a double cannot tell apart compare by `pred:order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Operator, Test
+from condgraph.engine.errors import PlanError, UnsupportedError
+from condgraph.engine.values import (
+    NO_UNIT,
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN_END,
+    UNKNOWN_START,
+    Kind,
+    Precision,
+    Quantity,
+    Time,
+)
+from condgraph.sparql.layout import TYPE, XSD, date_of, double, format_number, inexact, integer, order_text, string, year_of
+
+if TYPE_CHECKING:
+    from condgraph.sparql.compile import Compiler
+
+#: What a variable may stand for: an entity, a value node, or either.
+Objects: TypeAlias = Literal["entity", "value", "any"]
+Kinds = Mapping[tuple[Kind, str], int]
+_NOTHING: Final = ["FILTER(false)"]
+
+
+def supports_test(test: Test) -> bool:
+    """Whether a test is said in SPARQL; those that compare with the values of another step are decided by the client."""
+    if isinstance(test, (alg.AnyOf, alg.AllOf)):
+        return all(map(supports_test, test.tests))
+    if isinstance(test, alg.Not):
+        return supports_test(test.test)
+    return isinstance(test, (alg.Compare, alg.Among))
+
+
+def test_patterns(compiler: Compiler, test: Test, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+    """Patterns under which the entity or value node `v` satisfies the test. `kinds` are the types that it may have, where known."""
+    if isinstance(test, alg.Compare):
+        return _compare(compiler, test, v, objects, kinds)
+    if isinstance(test, alg.Among):
+        out: list[str] = []
+        compiler.entities(test.entities, v, out)
+        return out
+    if isinstance(test, alg.AllOf):
+        return [line for part in test.tests for line in test_patterns(compiler, part, v, objects, kinds)]
+    if isinstance(test, alg.AnyOf):
+        parts = [found for part in test.tests if (found := test_patterns(compiler, part, v, objects, kinds)) != _NOTHING]
+        if len(parts) < 2:
+            return parts[0] if parts else _NOTHING
+        return ["FILTER(" + " || ".join(f"EXISTS {{ {' '.join(part)} }}" for part in parts) + ")"]
+    if isinstance(test, alg.Not):
+        return [f"FILTER(NOT EXISTS {{ {' '.join(test_patterns(compiler, test.test, v, objects, kinds))} }})"]
+    raise UnsupportedError("SPARQL", [type(test).__name__])
+
+
+test_patterns.__test__ = False  # type: ignore[attr-defined]
+
+
+def _compare(compiler: Compiler, test: alg.Compare, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+    value = test.value
+    if isinstance(value, str):
+        return _text(compiler, test.operator, value, v, objects, kinds)
+    if objects == "entity":
+        return _NOTHING
+    if isinstance(value, Quantity):
+        return _quantity(compiler, test.operator, value, v, kinds)
+    if isinstance(value, Time):
+        return _time(compiler, test.operator, value, v)
+    raise PlanError("nothing compares with a value that is not known")
+
+
+def _text(compiler: Compiler, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+    """Texts, and entities by their names."""
+    path = {"entity": "<pred:name>", "value": "<pred:value>", "any": "<pred:name>|<pred:value>"}[objects]
+    if operator == "=":
+        return [f"{v} {path} {string(text)} ."]
+    t = compiler.variable("t")
+    only = objects == "entity" or (objects == "value" and kinds is not None and {kind for kind, _ in kinds} <= {Kind.TEXT, Kind.TIME})
+    sure = "" if only else f"DATATYPE({t}) = <{XSD}string> && "
+    return [f"{v} {path} {t} . FILTER({sure}{t} {operator} {string(text)})"]
+
+
+def _quantity(compiler: Compiler, operator: Operator, literal: Quantity, v: str, kinds: Kinds | None) -> list[str]:
+    units = None if kinds is None else {unit for kind, unit in kinds if kind is Kind.QUANTITY}
+    if units is not None and literal.unit not in units:
+        return _NOTHING
+    unit = "" if units == {literal.unit} else f" {v} <pred:unit> {string(literal.unit)} ."
+    number = literal.number
+    x = compiler.variable("x")
+    sure = ""
+    if units == {literal.unit} and kinds is not None and operator != "=" and any(kind is Kind.TEXT for kind, _ in kinds):
+        # A text is no number, and an order of the two is an error, but `!=` of the two need not be.
+        sure = f"ISNUMERIC({x}) && "
+    if compiler.counts.get("inexact"):
+        if operator == "=":
+            return [f"{v} <pred:order> {string(order_text(number))} .{unit}"]
+        return [f"{v} <pred:order> {x} .{unit} FILTER({x} {operator} {string(order_text(number))})"]
+    if inexact(number):
+        # All numbers of the graph are what their doubles print; the literal lies beside one of them.
+        try:
+            nearest: float = float(number)
+        except OverflowError:
+            nearest = float("inf") if number > 0 else float("-inf")
+        if operator == "=":
+            return _NOTHING
+        if operator == "!=":
+            return [f"{v} <pred:value> {x} .{unit}" + (f" FILTER({sure[:-4]})" if sure else "")]
+        if abs(nearest) != float("inf"):
+            below = Decimal(format_number(nearest)) < Decimal(format_number(number))
+            operator = {True: "<=", False: "<"}[below] if operator in ("<", "<=") else {True: ">", False: ">="}[below]  # type: ignore[assignment]
+        return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(nearest)})"]
+    if operator == "=":
+        return [f"{v} <pred:value> {double(number)} .{unit}"]
+    return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(number)})"]
+
+
+def _time(compiler: Compiler, operator: Operator, literal: Time, v: str) -> list[str]:
+    """Times as intervals; a year or a day that a time has to lie in is found by its index."""
+    start, end = integer(literal.start), integer(literal.end)
+    year, date = year_of(literal), date_of(literal)
+    if operator == "=":
+        if year is not None and (literal.start, literal.end) == _bounds(Time.year(year)):
+            return [f"{v} <pred:year> {integer(year)} ."]
+        if date is not None and literal.precision is Precision.DAY and 1 <= (year or 0) <= 9999:
+            return [f'{v} <pred:date> "{date}"^^<{XSD}date> .']
+    a, b = compiler.variable("a"), compiler.variable("b")
+    first, last = f"{v} <pred:start> {a} .", f"{v} <pred:end> {b} ."
+    return [
+        {
+            "=": f"{first} {last} FILTER({a} >= {start} && {b} <= {end})",
+            "!=": f"{first} {last} FILTER({b} <= {start} || {a} >= {end})",
+            "<": f"{last} FILTER({b} <= {start})",
+            ">": f"{first} FILTER({a} >= {end})",
+            "<=": f"{last} FILTER({b} <= {end})",
+            ">=": f"{first} FILTER({a} >= {start})",
+        }[operator]
+    ]
+
+
+def _bounds(time: Time) -> tuple[int, int]:
+    return time.start, time.end
+
+
+def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
+    """How a validity `[a, b)` stands to the interval `[low, high)`; an unknown bound is taken at its least favourable."""
+    no_start, no_end = f"{a} = {integer(UNKNOWN_START)}", f"{b} = {integer(UNKNOWN_END)}"
+    open_start, open_end = integer(OPEN_START), integer(OPEN_END)
+    latest_start = f"IF({no_start}, IF({no_end}, {open_end}, {b}), {a})"
+    earliest_start = f"IF({no_start}, {open_start}, {a})"
+    earliest_end = f"IF({no_end}, IF({no_start}, {open_start}, {a}), {b})"
+    latest_end = f"IF({no_end}, {open_end}, {b})"
+    if relation == "overlaps":
+        inside_start = f"(!({no_start}) && {a} >= {low} && {a} < {high})"
+        inside_end = f"(!({no_end}) && {b} > {low} && {b} <= {high})"
+        return f"{inside_start} || {inside_end} || (!({no_start}) && !({no_end}) && {a} < {high} && {b} > {low})"
+    return {
+        "disjoint": f"{latest_end} <= {low} || {earliest_start} >= {high}",
+        "within": f"{earliest_start} >= {low} && {latest_end} <= {high}",
+        "contains": f"{latest_start} <= {low} && {earliest_end} >= {high}",
+        "before": f"{latest_end} <= {low}",
+        "after": f"{earliest_start} >= {high}",
+        "until": f"{latest_end} <= {high}",
+        "from": f"{earliest_start} >= {low}",
+    }[relation]
+
+
+_ = (NO_UNIT, TYPE)
