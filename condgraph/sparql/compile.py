@@ -153,8 +153,10 @@ class Compiler:
 
     def intersect(self, node: alg.Intersect, e: str, out: list[str]) -> bool:
         """Entities in all parts: all patterns hold."""
-        # A list first: each part has to write its patterns.
-        return all([self.entities(part, e, out) for part in node.parts])
+        loose = True
+        for part in node.parts:
+            loose &= self.entities(part, e, out)
+        return loose
 
     def minus(self, node: alg.Minus, e: str, out: list[str]) -> bool:
         """Entities of the left that are not in the right."""
@@ -221,7 +223,7 @@ class Compiler:
         return (best, text), condition
 
     def _contest(self, node: alg.Best, scan: alg.Scan, largest: bool, e: str, out: list[str]) -> bool:
-        """Several types and units: a sub-select finds the most frequent (ties: times first, then units by name), then the best of it.
+        """Several types and units: a sub-select finds the most frequent (ties: times, then units by name), the next the best of it.
 
         A value's type and unit are one text, so that each sub-select binds what the next one looks for.
         """
@@ -253,9 +255,7 @@ class Compiler:
         group, key = self.variable("g"), self.variable("x")
         inner.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner})")
         choose = "MAX" if largest else "MIN"
-        out.append(
-            f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {' '.join(inner)} }} GROUP BY {winner} }}"
-        )
+        out.append(f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {' '.join(inner)} }} GROUP BY {winner} }}")
         rows = self.facts(scan, out, reached=e)
         group, key = self.variable("g"), self.variable("x")
         out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {key} = {best})")

@@ -184,8 +184,8 @@ class Gathered:
                 continue
             row = int(about.get(f"{PRED}row", ["0"])[0])
             entity = Entity(names.name_of(node), about[f"{PRED}name"][0], kind, row)
-            source = about.get(f"{PRED}source")
-            yield Sourced(entity, ((names.source_of(source[0]), row),)) if source else entity
+            place = about.get(f"{PRED}source")
+            yield Sourced(entity, ((names.source_of(place[0]), row),)) if place else entity
         for node, about in self._about.items():
             if node.startswith(prefix):
                 yield self._statement(about)

@@ -1,8 +1,8 @@
 """A whole plan as one query, and what its rows are: the top of a plan selects, counts or asks.
 
 What the top of a plan works out from whole bags (sums, extremes, the n-th, native functions) is finished by the client, with the
-engine's own code: then the query gathers the statements and entities below (`compile_gather`), and the engine runs the rest on them.
-`compile_table.ANSWERS` says of every operator which of the two it is.
+engine's own code: then the query gathers the statements and entities below (`compile_gather`), and the engine runs the rest on
+them. `compile_table.ANSWERS` says of every operator which of the two it is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Target
 from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
-from condgraph.sparql.layout import integer
+from condgraph.sparql.layout import TYPE, integer
 
 #: What the rows of a query are: entities (id, name), values, predicates, a count, a truth value, or gathered triples.
 Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "truth", "gathered"]
@@ -125,13 +125,13 @@ _READ: Final = {
     Kind.TEXT: "{v} <pred:value> ?text .",
     Kind.QUANTITY: "{v} <pred:value> ?x . {v} <pred:unit> ?unit .",
     Kind.TIME: "{v} <pred:start> ?start . {v} <pred:end> ?end . {v} <pred:precision> ?precision .",
-    Kind.ENTITY: "{v} <pred:name> ?name .",
+    Kind.ENTITY: f"{{v}} <pred:name> ?name . {{v}} {TYPE} ?kind . OPTIONAL {{{{ {{v}} <pred:row> ?row }}}}",
 }
 _COLUMNS: Final = {
     Kind.TEXT: "?text",
     Kind.QUANTITY: "(STR(?x) AS ?number) ?unit",
     Kind.TIME: "?start ?end ?precision",
-    Kind.ENTITY: "?name",
+    Kind.ENTITY: "?name ?kind ?row",
 }
 
 
@@ -152,7 +152,14 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
         )
     )
     inner = f"SELECT DISTINCT ({v} AS ?v) WHERE {{ {' '.join(out)} }}"
-    return f"SELECT ?v (STR(?x) AS ?number) ?unit ?exact ?start ?end ?precision ?name WHERE {{ {{ {inner} }} {optional} }}"
+    return (
+        f"SELECT ?v (STR(?x) AS ?number) ?unit ?exact ?start ?end ?precision ?name ?kind ?row WHERE {{ {{ {inner} }} {optional} }}"
+    )
+
+
+def compile_kinds(compiled: Compiled) -> str:
+    """The entities of a query with the shape "entities", with the kind and the row of each."""
+    return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {compiled.text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 
 def compile_sizes(nodes: list[Node], target: Target) -> str:

@@ -23,8 +23,9 @@ from condgraph.engine.values import (
     Precision,
     Quantity,
     Time,
+    format_number,
 )
-from condgraph.sparql.layout import TYPE, XSD, date_of, double, format_number, inexact, integer, order_text, string, year_of
+from condgraph.sparql.layout import TYPE, XSD, date_of, double, inexact, integer, order_text, string, year_of
 
 if TYPE_CHECKING:
     from condgraph.sparql.compile import Compiler
@@ -86,7 +87,8 @@ def _text(compiler: Compiler, operator: Operator, text: str, v: str, objects: Ob
     if operator == "=":
         return [f"{v} {path} {string(text)} ."]
     t = compiler.variable("t")
-    only = objects == "entity" or (objects == "value" and kinds is not None and {kind for kind, _ in kinds} <= {Kind.TEXT, Kind.TIME})
+    plain = kinds is not None and {kind for kind, _ in kinds} <= {Kind.TEXT, Kind.TIME}
+    only = objects == "entity" or (objects == "value" and plain)
     sure = "" if only else f"DATATYPE({t}) = <{XSD}string> && "
     return [f"{v} {path} {t} . FILTER({sure}{t} {operator} {string(text)})"]
 

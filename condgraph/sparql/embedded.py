@@ -10,17 +10,20 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
-from threading import Lock
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.sparql.layout import LAYOUT, base_iri
-from condgraph.sparql.write import quads
+from condgraph.sparql.compile import Target
+from condgraph.sparql.layout import LAYOUT, Names, base_iri
+from condgraph.sparql.write import counts, quads
 
 if TYPE_CHECKING:
-    from pyoxigraph import Store
+    from pyoxigraph import QuerySolution, Store
 
+    from condgraph.engine.answer import Answer, EvidenceList
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 _FOLDER: Final = f"rdf{LAYOUT}"
@@ -51,8 +54,11 @@ class _Lines(io.RawIOBase):
 class EmbeddedStore:
     """The store of one generation. `folder` is where it is on disk, None in memory."""
 
-    def __init__(self, snapshot: Snapshot, graph: str = "default", directory: Path | None = None, *, base: str | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, graph: str = "default", directory: Path | None = None, base: str | None = None) -> None:
+        from pyoxigraph import NamedNode
+
         self.base = base or base_iri(graph)
+        self._snapshot, self._graph = snapshot, NamedNode(self.base)
         self.folder: Path | None = None
         generation = snapshot.about.get("generation")
         if directory is not None and base is None and generation:
@@ -95,22 +101,33 @@ class EmbeddedStore:
             shutil.rmtree(fresh, ignore_errors=True)
         return folder
 
-    def select(self, text: str, *, variables: int = 0) -> list[tuple[str | None, ...]]:
-        """The rows of a SELECT: the lexical form of each term, None where a variable has none."""
-        found: Any = self.store.query(text, default_graph=self.graph_node)
-        names = [variable.value for variable in found.variables]
-        return [tuple(None if (term := row[name]) is None else term.value for name in names) for row in found]
+    @cached_property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        return Target(Names(self.base), self._snapshot.schema, counts(self._snapshot))
 
-    def ask(self, text: str) -> bool:
-        """The answer of an ASK."""
-        return bool(self.store.query(text, default_graph=self.graph_node))
+    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
+        """The solutions of a SELECT over the graph."""
+        found: Any = self._query(text, timeout, cancelled)
+        return found  # type: ignore[no-any-return]
 
-    @property
-    def graph_node(self) -> Any:
-        """The named graph that holds everything."""
-        from pyoxigraph import NamedNode
+    def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
+        """The answer of an ASK over the graph."""
+        return bool(self._query(text, timeout, cancelled))
 
-        return NamedNode(self.base)
+    def _query(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
+        return self.store.query(text, default_graph=self._graph)
+
+    def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
+        """Answer a program with one query; its evidence is worked out in process, on the snapshot that the store was built from."""
+        from condgraph.engine import languages
+        from condgraph.sparql.answer import answer
+
+        def evidence() -> EvidenceList:
+            kept = {name: value for name, value in options.items() if name not in ("timeout", "cancelled")}
+            return languages.answer(self._snapshot, program, language, **kept).evidence
+
+        return answer(self, program, language, limit=limit, evidence=evidence, **options)
 
 
 def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:
@@ -118,6 +135,3 @@ def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:
     from pyoxigraph import RdfFormat
 
     store.bulk_load(io.BufferedReader(_Lines(quads(snapshot, base, graph=graph)), 1 << 20), RdfFormat.N_QUADS)
-
-
-_CACHE_LOCK = Lock()

@@ -286,7 +286,7 @@ def order_text(number: Number) -> str:
 
 
 def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
-    """What is said of a value node, as `subject predicate object` without the final dot; `ordered` gives quantities `pred:order`."""
+    """What is said of a value node: `subject predicate object` without the final dot. `ordered`: quantities have `pred:order`."""
     if isinstance(value, str):
         yield f"{node} {TYPE} <pred:Text>"
         yield f"{node} <pred:value> {string(value)}"

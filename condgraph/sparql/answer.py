@@ -1,0 +1,275 @@
+"""From a program to an answer on an RDF store: one query, its rows read as typed values in the same order as in process.
+
+A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded store, or an endpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
+
+from condgraph.engine.algebra import Node, Qualifiers, postorder
+from condgraph.engine.answer import Answer, EvidenceList, Step
+from condgraph.engine.describe import describe, tree
+from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.execute import Run
+from condgraph.engine.execute.bags import order_key
+from condgraph.engine.facts import Entity
+from condgraph.engine.languages import detect, lower
+from condgraph.engine.passes import optimise
+from condgraph.engine.values import Quantity, Value, text_of
+from condgraph.sparql.compile import TARGET, Target
+from condgraph.sparql.compile_gather import Gathered, finish
+from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_value, value_hash
+
+if TYPE_CHECKING:
+    from pyoxigraph import QuerySolution
+
+
+class Place(Protocol):
+    """A graph in an RDF store."""
+
+    @property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+
+    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
+        """The solutions of a SELECT over the graph."""
+
+    def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
+        """The answer of an ASK over the graph."""
+
+
+def answer(
+    place: Place,
+    program: Any,
+    language: str | None = None,
+    *,
+    timeout: float | None = None,
+    limit: int | None = None,
+    cancelled: Event | None = None,
+    evidence: Callable[[], EvidenceList] | None = None,
+    **options: Any,
+) -> Answer:
+    """Answer a program with one query. `evidence` works out the evidence, where the place can."""
+    if timeout is not None and timeout <= 0:
+        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is the most values to give, not {limit}")
+    language = language or detect(program)
+    schema: Any = place.target.schema
+    lowered = lower(schema, program, language, options)
+    plan, _ = optimise(lowered.plan)
+    compiled = compile_plan(plan, place.target)
+    about: dict[str, Any] = {
+        "program": program, "language": language, "steps": lowered.steps, "warnings": lowered.warnings, "limit": limit,
+    }  # fmt: skip
+    if compiled.shape == "truth":
+        return SparqlAnswer(
+            place, plan, compiled, place.ask(compiled.text, timeout=timeout, cancelled=cancelled), evidence, **about
+        )
+    rows = place.select(compiled.text, timeout=timeout, cancelled=cancelled)
+    if compiled.shape == "gathered":
+        names = place.target.names
+        gathered = Gathered(_gathered_rows(rows), names, _sources(plan))
+        run = Run(gathered.snapshot, timeout=timeout, cancelled=cancelled)
+        finish(run, plan, gathered, compiled.leaves)
+        run.notes.update(getattr(lowered, "notes", {}))
+        return FinishedAnswer(place, run, plan, compiled, evidence, **about)
+    return SparqlAnswer(place, plan, compiled, list(rows), evidence, **about)
+
+
+def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[tuple[str, str, str, str, str]]:
+    for row in rows:
+        leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
+        yield leaf, n, s, p, o
+
+
+def _sources(plan: Node) -> list[str]:
+    return sorted({source for node in postorder(plan) if (source := getattr(node, "source", None))})
+
+
+class _Sparql(Answer):
+    """What answers of RDF stores share."""
+
+    def _at(self, place: Place, compiled: Compiled, evidence: Callable[[], EvidenceList] | None) -> None:
+        self._place, self._compiled, self._evidence = place, compiled, evidence
+        self.sparql = compiled.text
+
+    @cached_property
+    def evidence(self) -> EvidenceList:
+        """The statements the answer rests on, with their sources."""
+        if self._evidence is None:
+            raise UnsupportedError(TARGET, ["evidence"], hint="ask graph.snapshot(), the same graph in process")
+        return self._evidence()
+
+    def _sizes(self, nodes: list[Node]) -> dict[int, tuple[int, tuple[str, ...]]]:
+        """How many results each operator gives, and the names of the first: one query for all that are patterns."""
+        text = compile_sizes(nodes, self._place.target)
+        sizes: dict[int, int] = {}
+        names: dict[int, list[str]] = {}
+        for row in self._place.select(text) if text else ():
+            step = int(row["step"].value)
+            if row["size"] is not None:
+                sizes[step] = int(row["size"].value)
+            elif row["name"] is not None:
+                names.setdefault(step, []).append(row["name"].value)
+        return {step: (size, tuple(sorted(names.get(step, ())))) for step, size in sizes.items()}
+
+    def explain(self) -> str:
+        """The program, its plan, the SPARQL, and what each step gave."""
+        steps = [str(step) for step in self.trace]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        parts = [self.program, tree(self.plan), self.sparql or "", "\n".join([*steps, *warnings])]
+        return "\n\n".join(part for part in parts if part)
+
+
+class SparqlAnswer(_Sparql):
+    """The answer to one program, with the SPARQL that gave it. The trace is one further query, asked when it is looked at."""
+
+    def __init__(
+        self,
+        place: Place,
+        plan: Node,
+        compiled: Compiled,
+        rows: bool | list[QuerySolution],
+        evidence: Callable[[], EvidenceList] | None,
+        **about: Any,
+    ) -> None:
+        nothing: Any = None
+        super().__init__(nothing, plan, **about)
+        self._at(place, compiled, evidence)
+        self._rows = rows
+
+    def _work_out(self) -> tuple[list[Any], list[str]]:
+        pairs = sorted(self._pairs, key=lambda pair: (order_key(pair[0]), pair[1]))
+        if self._limit is not None and len(pairs) > self._limit:
+            self._cut = len(pairs) - self._limit
+            pairs = pairs[: self._limit]
+        values = [value.name if self._compiled.shape == "entities" else value for value, _ in pairs]
+        return values, [text for _, text in pairs]
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Any, str]]:
+        shape, names, rows = self._compiled.shape, self._place.target.names, self._rows
+        if isinstance(rows, bool):
+            return [(rows, text_of(rows))]
+        if shape == "entities":
+            return [(Entity(names.name_of(row["e"].value), row["name"].value), row["name"].value) for row in rows]
+        if shape == "count":
+            count = int(rows[0]["count"].value)
+            return [(count, str(count))]
+        if shape == "predicates":
+            found = [names.name_of(row["p"].value) for row in rows]
+            return [(name, name) for name in found]
+        values = [read_row(row, names) for row in rows]
+        return [(value, value.name if isinstance(value, Entity) else text_of(value)) for value in values]
+
+    @cached_property
+    def entities(self) -> list[Entity]:
+        """The entities of the answer, in order; of a query for entities, by one further query for their kinds."""
+        if self._compiled.shape == "entities":
+            rows = self._place.select(compile_kinds(self._compiled))
+            every = [read_entity(row["e"].value, row, self._place.target.names) for row in rows]
+            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+        if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
+            return []
+        found = {value.id: value for value, _ in self._pairs if isinstance(value, Entity)}
+        return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+
+    @cached_property
+    def trace(self) -> list[Step]:
+        """What each step of the program gave, in its order: one further query for all of them."""
+        steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        sizes = self._sizes([node for _, node in steps])
+        last = len(steps) - 1
+        own = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+        return [
+            Step(function, describe(node), *(own if i == last else sizes.get(i, (0, ()))))
+            for i, (function, node) in enumerate(steps)
+        ]
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What a user should know."""
+        found = list(self._warnings)
+        empty = not self._outcome()[0]
+        if self._cut:
+            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
+        if empty:
+            emptied = next((step for step in self.trace if step.size == 0), None)
+            if emptied is not None:
+                found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
+        return found
+
+
+class FinishedAnswer(_Sparql):
+    """An answer of which one query gathered the statements, and the engine worked out the rest on them."""
+
+    def __init__(
+        self, place: Place, run: Run, plan: Node, compiled: Compiled, evidence: Callable[[], EvidenceList] | None, **about: Any
+    ) -> None:
+        super().__init__(run, plan, **about)
+        self._at(place, compiled, evidence)
+
+    @cached_property
+    def trace(self) -> list[Step]:
+        """What each step of the program gave: those below the query's leaves by one further query."""
+        nodes = [node for _, node in self._steps]
+        below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results]
+        sizes = self._sizes([nodes[i] for i in below])
+        found = {i: sizes[at] for at, i in enumerate(below) if at in sizes}
+        return [
+            Step(function, describe(node), *(found[i] if i in found else self._size(node)), self.run.notes.get(id(node), ""))
+            for i, (function, node) in enumerate(self._steps)
+        ]
+
+
+def read_row(row: QuerySolution, names: Names) -> Value | Entity:
+    """A value, or an entity, from a solution of a query with the shape "values"."""
+    found = {variable: term.value for variable in _FIELDS if (term := _term(row, variable)) is not None}
+    node = row["v"].value
+    if not names.is_value(node):
+        return read_entity(node, row, names)
+    if "start" in found:
+        return read_value(found | {"type": "Time"})
+    if "unit" in found:
+        value = read_value({"type": "Quantity", "value": found["number"], **found})
+        return exactly(value, node[len(names.base) + len(VALUE) :])
+    text = found.get("text", found.get("number"))
+    return read_value({"type": "Unknown"}) if text is None else text
+
+
+def read_entity(node: str, row: QuerySolution, names: Names) -> Entity:
+    """An entity from a solution with ?name, ?kind and ?row."""
+    kind, at = row["kind"].value, _term(row, "row")
+    return Entity(names.name_of(node), row["name"].value, _KINDS[kind], 0 if at is None else int(at.value))
+
+
+_KINDS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}
+_FIELDS = ("text", "number", "unit", "exact", "start", "end", "precision", "name")
+
+
+def _term(row: QuerySolution, variable: str) -> Any:
+    try:
+        return row[variable]
+    except KeyError:
+        return None
+
+
+def exactly(value: Value, wanted: str) -> Value:
+    """A quantity as its node's hash says it is: some stores print fewer digits of a double than it has."""
+    if not isinstance(value, Quantity) or value_hash(value) == wanted:
+        return value
+    below = above = float(value.number)
+    for _ in range(64):
+        below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
+        for near in (below, above):
+            found = Quantity(int(near) if near.is_integer() else near, value.unit)
+            if value_hash(found) == wanted:
+                return found
+    return value
