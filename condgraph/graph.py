@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine import languages
 from condgraph.engine.answer import Answer
@@ -26,8 +26,12 @@ from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Re
 if TYPE_CHECKING:
     from condgraph.engine.linking.encoder import Encoder
     from condgraph.engine.linking.kept_vectors import IndexReport
+    from condgraph.sparql.embedded import EmbeddedStore
 
 OnUnknown = Literal["error", "empty"]
+#: What answers a local graph: the snapshot in process, or SPARQL on the embedded RDF store.
+Engine = Literal["snapshot", "sparql"]
+ENGINES: Final = ("snapshot", "sparql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Graph:
         self._lock = Lock()
         self._closed = False
         self._snapshot: Snapshot | None = None
+        self._rdf: EmbeddedStore | None = None
         self._directory: Path | None = None
         if self.place != "memory:":
             if "://" in self.place:
@@ -114,7 +119,7 @@ class Graph:
 
     def close(self) -> None:
         """Let go of the snapshot; answers that were given stay good."""
-        self._snapshot, self._closed = None, True
+        self._snapshot, self._rdf, self._closed = None, None, True
 
     def refresh(self) -> None:
         """Turn to the current generation, which another process may have written."""
@@ -262,14 +267,15 @@ class Graph:
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
+        engine: Engine = "snapshot",
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its baselines.
 
         `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest); `on_unknown="empty"` lets unknown
-        names mean nothing.
+        names mean nothing. `engine="sparql"` answers with one SPARQL query on the graph's embedded RDF store instead.
         """
-        return languages.answer(
-            self.current, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
+        return self._answer(
+            engine, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
         )
 
     def query(
@@ -281,11 +287,12 @@ class Graph:
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
+        engine: Engine = "snapshot",
         **options: Any,
     ) -> Answer:
-        """Answer a program in any language; it is recognised from the text, `language` overrules."""
-        return languages.answer(
-            self.current,
+        """Answer a program in any language; it is recognised from the text, `language` overrules. `engine` as for `kopl`."""
+        return self._answer(
+            engine,
             program,
             language,
             timeout=timeout,
@@ -294,6 +301,24 @@ class Graph:
             on_unknown=_checked(on_unknown),
             **options,
         )
+
+    def _answer(self, engine: str, program: Any, language: str | None, **options: Any) -> Answer:
+        if engine == "snapshot":
+            return languages.answer(self.current, program, language, **options)
+        if engine != "sparql":
+            raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
+        return self.rdf().answer(program, language, **options)
+
+    def rdf(self) -> EmbeddedStore:
+        """The embedded RDF store of the graph as it is now: built on first use, kept beside the generation it was built from."""
+        # Oxigraph and all that needs it are imported for those who ask it.
+        from condgraph.sparql.embedded import EmbeddedStore
+
+        snapshot = self.current
+        with self._lock:
+            if self._rdf is None or self._rdf.snapshot is not snapshot:
+                self._rdf = EmbeddedStore(snapshot, self.name, self._directory)
+            return self._rdf
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The plan of a program as text, without running it."""

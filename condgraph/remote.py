@@ -12,7 +12,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Graph, OnUnknown, Status
+from condgraph.graph import Engine, Graph, OnUnknown, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,8 +68,11 @@ class Neo4jGraph(Graph):
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
+        engine: Engine = "snapshot",
     ) -> Answer:
-        """Answer a KoPL program with one Cypher query."""
+        """Answer a KoPL program with one Cypher query; there is no other engine."""
+        if engine != "snapshot":
+            raise OptionError("a graph in Neo4j answers in Neo4j", hint="graph.snapshot().kopl(..., engine='sparql')")
         return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:

@@ -58,7 +58,7 @@ class EmbeddedStore:
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        self._snapshot, self._graph = snapshot, NamedNode(self.base)
+        self.snapshot, self._graph = snapshot, NamedNode(self.base)
         self.folder: Path | None = None
         generation = snapshot.about.get("generation")
         if directory is not None and base is None and generation:
@@ -104,7 +104,7 @@ class EmbeddedStore:
     @cached_property
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        return Target(Names(self.base), self._snapshot.schema, counts(self._snapshot))
+        return Target(Names(self.base), self.snapshot.schema, counts(self.snapshot))
 
     def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
         """The solutions of a SELECT over the graph."""
@@ -125,7 +125,7 @@ class EmbeddedStore:
 
         def evidence() -> EvidenceList:
             kept = {name: value for name, value in options.items() if name not in ("timeout", "cancelled")}
-            return languages.answer(self._snapshot, program, language, **kept).evidence
+            return languages.answer(self.snapshot, program, language, **kept).evidence
 
         return answer(self, program, language, limit=limit, evidence=evidence, **options)
 

@@ -1,0 +1,112 @@
+"""The embedded RDF store gives the answers that the snapshot gives: on one of everything, on the oracle, on random programs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import condgraph
+from condgraph.engine.errors import CondgraphError
+from condgraph.graph import Engine, Graph
+from tests.sparql.world import PROGRAMS, QUERIES, world
+from tests.support.graphs import drawn
+from tests.support.graphs import graph as a_graph
+from tests.support.programs import as_json, program
+
+
+@pytest.fixture(scope="module")
+def small() -> Graph:
+    return world()
+
+
+def outcome(graph: Graph, text: object, engine: Engine, **options: object) -> tuple[object, ...]:
+    """What an answer is, or the error."""
+    try:
+        found = graph.query(text, engine=engine, **options)  # type: ignore[arg-type]
+        return repr(found.values), found.texts, found.entities
+    except CondgraphError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("text", [*PROGRAMS, *QUERIES])
+def test_equal_answers(small: Graph, text: str) -> None:
+    here, there = outcome(small, text, "snapshot"), outcome(small, text, "sparql")
+    assert there == here
+    assert len(here) == 3, here
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_equal_traces_and_evidence(small: Graph, text: str) -> None:
+    here, there = small.kopl(text), small.kopl(text, engine="sparql")
+    steps = ("Find", "FindAll", "Relate", "And", "Or", "FilterConcept", "FilterNum", "FilterYear", "QueryName")
+    sizes = [[(step.function, step.size) for step in one.trace if step.function in steps] for one in (here, there)]
+    assert sizes[0] == sizes[1]
+    assert list(map(str, there.evidence)) == list(map(str, here.evidence))
+    assert there.sparql is not None
+    assert there.sparql in there.explain()
+
+
+def test_oracle_programs(data: Path, tmp_path: Path) -> None:
+    """Every fourth program of the small oracle; all of them and those of the large one with CONDGRAPH_ALL=1."""
+    folder = data.parent / "oracle"
+    everything = os.environ.get("CONDGRAPH_ALL") == "1"
+    for kb, name in (("kb_small.json", "programs_small"), ("kb.json", "programs_dev"))[: 1 + everything]:
+        graph = condgraph.open(tmp_path / name)
+        graph.load(folder / kb)
+        lines = (folder / f"{name}.jsonl").read_text("utf-8").splitlines()
+        programs = [json.loads(line) for line in lines][:: 1 if everything else 4]
+        different = []
+        for one in programs:
+            if outcome(graph, one["program"], "sparql") != outcome(graph, one["program"], "snapshot"):
+                different.append(one["id"])
+        assert different == []
+
+
+@settings(max_examples=60)
+@given(drawn(lambda pick: (a_graph(pick), [program(pick, wrong=False) for _ in range(8)])))
+def test_random_programs_over_random_graphs(case: tuple[list, list]) -> None:
+    items, programs = case
+    graph = condgraph.open()
+    graph.add(items, source="random")
+    for i, steps in enumerate(programs):
+        on_unknown = "empty" if i % 2 else "error"
+        here, there = (outcome(graph, as_json(steps), engine, on_unknown=on_unknown) for engine in ("snapshot", "sparql"))
+        assert there == here, as_json(steps)
+
+
+def test_the_store_is_kept_with_its_generation(tmp_path: Path) -> None:
+    graph = condgraph.open(tmp_path)
+    graph.add([condgraph_statement("a", "p", "one")], source="s")
+    assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
+    folder = graph.rdf().folder
+    assert folder is not None
+    assert folder.is_dir()
+    again = condgraph.open(tmp_path, read_only=True)
+    assert again.rdf().folder == folder
+    graph.add([condgraph_statement("a", "p", "two")], source="s")
+    assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one", "two"]
+    # A reader keeps the generation that it opened; what is no longer current is gone from the disk.
+    assert again.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
+    assert not folder.exists()
+
+
+def test_a_directory_that_cannot_be_written_has_its_store_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = condgraph.open(tmp_path)
+    graph.add([condgraph_statement("a", "p", "one")], source="s")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert graph.rdf().folder is None
+    assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
+
+
+def condgraph_statement(subject: str, predicate: str, value: str) -> object:
+    from condgraph.engine.facts import Statement
+
+    return Statement(subject, predicate, value)
