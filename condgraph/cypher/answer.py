@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.cypher.compile import Compiled
 from condgraph.cypher.layout import predicate_of, value_of
-from condgraph.engine.algebra import Node
+from condgraph.engine.algebra import Node, Shown
 from condgraph.engine.answer import Answer, EvidenceList, Step
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
+    from condgraph.cypher.witness import WitnessRun
 
 
 class Neo4jAnswer(Answer):
-    """The answer to one program, with the Cypher that gave it. The trace is one further query, asked when it is looked at."""
+    """The answer to one program, with the Cypher that gave it.
+
+    The trace is one further query, and so are the evidence and those warnings that are about values which were left out; each is
+    asked when it is first looked at. Where the plan is finished in process (`support.lowered`), `_rows` are the statements it
+    rests on, and `_local` is the answer from these.
+    """
 
     def __init__(
         self,
@@ -35,15 +40,24 @@ class Neo4jAnswer(Answer):
         steps: Sequence[tuple[str, Node]],
         warnings: Sequence[str],
         limit: int | None,
+        notes: dict[int, str] | None = None,
     ) -> None:
         nothing: Any = None
         super().__init__(nothing, plan, program=program, language=language, steps=steps, warnings=warnings, limit=limit)
         self._graph, self._compiled, self._rows = graph, compiled, rows
+        self._notes = notes or {}
         self.cypher = pasteable(compiled)
 
+    # -- values -----------------------------------------------------------------------------------------------------------
+
     def _work_out(self) -> tuple[list[Any], list[str]]:
+        if self._compiled.shape == "witness":
+            local = self._local
+            found = local._outcome()
+            self._cut = local._cut
+            return found
         pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
-        if self._compiled.distinct or self._compiled.shape == "predicates":
+        if self._compiled.distinct:
             pairs = list({(repr(value), text): (value, text) for value, text in pairs}.values())
         if self._limit is not None and len(pairs) > self._limit:
             self._cut = len(pairs) - self._limit
@@ -55,46 +69,70 @@ class Neo4jAnswer(Answer):
         shape, rows = self._compiled.shape, self._rows
         if shape == "entities":
             return [(Entity(row["id"], row["name"]), row["name"]) for row in rows]
+        if shape == "values":
+            return [_read(row["value"]) for row in rows if row["value"]["kind"] != "row"]
         if shape == "count":
             return [(row["count"], str(row["count"])) for row in rows]
-        if shape == "some":
-            return [(row["satisfied"] > 0, text_of(row["satisfied"] > 0)) for row in rows]
         if shape == "predicates":
             return [(name, name) for name in (predicate_of(row["type"]) for row in rows)]
-        found: list[tuple[Any, str]] = []
-        for row in rows:
-            if row["id"] is not None:
-                found.append((Entity(row["id"], row["name"]), row["name"]))
-            else:
-                value = value_of(row["value"])
-                raw = row["value"].get("raw")
-                found.append((value, text_of(value) if raw is None else raw))
-        return found
+        truths = [row["satisfied"] > 0 if shape == "some" else row["found"] for row in rows]
+        return [(truth, text_of(truth)) for truth in truths]
 
     @cached_property
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
-        found = {value.id: value for value, _ in self._pairs() if isinstance(value, Entity)}
+        shape = self._compiled.shape
+        if shape == "witness":
+            return self._local.entities
+        if shape == "entities":
+            found = {row["id"]: Entity(row["id"], row["name"]) for row in self._rows}
+        elif shape == "values":
+            cells = [row["value"] for row in self._rows]
+            rows = isinstance(self.plan, Shown)
+            chosen = [cell for cell in cells if (cell["kind"] == "row" if rows else cell["held"])]
+            found = {cell["id"]: Entity(cell["id"], cell.get("name", cell.get("text"))) for cell in chosen}
+        else:
+            found = {}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+
+    # -- how it came about ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _witness(self) -> WitnessRun:
+        """The plan run in process on the statements it rests on; one further query, unless they are there already."""
+        from condgraph.cypher.witness import compile_witness, run_witness
+
+        rows = self._rows
+        if self._compiled.shape != "witness":
+            rows = self._graph.run(compile_witness(self.plan, self._graph.name, self._graph.schema))
+        return run_witness(self.plan, rows, self._graph.known_sources)
+
+    @cached_property
+    def _local(self) -> Answer:
+        return Answer(self._witness, self.plan, program=self._program, language=self.language, steps=self._steps, limit=self._limit)
 
     @cached_property
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order: one further query for all of them."""
-        sizes = self._graph.sizes([node for _, node in self._steps])
-        return [
-            Step(function, describe(node), size, sample)
-            for (function, node), (size, sample) in zip(self._steps, sizes, strict=True)
-        ]
+        steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        sizes = self._graph.sizes([node for _, node in steps])
+        found = []
+        for (function, node), size in zip(steps, sizes, strict=True):
+            # What is finished in process is counted there.
+            known = self._local._size(node) if size is None else size
+            found.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
+        return found
 
     @cached_property
     def evidence(self) -> EvidenceList:
-        """Not from Neo4j yet: `graph.snapshot()` gives the same graph in process, whose answers have it."""
-        raise UnsupportedError("Neo4j", ["evidence"], hint="ask graph.snapshot(), the same graph in process")
+        """The statements the answer rests on, with their sources: one further query."""
+        return self._local.evidence
 
     @cached_property
     def warnings(self) -> list[str]:
         """What a user should know."""
         found = list(self._warnings)
+        found.extend(self._found_warnings())
         empty = not self._outcome()[0]
         if self._cut:
             found.append(f"{self._cut} more values are not shown (limit {self._limit})")
@@ -104,11 +142,23 @@ class Neo4jAnswer(Answer):
                 found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
         return found
 
+    def _found_warnings(self) -> list[str]:
+        return []
+
     def explain(self) -> str:
         """The program, its plan, the Cypher, and what each step gave."""
         steps = [str(step) for step in self.trace]
         parts = [self.program, tree(self.plan), self.cypher or "", "\n".join(steps)]
         return "\n\n".join(part for part in parts if part)
+
+
+def _read(cell: dict[str, Any]) -> tuple[Any, str]:
+    """A cell as a value with its text."""
+    if cell["kind"] == "entity":
+        return Entity(cell["id"], cell["text"]), cell["text"]
+    value = value_of(cell)
+    raw = cell.get("raw")
+    return value, text_of(value) if raw is None else raw
 
 
 def pasteable(compiled: Compiled) -> str:
@@ -124,4 +174,13 @@ def literal(value: Any) -> str:
         return f"'{escaped}'"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(literal, value)) + "]"
-    return repr(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {literal(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "null"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    # The least number there is cannot be written as it is.
+    return "-9223372036854775807 - 1" if value == -(2**63) else repr(value)

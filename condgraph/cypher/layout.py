@@ -90,7 +90,7 @@ def index_key(text: str) -> str:
 def text_order(text: str) -> str:
     """A text whose order by UTF-16 among others of its kind is the order of `text` by code point; mostly the text itself.
 
-    >>> text_order("Zoë"), text_order("\\uff21") == "\\ud7ff\\u2922"
+    >>> text_order("Zoë"), text_order("\\uff21") == "\\ud7ff\\u2822"
     ('Zoë', True)
     """
     # UTF-16 puts the surrogates of the planes above before U+E000: what stands there moves below them.

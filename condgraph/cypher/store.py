@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from condgraph.cypher.answer import Neo4jAnswer
-from condgraph.cypher.compile import compile_plan, compile_sizes
+from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout import FORMAT
 from condgraph.cypher.load import load_id, write_snapshot
@@ -142,9 +142,9 @@ class Neo4jStore:
     ) -> Neo4jAnswer:
         """Answer a program in any language with one query."""
         language = language or detect(program)
-        lowered = lower_program(self.schema, program, language, {"on_unknown": on_unknown, **options})  # type: ignore[arg-type]
+        lowered = lower_program(self._lowering_schema(language), program, language, {"on_unknown": on_unknown, **options})
         plan, order = optimise(lowered.plan)
-        compiled = compile_plan(plan, self.name)
+        compiled = compile_plan(plan, self.name, self.schema)
         rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
         answer = Neo4jAnswer(
             self,
@@ -156,6 +156,7 @@ class Neo4jStore:
             steps=lowered.steps,
             warnings=lowered.warnings,
             limit=limit,
+            notes=getattr(lowered, "notes", None),
         )
         if on_unknown == "error" and (not answer.values or answer.values in ([0], [False])):
             self._check_names(order)
@@ -173,15 +174,39 @@ class Neo4jStore:
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The Cypher of a program, without running it."""
-        options = {"on_unknown": on_unknown, **options}
-        lowered = lower_program(self.schema, program, language or detect(program), options)  # type: ignore[arg-type]
-        return compile_plan(optimise(lowered.plan)[0], self.name).text
+        language = language or detect(program)
+        lowered = lower_program(self._lowering_schema(language), program, language, {"on_unknown": on_unknown, **options})
+        return compile_plan(optimise(lowered.plan)[0], self.name, self.schema).text
 
-    def sizes(self, nodes: list[Node]) -> list[tuple[int, tuple[str, ...]]]:
-        """How many results each operator gives, and the first of them: one query for all."""
-        compiled = compile_sizes(nodes, self.name)
-        found = {row["step"]: (row["size"], row["sample"]) for row in self.connection.read(compiled.text, compiled.parameters)}
-        return [(found[i][0], tuple(found[i][1])) if i in found else (0, ()) for i in range(len(nodes))]
+    def _lowering_schema(self, language: str) -> Any:
+        """The schema that a language is lowered with: KoPL finds out about names by its query, others look them up before."""
+        if language == "kopl":
+            return self.schema
+        named = self.schema.kept.get("named")
+        if named is None:
+            from condgraph.cypher.names import Neo4jNames
+            from condgraph.engine.linking.remote import NamedSchema
+
+            named = self.schema.kept["named"] = NamedSchema(self.schema, Neo4jNames(self.connection, self.name, self.schema))
+        return named
+
+    def run(self, compiled: Compiled) -> list[dict[str, Any]]:
+        """The rows of a compiled query."""
+        return self.connection.read(compiled.text, compiled.parameters)
+
+    def sizes(self, nodes: list[Node]) -> list[tuple[int, tuple[str, ...]] | None]:
+        """How many results each operator gives, and the first of them: one query for all. None for those it does not give."""
+        found = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compile_sizes(nodes, self.name, self.schema))}
+        return [found.get(i) for i in range(len(nodes))]
+
+    @property
+    def known_sources(self) -> tuple[Source, ...]:
+        """The sources in the order they were loaded, read once."""
+        found: tuple[Source, ...] | None = self.schema.kept.get("sources")
+        if found is None:
+            by_name = {source.name: source for source in self.sources()}
+            found = self.schema.kept["sources"] = tuple(by_name[name] for name in self.schema.sources if name in by_name)
+        return found
 
     def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""

@@ -1,0 +1,259 @@
+"""What compiling shares: variables, parameters, rows of the sorts, and parts of a plan that are bound once.
+
+An operator is said by clauses that leave rows: of an entity, of a fact, of a value. What another operator needs as a whole (a set
+to be looked up in, a bag to compare with, a part with two consumers) is bound once in front of everything, as a list; the rest
+of the query then stands in one `CALL` that imports these lists, so that no clause has to hand them on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.values import Quantity, Value, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.stored_schema import StoredSchema
+
+TARGET: Final = "Neo4j"
+
+
+@dataclass(slots=True)
+class Rows:
+    """Clauses that leave one row for each entity of a set, bound to `variable`."""
+
+    clauses: list[str]
+    variable: str
+
+
+@dataclass(slots=True)
+class FactRows:
+    """Clauses, then one MATCH of `pattern` under `conditions` (None: bound already): a row for each fact.
+
+    `fact` is the relationship, `subject` and `thing` the nodes at its ends; `thing` is a `Value` in the family "attribute", an
+    entity in "relation", either in "any".
+    """
+
+    clauses: list[str]
+    pattern: str | None
+    conditions: list[str]
+    fact: str
+    subject: str
+    thing: str
+    family: alg.Family
+    reach: alg.End
+
+    @property
+    def reached(self) -> str:
+        """The entity that was reached."""
+        return self.subject if self.reach == "subject" else self.thing
+
+    @property
+    def value(self) -> str | None:
+        """The object, where it may be a value."""
+        return None if self.family == "relation" else self.thing
+
+    def render(self) -> list[str]:
+        """All clauses."""
+        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        if self.pattern is not None:
+            return [*self.clauses, f"MATCH {self.pattern}{where}"]
+        return [*self.clauses, f"WITH *{where}"] if where else self.clauses
+
+    def bound(self) -> FactRows:
+        """The same with everything matched, so that further tests come after it."""
+        return FactRows(self.render(), None, [], self.fact, self.subject, self.thing, self.family, self.reach)
+
+
+@dataclass(slots=True)
+class ValueRows:
+    """Clauses that leave one row for each value of a bag.
+
+    `cell` is a node or a map with the properties of a `Value`; `holder` the entity that carries it (a subject, or the entity whose
+    name it is), `ref` the entity that the value is, `place` an expression for where its carrier stands in its source. None where
+    there is none; `holder` and `ref` may be null.
+    """
+
+    clauses: list[str]
+    cell: str
+    holder: str | None = None
+    ref: str | None = None
+    place: str | None = None
+
+    def packed(self) -> str:
+        """One row as a map, to be collected."""
+        return f"{{c: {self.cell}, h: {self.holder or 'null'}, r: {self.ref or 'null'}, n: {self.place or '0'}}}"
+
+
+@dataclass(slots=True)
+class Shared:
+    """A part of the plan that is bound as a list, with the shape of its rows."""
+
+    name: str
+    rows: Rows | FactRows | ValueRows
+
+
+class Compiler:
+    """Compiles one plan. Parameters are numbered in the order they come, so that equal plans give equal texts."""
+
+    def __init__(self, graph: str, schema: StoredSchema, roots: Sequence[Node]) -> None:
+        self.parameters: dict[str, Any] = {"graph": graph}
+        #: Whether numbers are compared as they were written; which sources have statements of their own rows alone.
+        self.inexact, self.tabular = schema.inexact, schema.tabular
+        order = nodes_of(roots)
+        #: Whether some operator asks which entity a qualifier's value is.
+        self.refers = any(isinstance(node, alg.Referents) or _among(getattr(node, "test", None)) for node in order)
+        #: Clauses that bind lists, in order.
+        self.lets: list[str] = []
+        self._names = 0
+        self._let_names: list[str] = []
+        self._shared = _shared(roots, order)
+        self._bound: dict[int, Shared] = {}
+        self._sets: dict[int, str] = {}
+        self._kept: list[Node] = []
+
+    def name(self, prefix: str) -> str:
+        """A fresh variable."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def parameter(self, value: Any) -> str:
+        """A parameter holding a value."""
+        name = f"p{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"${name}"
+
+    # -- parts that are bound once ----------------------------------------------------------------------------------------
+
+    def call(self, body: str, *more: str) -> str:
+        """A subquery over a body, with the lists it uses imported."""
+        used = [name for name in (*self._let_names, *more) if re.search(rf"\b{name}\b", body)]
+        return f"CALL ({', '.join(used)}) {{\n{body}\n}}"
+
+    def let(self, clauses: list[str], expression: str, prefix: str = "s") -> str:
+        """Bind what an expression aggregates from the rows of some clauses; the variable."""
+        name = self.name(prefix)
+        self.lets.append(self.call("\n".join([*clauses, f"RETURN {expression} AS {name}"])))
+        self._let_names.append(name)
+        return name
+
+    def whole(self, branches: list[list[str]], names: Sequence[str]) -> str:
+        """The text of a query: lists first, then its branches, which return columns of these names."""
+        body = "\nUNION ALL\n".join("\n".join(clauses) for clauses in branches)
+        if not self.lets:
+            return body
+        return "\n".join([*self.lets, self.call(body), "RETURN " + ", ".join(names)])
+
+    def set_of(self, node: alg.Entities) -> str:
+        """A set of entities as a list, to be looked up in."""
+        found = self._sets.get(id(node))
+        if found is None:
+            rows = self.entities(node)
+            found = self._sets[id(node)] = self.let(rows.clauses, f"collect({rows.variable})")
+            self._kept.append(node)
+        return found
+
+    # -- the three sorts --------------------------------------------------------------------------------------------------
+
+    def entities(self, node: Node) -> Rows:
+        """Rows of a set of entities, each once."""
+        found: Rows = self._rows(node, ENTITIES, self._bind_entities, self._unbind_entities)
+        return found
+
+    def facts(self, node: Node) -> FactRows:
+        """Rows of facts."""
+        found: FactRows = self._rows(node, FACTS, self._bind_facts, self._unbind_facts)
+        return found
+
+    def values(self, node: Node) -> ValueRows:
+        """Rows of values."""
+        found: ValueRows = self._rows(node, VALUES, self._bind_values, self._unbind_values)
+        return found
+
+    def _rows(self, node: Node, table: dict[Any, Any], bind: Callable[[Any], str], unbind: Callable[[Any, str], Any]) -> Any:
+        if id(node) not in self._shared:
+            return table[type(node)](self, node)
+        known = self._bound.get(id(node))
+        if known is None:
+            rows = table[type(node)](self, node)
+            known = self._bound[id(node)] = Shared(bind(rows), rows)
+        return unbind(known.rows, known.name)
+
+    def _bind_entities(self, rows: Rows) -> str:
+        return self.let(rows.clauses, f"collect({rows.variable})")
+
+    def _unbind_entities(self, rows: Rows, name: str) -> Rows:
+        e = self.name("e")
+        return Rows([f"UNWIND {name} AS {e}"], e)
+
+    def _bind_facts(self, rows: FactRows) -> str:
+        return self.let(rows.render(), f"collect([{rows.fact}, {rows.subject}, {rows.thing}])")
+
+    def _unbind_facts(self, rows: FactRows, name: str) -> FactRows:
+        x, f, s, o = (self.name(prefix) for prefix in "xfso")
+        clauses = [f"UNWIND {name} AS {x}", f"WITH {x}[0] AS {f}, {x}[1] AS {s}, {x}[2] AS {o}"]
+        return FactRows(clauses, None, [], f, s, o, rows.family, rows.reach)
+
+    def _bind_values(self, rows: ValueRows) -> str:
+        return self.let(rows.clauses, f"collect({rows.packed()})")
+
+    def _unbind_values(self, rows: ValueRows, name: str) -> ValueRows:
+        return self.unpacked([], name, rows)
+
+    def unpacked(self, clauses: list[str], name: str, like: ValueRows) -> ValueRows:
+        """Rows of a list of packed values."""
+        x, c, h, r, n = (self.name(prefix) for prefix in ("x", "c", "h", "r", "n"))
+        clauses = [*clauses, f"UNWIND {name} AS {x}", f"WITH {x}.c AS {c}, {x}.h AS {h}, {x}.r AS {r}, {x}.n AS {n}"]
+        return ValueRows(clauses, c, h if like.holder else None, r if like.ref else None, n if like.place else None)
+
+    def one_of(self, names: tuple[str, ...]) -> str:
+        """A test of an index key against names."""
+        from condgraph.cypher.layout import index_key
+
+        keys = [index_key(name) for name in names]
+        return f"= {self.parameter(keys[0])}" if len(keys) == 1 else f"IN {self.parameter(keys)}"
+
+
+#: Operators that cost nothing to say twice.
+_CHEAP = (alg.Named, alg.Known, alg.Every, alg.Given)
+
+
+def nodes_of(roots: Sequence[Node]) -> list[Node]:
+    """All operators of some plans once, inputs first."""
+    return list({id(node): node for root in roots for node in postorder(root)}.values())
+
+
+def _shared(roots: Sequence[Node], order: list[Node]) -> set[int]:
+    """Operators that are taken more than once."""
+    taken = Counter(id(child) for node in order for child in node.inputs())
+    taken.update(map(id, roots))
+    return {id(node) for node in order if taken[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scalar))}
+
+
+def _among(test: Any) -> bool:
+    """Whether a test looks at which entity a value is."""
+    if isinstance(test, (alg.AnyOf, alg.AllOf)):
+        return any(map(_among, test.tests))
+    return isinstance(test, alg.Among) or (isinstance(test, alg.Not) and _among(test.test))
+
+
+#: What says each operator, by type; filled by the modules of the sorts.
+ENTITIES: dict[type[Node], Callable[[Compiler, Any], Rows]] = {}
+FACTS: dict[type[Node], Callable[[Compiler, Any], FactRows]] = {}
+VALUES: dict[type[Node], Callable[[Compiler, Any], ValueRows]] = {}
+
+
+def cell_of(value: Value | bool | int | float) -> dict[str, Any]:
+    """A value of a program as a cell."""
+    from condgraph.cypher.layout import value_properties
+
+    if isinstance(value, bool):
+        value = text_of(value)
+    elif isinstance(value, (int, float)):
+        value = Quantity(value)
+    return value_properties(value)

@@ -1,0 +1,96 @@
+"""One program on two graphs that hold the same: do they say the same?
+
+What is compared is what a user gets: values, texts and entities, or the error with its message. Warnings and evidence are compared
+where they are asked for, as a server is asked for them again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from condgraph import CondgraphError, Graph
+from condgraph.engine.answer import Evidence
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a graph says to a program; of an answer `values`, `texts` and `entities`, else the `error`."""
+
+    values: tuple[Any, ...] = ()
+    texts: tuple[str, ...] = ()
+    entities: tuple[Any, ...] = ()
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.error or f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])}"
+
+
+def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
+    """What a graph says."""
+    try:
+        answer = graph.query(program, **options)
+        return Outcome(
+            tuple(answer.values),
+            tuple(answer.texts),
+            tuple((entity.id, entity.name) for entity in answer.entities),
+            warnings=tuple(sorted(answer.warnings)) if warnings else (),
+            evidence=tuple(map(shown, answer.evidence)) if evidence else (),
+        )
+    except CondgraphError as error:
+        return Outcome(error=type(error).__name__)
+
+
+def shown(evidence: Evidence) -> str:
+    """Evidence in full: ids, qualifiers as a set, every place."""
+
+    def one(value: Any) -> str:
+        return f"{value.id}={value.name}" if hasattr(value, "id") else repr(value)
+
+    qualifiers = sorted(f"{key}: {one(value)}" for key, value in evidence.qualifiers)
+    places = sorted((source.name, source.location, row) for source, row in evidence.sources)
+    return f"{one(evidence.subject)} | {evidence.predicate} | {one(evidence.object)} | {qualifiers} | {places}"
+
+
+@dataclass
+class Comparison:
+    """Programs asked of two graphs: how many were equal, what differed, which typed errors both gave."""
+
+    here: Graph
+    there: Graph
+    equal: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    different: list[tuple[Any, Outcome, Outcome]] = field(default_factory=list)
+
+    def ask(self, program: Any, **options: Any) -> bool:
+        """Ask both; whether they say the same."""
+        here, there = outcome(self.here, program, **options), outcome(self.there, program, **options)
+        if same(here, there):
+            self.equal += 1
+            if here.error:
+                self.errors[here.error] += 1
+            return True
+        self.different.append((program, here, there))
+        return False
+
+    def ask_all(self, programs: Iterable[Any], **options: Any) -> Comparison:
+        """Ask many."""
+        for program in programs:
+            self.ask(program, **options)
+        return self
+
+    def report(self, most: int = 5) -> str:
+        """What differed, for a message."""
+        lines = [f"{self.equal} equal ({dict(self.errors)}), {len(self.different)} different"]
+        for program, here, there in self.different[:most]:
+            lines.append(f"{program}\n   here:  {here}\n   there: {there}")
+        return "\n".join(lines)
+
+
+def same(here: Outcome, there: Outcome) -> bool:
+    """Whether two outcomes are the same to a user: values by type as well."""
+    return here == there and list(map(type, here.values)) == list(map(type, there.values))
