@@ -51,7 +51,7 @@ def measure(data: Path, uri: str, every: int) -> dict[str, Any]:
     different = 0
     for record in programs:
         lowered = lower(record["program"], remote.store.schema)  # type: ignore[arg-type]
-        compiled = compile_plan(optimise(lowered.plan)[0], "benchmark")
+        compiled = compile_plan(optimise(lowered.plan)[0], "benchmark", remote.store.schema)
         runs = []
         for _ in range(2):
             begin = time.perf_counter()
