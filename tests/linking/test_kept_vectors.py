@@ -164,7 +164,7 @@ def test_without_an_index_names_are_encoded_lexically(tmp_path: Path) -> None:
     with graph_in(tmp_path) as graph:
         assert index_of(graph.current) is None
         vectors = vectors_of(graph.current)
-        assert (vectors.about.id, vectors.about.dimension) == ("lexical-1", 1024)
+        assert (vectors.about.id, vectors.about.dimension) == ("lexical-1", 4096)
         place = place_of(graph.current)
         assert place is not None
         assert not place.exists()

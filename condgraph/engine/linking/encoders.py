@@ -18,6 +18,8 @@ from condgraph.engine.errors import EncoderError, OptionError
 from condgraph.engine.linking.encoder import Encoder, FloatMatrix, LexicalEncoder
 
 LEXICAL: Final = "lexical"
+#: Of the lexical encoder where vectors are kept: the most that vector indexes of other stores take, and few n-grams collide.
+DIMENSION: Final = 4096
 OPENAI: Final = "openai:"
 #: By how much the length of a vector may differ from one.
 _SLACK: Final = 1e-3
@@ -33,8 +35,8 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
     name, _, dimension = text.partition(":")
     if name == LEXICAL:
         if dimension and not dimension.isdecimal():
-            raise OptionError(f"{text!r} is no encoder", hint="`lexical:1024` names the dimension behind the colon")
-        return LexicalEncoder(int(dimension)) if dimension else LexicalEncoder()
+            raise OptionError(f"{text!r} is no encoder", hint="`lexical:4096` names the dimension behind the colon")
+        return LexicalEncoder(int(dimension) if dimension else DIMENSION)
     if text.startswith(OPENAI):
         from condgraph.engine.linking.endpoint import EndpointEncoder
 

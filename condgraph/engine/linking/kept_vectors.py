@@ -28,7 +28,7 @@ from condgraph.engine.errors import OptionError, StoreDamagedError, StoreError, 
 from condgraph.engine.linking.approximate import Approximate
 from condgraph.engine.linking.carry import BEFORE, KEPT
 from condgraph.engine.linking.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
-from condgraph.engine.linking.encoders import encode, encoder_of, spec_of
+from condgraph.engine.linking.encoders import DIMENSION, encode, encoder_of, spec_of
 from condgraph.engine.linking.graph_vectors import About, GraphVectors, Told, matching, node_texts, predicate_names
 from condgraph.engine.linking.kept import folder as generation_folder
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
@@ -134,7 +134,7 @@ def vectors_of(snapshot: Snapshot, encoder: Encoder | str | None = None) -> Grap
         return kept
     if asked is not None and not isinstance(asked, LexicalEncoder):
         return make_vectors(snapshot, asked)[0]
-    lexical = asked or LexicalEncoder()
+    lexical = asked or LexicalEncoder(DIMENSION)
     if kept is not None and (kept.about.id, kept.about.dimension) == (lexical.id, lexical.dimension):
         return kept
     name = f"vectors {lexical.id} {lexical.dimension}"
