@@ -1,0 +1,411 @@
+"""The SPARQL 1.1 endpoint: an ASGI application over a backend that answers queries.
+
+    /sparql    queries (SPARQL 1.1 Protocol); asked without a query, the description of the service, or the page for browsers
+    /data      graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
+    /health    whether the server runs
+    /          the page
+
+Every query has a deadline and a limit of results. What is found out before the first megabytes are there is a status: 400 for a
+query that is not well formed, 503 at the deadline. Results behind that are sent as they come, and where they cannot be sent to
+their end (the deadline, the limit), the connection is closed in the middle, so that nobody takes them for whole. Results that the
+limit cut, and that are sent at once, have the header `X-SPARQL-MaxRows` and a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError, UnsupportedError
+from condgraph.sparql import page, protocol_description
+from condgraph.sparql.protocol import MOST_BYTES, ProtocolError, Request, read, read_graph
+from condgraph.sparql.protocol_text import survey
+from condgraph.sparql.results import GRAPHS, HTML, SOLUTIONS, Chosen, require
+from condgraph.sparql.worker import Head, Query
+from condgraph.sparql.worker_places import BusyError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = dict[str, str]
+
+_log: Final = logging.getLogger("condgraph.endpoint")
+#: Bytes of results that are held back, so that what goes wrong early has a status.
+HOLD: Final = 4 << 20
+#: Bytes of a body that is too long that are read, and thrown away, before that is said.
+_DRAIN: Final = 64 << 20
+_READING: Final = "GET, HEAD, POST, OPTIONS"
+_CORS: Final = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"X-SPARQL-MaxRows, Warning, Retry-After"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Methods": _READING,
+    "Access-Control-Allow-Headers": "Accept, Content-Type, Authorization, X-Requested-With",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class Answers(Protocol):
+    """Results of a query as a backend gives them: what they are, and their serialised parts. `close` ends the query."""
+
+    head: Head
+
+    @property
+    def cut(self) -> bool:
+        """Whether the limit cut them; known behind the last part."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    def close(self) -> None:
+        """End the query."""
+
+
+class Backend(Protocol):
+    """What an endpoint answers from. Another store plugs in by being one."""
+
+    @property
+    def base(self) -> str | None:
+        """What relative IRIs of queries are relative to; None for the address of the endpoint."""
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """Prefixes for Turtle, and for the first query of the page."""
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The named graphs."""
+
+    @property
+    def default(self) -> str | None:
+        """The named graph that is the default graph, too; None where that is all of them."""
+
+    async def query(self, query: Query, timeout: float) -> Answers:
+        """Run a query; raises what is wrong with it as a `CondgraphError`."""
+
+    def status(self) -> Mapping[str, Any]:
+        """What /health says beside that the server runs."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of every query: seconds, and solutions or triples (None for any number)."""
+
+    timeout: float = 30.0
+    rows: int | None = 10_000
+
+
+class _BrokenOffError(Exception):
+    """Results could not be sent to their end."""
+
+
+class Endpoint:
+    """The requests of the protocols, answered from a backend."""
+
+    def __init__(self, backend: Backend, limits: Limits) -> None:
+        self.backend, self.limits = backend, limits
+
+    # -- requests ---------------------------------------------------------------------------------------------------------
+
+    async def sparql(self, exchange: Exchange) -> None:
+        """A request to /sparql."""
+        if exchange.method not in ("GET", "HEAD", "POST"):
+            raise _not_allowed(_READING)
+        body = await exchange.body() if exchange.method == "POST" else b""
+        asked = read(exchange.method, exchange.address, exchange.header("content-type"), body)
+        if asked.query is None:
+            await self._about(exchange)
+        else:
+            await self._answer(exchange, asked, asked.query)
+
+    async def data(self, exchange: Exchange) -> None:
+        """A request to /data."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        wanted = read_graph(exchange.address)
+        chosen = require(exchange.header("accept"), GRAPHS)
+        query = Query(
+            "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
+            triples=chosen.format.name,  # type: ignore[arg-type]
+            output_prefixes=self.backend.prefixes,
+            graph=wanted.graph or self.backend.default,
+        )
+        # A graph is wanted whole: there is no limit but the deadline.
+        await self._send(exchange, query, chosen, self.limits.timeout)
+
+    async def page(self, exchange: Exchange) -> None:
+        """The page for people."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        await exchange.reply(200, page.render(self.backend, self.limits, exchange.root), page.HEADERS)
+
+    async def health(self, exchange: Exchange) -> None:
+        """Whether the server runs."""
+        await exchange.reply(200, page.health(self.backend), {"Content-Type": "application/json", "Cache-Control": "no-store"})
+
+    async def _about(self, exchange: Exchange) -> None:
+        """The service itself: its description, or the page for those who like that better."""
+        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
+        if chosen.format is HTML:
+            await self.page(exchange)
+            return
+        about = protocol_description.describe(exchange.url, self.backend.graphs, chosen.format)
+        await exchange.reply(200, about, {"Content-Type": chosen.content_type, "Vary": "Accept"})
+
+    async def _answer(self, exchange: Exchange, asked: Request, text: str) -> None:
+        found = survey(text)
+        if found.form == "update":
+            raise ProtocolError(400, "this is an update and no query; the endpoint is for reading")
+        if found.service:
+            raise ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
+        accept = exchange.header("accept")
+        chosen = require(accept, GRAPHS if found.form in ("construct", "describe") else SOLUTIONS)
+        dataset = asked.dataset
+        query = Query(
+            text,
+            solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
+            triples=chosen.format.name if chosen.format in GRAPHS else "turtle",  # type: ignore[arg-type]
+            base=self.backend.base or exchange.url,
+            default_graphs=asked.default_graphs if dataset else None,
+            named_graphs=asked.named_graphs if dataset else None,
+            limit=self.limits.rows,
+            output_prefixes=self.backend.prefixes,
+        )
+        timeout = self.limits.timeout if asked.timeout is None else min(asked.timeout, self.limits.timeout)
+        await self._send(exchange, query, chosen, timeout)
+
+    # -- results ----------------------------------------------------------------------------------------------------------
+
+    async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+        """Run a query and send its results; ends the query when the other side goes away."""
+        work = asyncio.ensure_future(self._results(exchange, query, chosen, timeout))
+        gone = asyncio.ensure_future(exchange.gone())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                exchange.outcome = "gone"
+                return
+            await work
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+        headers = {"Content-Type": chosen.content_type, "Vary": "Accept"}
+        until = asyncio.get_running_loop().time() + timeout
+        results = await self.backend.query(query, timeout)
+        try:
+            parts, size = [], 0
+            whole = True
+            async for part in results:
+                parts.append(part)
+                size += len(part)
+                # A client of HTTP/1.0 cannot tell results that broke off from whole ones: it is sent whole ones only.
+                if size > HOLD and exchange.chunked:
+                    whole = False
+                    break
+            if whole:
+                if results.cut:
+                    exchange.outcome = "cut"
+                    headers |= {"X-SPARQL-MaxRows": str(query.limit), "Warning": f'299 - "cut after {query.limit} results"'}
+                await exchange.reply(200, b"".join(parts), headers)
+                return
+            # Who reads slowly does not keep the query longer than its deadline.
+            async with asyncio.timeout_at(until):
+                await exchange.start(200, headers)
+                for part in parts:
+                    await exchange.part(part)
+                async for part in results:
+                    await exchange.part(part)
+                if results.cut:
+                    raise _BrokenOffError(f"cut after {query.limit} results")
+                await exchange.end()
+        except TimeoutError:
+            raise _BrokenOffError("deadline") from None
+        finally:
+            results.close()
+
+
+def _not_allowed(methods: str) -> ProtocolError:
+    return ProtocolError(405, f"this is for {methods}", {"Allow": methods})
+
+
+def _problem(error: Exception, text: str | None = None) -> ProtocolError:
+    """An error as a status and a message."""
+    if isinstance(error, ProtocolError):
+        return error
+    if isinstance(error, BusyError):
+        return ProtocolError(503, str(error), {"Retry-After": "1"})
+    if isinstance(error, DeadlineError):
+        return ProtocolError(503, str(error))
+    if isinstance(error, ParseError | OptionError):
+        return ProtocolError(400, str(error))
+    if isinstance(error, UnknownNameError):
+        return ProtocolError(404, str(error))
+    if isinstance(error, UnsupportedError):
+        return ProtocolError(406, str(error))
+    return ProtocolError(500, str(error))
+
+
+class Exchange:
+    """One request and its response."""
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.method: str = scope["method"]
+        self.address: bytes = scope["query_string"]
+        self.chunked = scope["http_version"] != "1.0"
+        self.outcome, self.status, self.sent = "", 0, 0
+        self._begin = time.perf_counter()
+
+    def header(self, name: str) -> str | None:
+        """A header of the request; several of one name are one list."""
+        found = [value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode()]
+        return ", ".join(found) if found else None
+
+    @property
+    def root(self) -> str:
+        """The path that the application is at, which ends with a slash."""
+        return f"{self._scope.get('root_path', '').rstrip('/')}/"
+
+    @property
+    def url(self) -> str:
+        """The address of the request without its query."""
+        host = self.header("host")
+        if host is None:
+            server = self._scope.get("server") or ("localhost", None)
+            host = f"{server[0]}:{server[1]}"
+        return f"{self._scope.get('scheme', 'http')}://{host}{self._scope['path']}"
+
+    async def body(self) -> bytes:
+        """The body; raises status 413 where it is too long."""
+        too_long = ProtocolError(413, f"more than {MOST_BYTES:,} bytes", {"Connection": "close"})
+        length = self.header("content-length")
+        if length and length.isdigit() and int(length) > MOST_BYTES and self.header("expect"):
+            raise too_long
+        parts, size, more = [], 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise _BrokenOffError("gone")
+            part = message.get("body", b"")
+            size += len(part)
+            # Those who send without asking read the answer when they have sent it all.
+            if size > _DRAIN:
+                break
+            if size <= MOST_BYTES:
+                parts.append(part)
+            more = message.get("more_body", False)
+        if size > MOST_BYTES:
+            raise too_long
+        return b"".join(parts)
+
+    async def gone(self) -> None:
+        """Wait until the other side goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """Send the head of the response."""
+        self.status = status
+        raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *_CORS]})
+
+    async def part(self, data: bytes) -> None:
+        """Send a part of the body."""
+        self.sent += len(data)
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last part of the body."""
+        self.sent += len(data)
+        await self._send({"type": "http.response.body", "body": data})
+
+    async def reply(self, status: int, body: bytes, headers: Headers) -> None:
+        """Send a whole response."""
+        await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
+        await self.end(body)
+
+    async def run(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
+        """Answer the request, whatever happens, and write its line to the log."""
+        try:
+            if self.method == "OPTIONS":
+                allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else _READING
+                await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
+            else:
+                await handler(self)
+        except _BrokenOffError as error:
+            self.outcome = str(error)
+        except (ProtocolError, CondgraphError) as error:
+            await self._failed(_problem(error))
+        except asyncio.CancelledError:
+            self.outcome = "shutdown"
+            raise
+        finally:
+            self._logged()
+
+    async def _failed(self, problem: ProtocolError) -> None:
+        self.outcome = problem.message.partition("\n")[0]
+        if self.status:
+            return  # the head is out: the response stays without its end
+        headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"} | problem.headers
+        await self.reply(problem.status, (problem.message + "\n").encode("utf-8", "replace"), headers)
+
+    def _logged(self) -> None:
+        client = self._scope.get("client") or ("-",)
+        milliseconds = (time.perf_counter() - self._begin) * 1000
+        said = f" ({self.outcome})" if self.outcome else ""
+        _log.info(
+            '%s "%s %s" %s %d bytes %.1f ms%s',
+            client[0], self.method, self._scope["path"], self.status or "-", self.sent, milliseconds, said,
+        )  # fmt: skip
+
+
+class _Route:
+    """A handler as an application of its own."""
+
+    def __init__(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        await Exchange(scope, receive, send).run(self._handler)
+
+
+def application(backend: Backend, limits: Limits | None = None) -> Starlette:
+    """The ASGI application. It closes the backend when it ends."""
+    from starlette.applications import Starlette
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
+
+    endpoint = Endpoint(backend, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            backend.close()
+
+    paths = {
+        "/": endpoint.page,
+        "/sparql": endpoint.sparql,
+        "/sparql/": endpoint.sparql,
+        "/data": endpoint.data,
+        "/health": endpoint.health,
+    }
+    routes: list[Any] = [Route(path, _Route(handler)) for path, handler in paths.items()]
+    routes.append(Mount("/static", StaticFiles(directory=page.STATIC)))
+    return Starlette(routes=routes, lifespan=lifespan)

@@ -1,0 +1,51 @@
+"""The backend of an endpoint over stores of Oxigraph on disk, whose queries run in worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from condgraph.sparql.protocol_text import survey
+from condgraph.sparql.worker import AsyncResults, File, Query, WorkerPool
+
+
+class OxigraphBackend:
+    """Answers from a store (a folder), or from files that every worker loads into memory.
+
+    The default graph of a query that names none is `default`, or the union of all graphs where that is None. `workers`, `memory`
+    and the like are those of `WorkerPool`.
+    """
+
+    def __init__(
+        self,
+        source: Path | Sequence[File],
+        *,
+        graphs: Sequence[str] = (),
+        base: str | None = None,
+        prefixes: Mapping[str, str] | None = None,
+        default: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.graphs, self.base, self.prefixes = tuple(graphs), base, dict(prefixes or {})
+        self.default = default
+        self._pool = WorkerPool(source, **options)
+
+    def use(self, source: Path | Sequence[File]) -> None:
+        """Answer from another source from now on."""
+        self._pool.use(source)
+
+    async def query(self, query: Query, timeout: float) -> AsyncResults:
+        """Run a query in a worker."""
+        if query.graph is None and query.default_graphs is None and query.named_graphs is None and not survey(query.text).dataset:
+            query = replace(query, union=True) if self.default is None else replace(query, default_graphs=[self.default])
+        return await self._pool.query_async(query, timeout=timeout)
+
+    def status(self) -> Mapping[str, Any]:
+        """How many processes there are."""
+        return {"graphs": list(self.graphs), "processes": len(self._pool.pids())}
+
+    def close(self) -> None:
+        """End all processes."""
+        self._pool.close()

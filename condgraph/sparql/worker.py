@@ -1,0 +1,382 @@
+"""Queries with a deadline: a pool of processes that have a store open, each of which can be killed.
+
+Oxigraph cannot be told to stop, so a query that has a deadline, or somebody who may cancel it, runs in a process of its own, which
+is killed when its time is over. Processes are kept between queries, and shared by all threads and event loops; a short query costs
+one round trip over a socket more than in process. Results come serialised, in the format that was asked for, part by part.
+
+A query that runs for longer than a quantum gives its place up: its process goes on with the lowest priority, beside the others,
+and a fresh one takes the place. When as many long queries run as are allowed, one that becomes long is ended, and begins anew when
+there is room, in what its deadline leaves it: short queries never wait for longer than a quantum behind long ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+import weakref
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from condgraph.engine.errors import (
+    CondgraphError,
+    DeadlineError,
+    InterruptedQueryError,
+    OptionError,
+    ParseError,
+    StoreError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from condgraph.sparql.worker_handle import Wait, Worker, frame
+from condgraph.sparql.worker_places import Places
+
+Solutions = Literal["json", "xml", "csv", "tsv"]
+Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml"]
+
+#: Bytes of data that one process may have.
+MEMORY: Final = 4 << 30
+#: Below this a process cannot open a store.
+LEAST_MEMORY: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query, its data set, and how its results are to be written.
+
+    `default_graphs` and `named_graphs` are the data set (None: the store's, or what the query says; given, they count and not what
+    the query says). `union` makes the default graph all graphs. `limit` is the most solutions, or triples, that are given.
+    `graph` asks for a named graph as it is, and there is no text then.
+    """
+
+    text: str
+    solutions: Solutions = "json"
+    triples: Triples = "turtle"
+    base: str | None = None
+    default_graphs: Sequence[str] | None = None
+    named_graphs: Sequence[str] | None = None
+    union: bool = False
+    limit: int | None = None
+    prefixes: Mapping[str, str] | None = None
+    output_prefixes: Mapping[str, str] | None = None
+    graph: str | None = None
+
+    def request(self) -> bytes:
+        """As it goes to a worker."""
+        said: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
+        for name in ("base", "limit", "union", "graph"):
+            if getattr(self, name):
+                said[name] = getattr(self, name)
+        for name in ("default_graphs", "named_graphs"):
+            if getattr(self, name) is not None:
+                said[name] = list(getattr(self, name))
+        for name in ("prefixes", "output_prefixes"):
+            if getattr(self, name):
+                said[name] = dict(getattr(self, name))
+        return frame(json.dumps(said).encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to load into a store in memory: where it is, its media type, and the graph and base of its triples."""
+
+    path: Path
+    media_type: str
+    graph: str | None = None
+    base: str | None = None
+
+
+@dataclass(slots=True)
+class Head:
+    """What a query is, known before its first result; `cut` is known behind the last: whether the limit cut the results."""
+
+    kind: Literal["solutions", "boolean", "triples"]
+    variables: tuple[str, ...] = ()
+    cut: bool = False
+
+
+_Steps = Generator[Wait | Head | bytes, bool, None]
+
+
+class _Conversation:
+    """A query and its worker, whoever waits: steps that are waited for, and the parts of the results."""
+
+    def __init__(self, steps: _Steps) -> None:
+        self._steps = steps
+        self.head = Head("boolean")
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were more results than the limit; known when the last part was given."""
+        return self.head.cut
+
+    def _end(self) -> None:
+        self._steps.close()
+
+
+class Results(_Conversation, Iterator[bytes]):
+    """Results of a query, part by part; close them, or read them to the end."""
+
+    def __init__(self, steps: _Steps, cancelled: Event | None) -> None:
+        super().__init__(steps)
+        self._cancelled = cancelled
+        self.head = self._next()  # type: ignore[assignment]
+
+    def _next(self) -> Head | bytes:
+        answer = None
+        while True:
+            step = self._steps.send(answer) if answer is not None else next(self._steps)
+            if not isinstance(step, Wait):
+                return step
+            try:
+                answer = step.block(self._cancelled)
+            except BaseException:
+                self._end()
+                raise
+
+    def __next__(self) -> bytes:
+        return self._next()  # type: ignore[return-value]
+
+    def read(self) -> bytes:
+        """All parts."""
+        return b"".join(self)
+
+    def close(self) -> None:
+        """End the query, if it still runs."""
+        self._end()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class AsyncResults(_Conversation, AsyncIterator[bytes]):
+    """Results of a query, part by part, in an event loop; close them, or read them to the end."""
+
+    async def begin(self) -> AsyncResults:
+        """Wait for the head."""
+        self.head = await self._next()  # type: ignore[assignment]
+        return self
+
+    async def _next(self) -> Head | bytes | None:
+        answer = None
+        while True:
+            try:
+                step = self._steps.send(answer) if answer is not None else next(self._steps)
+            except StopIteration:
+                return None
+            if not isinstance(step, Wait):
+                return step
+            try:
+                answer = await step.wait()
+            except BaseException:
+                self._end()
+                raise
+
+    async def __anext__(self) -> bytes:
+        step = await self._next()
+        if step is None:
+            raise StopAsyncIteration
+        return step  # type: ignore[return-value]
+
+    async def read(self) -> bytes:
+        """All parts."""
+        return b"".join([part async for part in self])
+
+    def close(self) -> None:
+        """End the query, if it still runs."""
+        self._end()
+
+
+class WorkerPool:
+    """Processes that answer queries over one store. Use it from any thread and any event loop.
+
+    `workers` queries run at once, and beside them up to `long` that run for longer than `quantum` seconds (as many by default);
+    further ones wait, at most `waiting` of them. `memory` is how many bytes of data a process may have, 0 for any number.
+    """
+
+    def __init__(
+        self,
+        source: Path | Sequence[File],
+        *,
+        workers: int = 2,
+        long: int | None = None,
+        waiting: int = 10_000,
+        quantum: float = 0.1,
+        memory: int = MEMORY,
+    ) -> None:
+        if workers < 1 or (long is not None and long < 0):
+            raise OptionError("a pool has at least one worker")
+        if memory and memory < LEAST_MEMORY:
+            raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
+        # Where no long queries may run beside the others, every query keeps its place.
+        self._quantum, self._memory = quantum if long != 0 else None, memory
+        self._places = Places(workers, workers if long is None else long, waiting, memory)
+        self.use(source)
+        # Whoever forgets to close a pool leaves no process behind.
+        self._end = weakref.finalize(self, self._places.close)
+
+    def use(self, source: Path | Sequence[File]) -> None:
+        """Answer from another store from now on; queries that run go on with theirs."""
+        if isinstance(source, Path):
+            said: dict[str, Any] = {"store": str(source)}
+        else:
+            said = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
+        self._places.use(frame(json.dumps({"open": said}).encode()))
+
+    def close(self) -> None:
+        """Kill all processes; queries that still run end with an error."""
+        self._end()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def pids(self) -> list[int]:
+        """The processes that are there."""
+        return self._places.pids()
+
+    def query(self, query: Query, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
+        """Run a query; returns as soon as it is known what it is, and raises whatever is wrong with it.
+
+        `timeout` is in seconds from now, for all of it, the reading of its results too: `DeadlineError` then, here or while
+        results are read. Also raises `ParseError`, `CancelledError`, `InterruptedQueryError` (out of memory, or the engine
+        crashed), `UnsupportedError` (the format cannot say the results) and `StoreError`.
+        """
+        return Results(self._steps(query.request(), timeout), cancelled)
+
+    async def query_async(self, query: Query, *, timeout: float | None = None) -> AsyncResults:
+        """The same in an event loop; cancel the task to cancel the query."""
+        return await AsyncResults(self._steps(query.request(), timeout)).begin()
+
+    # -- the conversation with a worker -----------------------------------------------------------------------------------
+
+    def _steps(self, request: bytes, timeout: float | None) -> _Steps:
+        until = None if timeout is None else time.monotonic() + timeout
+        long = False
+        while True:
+            worker = yield from self._given(long, until, timeout)
+            healthy = False
+            try:
+                healthy = yield from self._ask(worker, request, until, timeout)
+                if healthy:
+                    return
+            except _ToldError as told:
+                healthy = True
+                raise _error(told.kind, told.message, request, self._memory) from None
+            finally:
+                self._places.release(worker, healthy=healthy)
+            long = True
+
+    def _given(self, long: bool, until: float | None, timeout: float | None) -> Generator[Wait | Head | bytes, bool, Worker]:
+        """Wait for a place."""
+        place = self._places.ask(long=long)
+        if isinstance(place, Worker):
+            return place
+        come = False
+        try:
+            come = yield Wait(place, until)
+        finally:
+            if not come:
+                self._places.withdraw(place)
+        if not come:
+            raise DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
+        return place.result()
+
+    def _ask(
+        self, worker: Worker, request: bytes, until: float | None, timeout: float | None
+    ) -> Generator[Wait | Head | bytes, bool, bool]:
+        """Ask a worker; False when the query has to begin anew, as a long one."""
+        head: Head | None = None
+        self._places.opened(worker)
+        sent = worker.send(request)
+        while not sent:
+            if not (yield Wait(worker, until, writing=True)):
+                raise DeadlineError(f"the query did not end in {timeout:g} s")
+            sent = worker.send()
+        whole = None if worker.long else self._quantum
+        # A process that is starting is given the time for it.
+        quantum = None if whole is None or not worker.ready else time.monotonic() + whole
+        while True:
+            soon = until if quantum is None else quantum if until is None else min(quantum, until)
+            come = yield Wait(worker, soon)
+            now = time.monotonic()
+            if until is not None and now >= until:
+                raise DeadlineError(f"the query did not end in {timeout:g} s")
+            if not come:
+                if self._places.demote(worker):
+                    quantum = None
+                elif head is None:
+                    return False
+                else:
+                    quantum = now + (whole or 0.0)
+                continue
+            try:
+                frames = worker.receive()
+            except EOFError:
+                raise _crash(worker.ended(), self._memory) from None
+            for kind, data in frames:
+                if kind == b"D":
+                    yield data
+                elif kind == b"R":
+                    worker.ready = True
+                    quantum = None if whole is None else now + whole
+                elif kind == b"H":
+                    said = json.loads(data)
+                    head = Head(said["kind"], tuple(said.get("variables", ())))
+                    yield head
+                elif kind == b"Z":
+                    assert head is not None
+                    head.cut = json.loads(data)["cut"]
+                    return True
+                else:
+                    raise _ToldError(json.loads(data))
+
+
+class _ToldError(Exception):
+    """What a worker said is wrong."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        super().__init__()
+        self.kind, self.message = said["kind"], said["message"]
+
+
+_PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
+
+
+def _error(kind: str, message: str, request: bytes, memory: int) -> CondgraphError:
+    if kind == "syntax":
+        found = _PLACE.match(message)
+        if found is None:
+            return ParseError(message)
+        text: str = json.loads(request[4:])["query"]
+        lines = text.split("\n")
+        line, column = int(found[1]), int(found[2])
+        start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
+        # Of what could stand there, the classes of letters help nobody.
+        expected = message[found.end() :].partition(", ['")[0]
+        return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
+    if kind == "missing":
+        return UnknownNameError("graph", message)
+    if kind == "unwritable":
+        return UnsupportedError("RDF/XML", [message], hint="ask for Turtle or N-Triples")
+    if kind == "memory":
+        return InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
+    return StoreError(f"the query failed: {message}")
+
+
+def _crash(code: int | None, memory: int) -> CondgraphError:
+    if code == -signal.SIGABRT:
+        return InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
+    if code == -signal.SIGSEGV:
+        return InterruptedQueryError("the query is nested too deeply")
+    return InterruptedQueryError(f"the process that ran the query ended with code {code}")

@@ -1,0 +1,209 @@
+"""One worker process as its owner sees it: start, send, receive, kill; and waiting for it, in a thread or in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from condgraph.engine.errors import CancelledError, StoreError
+
+_LENGTH: Final = struct.Struct(">I")
+_HEAD: Final = struct.Struct(">cI")
+_SCRIPT: Final = Path(__file__).with_name("worker_process.py")
+#: Seconds between two looks at an event that may cancel.
+_LOOK: Final = 0.02
+
+
+def frame(request: bytes) -> bytes:
+    """A request as it is sent."""
+    return _LENGTH.pack(len(request)) + request
+
+
+class Worker:
+    """A process, the socket to it, and what came over the socket and is not read yet."""
+
+    __slots__ = ("_buffer", "_unsent", "long", "poll", "process", "ready", "serial", "sock")
+
+    def __init__(self, memory: int) -> None:
+        found = find_spec("pyoxigraph")
+        if found is None or found.origin is None or not sys.executable:
+            raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
+        library = str(Path(found.origin).parent.parent)
+        ours, theirs = socket.socketpair()
+        try:
+            # Isolated and without site packages: neither the environment nor a .pth file of the user has a say.
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SCRIPT), library, str(memory)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self.sock = ours
+        self.poll = select.poll()
+        self.poll.register(ours, select.POLLIN)
+        self._buffer, self._unsent = b"", b""
+        #: Which source is open in the process, whether it has said that it is, and whether it runs beside the places.
+        self.serial, self.ready, self.long = -1, False, False
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self.process.pid
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.poll() is None
+
+    def send(self, data: bytes = b"") -> bool:
+        """Send, and what could not be sent before; False while the socket is full. A dead process is found out by `receive`."""
+        data = self._unsent + data
+        try:
+            while data:
+                data = data[self.sock.send(data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            data = b""
+        self._unsent = data
+        return not data
+
+    def receive(self) -> list[tuple[bytes, bytes]]:
+        """The frames that are there; raises `EOFError` when the process is gone, and there is nothing more."""
+        try:
+            more = self.sock.recv(1 << 18)
+        except BlockingIOError:
+            return []
+        except OSError:
+            more = b""
+        if not more:
+            raise EOFError
+        data = self._buffer + more if self._buffer else more
+        frames, at = [], 0
+        while len(data) - at >= 5:
+            kind, size = _HEAD.unpack_from(data, at)
+            if len(data) - at - 5 < size:
+                break
+            frames.append((kind, data[at + 5 : at + 5 + size]))
+            at += 5 + size
+        self._buffer = data[at:]
+        return frames
+
+    def lower(self) -> None:
+        """Run with the lowest priority from now on."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+
+    def ended(self) -> int | None:
+        """The exit code of a process whose socket is closed."""
+        try:
+            return self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """Kill the process; whoever waits for it hears that it is gone. `bury` waits for its end."""
+        self.process.kill()
+
+    def close(self) -> None:
+        """Close the socket, when nobody waits for the worker any more."""
+        self.sock.close()
+
+    def bury(self) -> None:
+        """Wait for the end of a killed process."""
+        self.process.wait()
+
+    def forget(self) -> None:
+        """Let go of a process that belongs to another one (this process was forked)."""
+        self.sock.close()
+        self.process.returncode = 0
+
+
+@dataclass(slots=True)
+class Wait:
+    """What a conversation waits for: a worker that has something to say (or can be told more), or to be given one.
+
+    `until` is a time of the monotonic clock. The answer to it is whether what was waited for has come.
+    """
+
+    on: Worker | Future[Worker]
+    until: float | None
+    writing: bool = False
+
+    def block(self, cancelled: Event | None) -> bool:
+        """Wait in this thread; raises `CancelledError` as soon as the event is set."""
+        if self.writing and isinstance(self.on, Worker):
+            poll = select.poll()
+            poll.register(self.on.sock, select.POLLOUT)
+        elif isinstance(self.on, Worker):
+            poll = self.on.poll
+        while True:
+            if cancelled is not None and cancelled.is_set():
+                raise CancelledError("the query was cancelled")
+            left = None if self.until is None else max(0.0, self.until - time.monotonic())
+            slice_ = left if cancelled is None else _LOOK if left is None else min(left, _LOOK)
+            if isinstance(self.on, Future):
+                try:
+                    self.on.exception(slice_)
+                    return True
+                except TimeoutError:
+                    pass
+            elif poll.poll(None if slice_ is None else slice_ * 1000 + 0.999):
+                return True
+            if left is not None and left <= (slice_ or 0.0):
+                return False
+
+    async def wait(self) -> bool:
+        """Wait in the running event loop."""
+        loop = asyncio.get_running_loop()
+        come: asyncio.Future[bool] = loop.create_future()
+
+        def set_(value: bool) -> None:
+            if not come.done():
+                come.set_result(value)
+
+        timer = None
+        if self.until is not None:
+            timer = loop.call_later(max(0.0, self.until - time.monotonic()), set_, False)
+        try:
+            if isinstance(self.on, Future):
+
+                def given(_: Future[Worker]) -> None:
+                    # The loop may be gone by the time that a worker is given.
+                    with contextlib.suppress(RuntimeError):
+                        loop.call_soon_threadsafe(set_, True)
+
+                self.on.add_done_callback(given)
+                return await come
+            if self.writing:
+                loop.add_writer(self.on.sock, set_, True)
+            else:
+                loop.add_reader(self.on.sock, set_, True)
+            try:
+                return await come
+            finally:
+                if self.writing:
+                    loop.remove_writer(self.on.sock)
+                else:
+                    loop.remove_reader(self.on.sock)
+        finally:
+            if timer is not None:
+                timer.cancel()

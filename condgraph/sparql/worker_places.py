@@ -1,0 +1,271 @@
+"""Which worker process runs what: places for queries, those that wait for one, and long queries beside them.
+
+One thread starts processes and another one waits for the end of killed ones, so that nobody who asks is kept by either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
+
+from condgraph.engine.errors import InterruptedQueryError, StoreError
+from condgraph.sparql.worker_handle import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class BusyError(InterruptedQueryError):
+    """So many queries wait that one more is not taken."""
+
+    code = "busy"
+
+
+class Places:
+    """`size` places for queries, and room for `long` that have given theirs up."""
+
+    def __init__(self, size: int, long: int, waiting: int, memory: int) -> None:
+        self._size, self._most_long, self._most_waiting, self._memory = size, long, waiting, memory
+        self._lock = Lock()
+        self._serial, self._opening = 0, b""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._closed = False
+        #: Places that are taken or about to be, and long queries.
+        self._taken = self._long = 0
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._waiting: deque[Future[Worker]] = deque()
+        self._long_waiting: deque[Future[Worker]] = deque()
+        self._starts = _Thread("condgraph-starts")
+        self._burials = _Thread("condgraph-burials")
+
+    def pids(self) -> list[int]:
+        """The processes that are there."""
+        with self._lock:
+            return [worker.pid for worker in self._all if worker.alive()]
+
+    def use(self, opening: bytes) -> None:
+        """What is sent to a worker before its first query from now on."""
+        with self._lock:
+            self._serial, self._opening = self._serial + 1, opening
+
+    def opened(self, worker: Worker) -> None:
+        """See to it that a worker has the store open that is in use."""
+        if worker.serial != self._serial:
+            with self._lock:
+                worker.serial, opening = self._serial, self._opening
+            worker.ready = False
+            worker.send(opening)
+
+    # -- asking and giving ------------------------------------------------------------------------------------------------
+
+    def ask(self, *, long: bool) -> Worker | Future[Worker]:
+        """A worker, or the promise of one; `long` for a query that is known to be long."""
+        if os.getpid() != self._pid:
+            self._forked()
+        with self._lock:
+            if self._closed:
+                raise StoreError("the worker processes were closed")
+            if not long:
+                while self._idle:
+                    worker = self._idle.pop()
+                    if worker.alive():
+                        return worker
+                    self._bury(worker)
+                    self._taken -= 1
+            queue = self._long_waiting if long else self._waiting
+            if len(queue) >= self._most_waiting:
+                raise BusyError(f"{len(queue)} queries wait already", hint="try again later")
+            promise: Future[Worker] = Future()
+            if long:
+                if self._long < self._most_long:
+                    self._long += 1
+                    self._starts.do(partial(self._start_long, promise))
+                else:
+                    queue.append(promise)
+            else:
+                queue.append(promise)
+                self._fill()
+            return promise
+
+    def withdraw(self, promise: Future[Worker]) -> None:
+        """Nobody waits for this promise any more."""
+        if not promise.cancel() and promise.exception() is None:
+            self.release(promise.result(), healthy=True)
+
+    def release(self, worker: Worker, *, healthy: bool) -> None:
+        """A worker is done with a query; one that is not healthy (it still runs, it crashed) is killed."""
+        with self._lock:
+            if worker not in self._all:
+                worker.close()  # the pool was closed meanwhile
+                return
+            if worker.long:
+                # Its priority cannot be raised again.
+                self._long -= 1
+                self._bury(worker)
+                self._next_long()
+            elif healthy and not self._closed:
+                self._give(worker)
+            else:
+                self._taken -= 1
+                self._bury(worker)
+                self._fill(warm=True)
+
+    def demote(self, worker: Worker) -> bool:
+        """Take a worker for long from its place; False where as many long queries run as may."""
+        with self._lock:
+            if self._closed or self._long >= self._most_long:
+                return False
+            self._taken -= 1
+            self._long += 1
+            worker.long = True
+            worker.lower()
+            self._fill(warm=True)
+            return True
+
+    def _give(self, worker: Worker) -> None:
+        while self._waiting:
+            promise = self._waiting.popleft()
+            if promise.set_running_or_notify_cancel():
+                promise.set_result(worker)
+                return
+        self._idle.append(worker)
+
+    def _fill(self, *, warm: bool = False) -> None:
+        """Start workers for those who wait; with `warm`, one though nobody waits."""
+        wanted = max(len(self._waiting), int(warm))
+        while self._taken < self._size and wanted > 0 and not self._closed:
+            self._taken += 1
+            wanted -= 1
+            self._starts.do(self._start)
+
+    def _next_long(self) -> None:
+        while self._long_waiting and not self._closed:
+            promise = self._long_waiting.popleft()
+            if not promise.cancelled():
+                self._long += 1
+                self._starts.do(partial(self._start_long, promise))
+                return
+
+    # -- what the threads do ---------------------------------------------------------------------------------------------
+
+    def _started(self) -> Worker:
+        worker = Worker(self._memory)
+        self.opened(worker)
+        return worker
+
+    def _start(self) -> None:
+        """Start a process for a place."""
+        try:
+            worker = self._started()
+        except (OSError, StoreError) as error:
+            with self._lock:
+                self._taken -= 1
+                promises, self._waiting = self._waiting, deque()
+            for promise in promises:
+                if promise.set_running_or_notify_cancel():
+                    promise.set_exception(StoreError(f"no worker process can be started: {error}"))
+            return
+        with self._lock:
+            self._all.add(worker)
+            if self._closed:
+                self._bury(worker)
+            else:
+                self._give(worker)
+
+    def _start_long(self, promise: Future[Worker]) -> None:
+        """Start a process for a query that is known to be long."""
+        if not promise.set_running_or_notify_cancel():
+            with self._lock:
+                self._long -= 1
+                self._next_long()
+            return
+        try:
+            worker = self._started()
+        except (OSError, StoreError) as error:
+            with self._lock:
+                self._long -= 1
+            promise.set_exception(StoreError(f"no worker process can be started: {error}"))
+            return
+        worker.long = True
+        worker.lower()
+        with self._lock:
+            self._all.add(worker)
+        promise.set_result(worker)
+
+    def _bury(self, worker: Worker) -> None:
+        self._all.discard(worker)
+        worker.kill()
+        worker.close()
+        self._burials.do(worker.bury)
+
+    # -- the end ----------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Kill every process; those who wait get an error."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            promises = [*self._waiting, *self._long_waiting]
+            self._waiting.clear()
+            self._long_waiting.clear()
+            for worker in self._idle:
+                self._bury(worker)
+            for worker in self._all:
+                worker.kill()
+                self._burials.do(worker.bury)
+            self._all.clear()
+            self._idle.clear()
+        for promise in promises:
+            if promise.set_running_or_notify_cancel():
+                promise.set_exception(StoreError("the worker processes were closed"))
+        # A process that is being started is buried by the one, so that the other ends last.
+        self._starts.end()
+        self._burials.end()
+
+    def _forked(self) -> None:
+        """In a process that was forked from the owner: begin anew, the workers there belong to the owner."""
+        self._lock = Lock()
+        for worker in self._all:
+            worker.forget()
+        self._begin()
+
+
+class _Thread:
+    """A thread that does one thing after the other; it starts with the first."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def do(self, what: Callable[[], None]) -> None:
+        """Do something soon; called under the lock of the places."""
+        if self._thread is None:
+            # It knows its queue only: places that nobody has any more are closed.
+            self._thread = Thread(target=_work, args=(self._queue,), name=self._name, daemon=True)
+            self._thread.start()
+        self._queue.put(what)
+
+    def end(self) -> None:
+        """Wait until all is done."""
+        self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _work(queue: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (what := queue.get()) is not None:
+        what()
+        del what

@@ -1,0 +1,357 @@
+"""Queries in worker processes: results are those of the store, deadlines and cancellation hold, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyoxigraph as ox
+import pytest
+
+from condgraph.engine.errors import (
+    CancelledError,
+    DeadlineError,
+    InterruptedQueryError,
+    ParseError,
+    StoreError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from condgraph.sparql.worker import File, Query, WorkerPool
+from condgraph.sparql.worker_places import BusyError
+from tests.endpoint.conftest import GRAPH, RUNAWAY
+
+VALUES = f"SELECT ?s ?v {{ GRAPH <{GRAPH}> {{ ?s <{GRAPH}value> ?v }} }} ORDER BY ?v"
+ODD = f"SELECT ?x ?t ?none {{ GRAPH <{GRAPH}> {{ ?x <{GRAPH}label> ?t }} VALUES ?i {{ 1 2 3 }} }}"
+EMPTY_ROWS = "SELECT ?none { VALUES ?i { 1 2 3 } }"
+FORMATS = {
+    "json": ox.QueryResultsFormat.JSON,
+    "xml": ox.QueryResultsFormat.XML,
+    "csv": ox.QueryResultsFormat.CSV,
+    "tsv": ox.QueryResultsFormat.TSV,
+}
+
+
+@pytest.fixture(scope="module")
+def pool(store: Path) -> Iterator[WorkerPool]:
+    with WorkerPool(store, workers=2) as pool:
+        yield pool
+
+
+def count(form: str, data: bytes) -> int:
+    """Rows of serialised results, counted by a parser."""
+    if form == "csv":
+        import csv
+        import io
+
+        return len(list(csv.reader(io.StringIO(data.decode(), newline="")))) - 1
+    return len(list(ox.parse_query_results(data, FORMATS[form])))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("text", [VALUES, ODD, EMPTY_ROWS])
+def test_results_are_those_of_the_store(pool: WorkerPool, store: Path, form: str, text: str) -> None:
+    with pool.query(Query(text, solutions=form), timeout=10) as results:  # type: ignore[arg-type]
+        assert results.head.kind == "solutions"
+        found = results.read()
+    assert not results.cut
+    assert found == ox.Store.read_only(str(store)).query(text).serialize(format=FORMATS[form])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("text", "rows"), [(VALUES, 200), (ODD, 3), (EMPTY_ROWS, 3)])
+def test_a_limit_cuts_and_says_so(pool: WorkerPool, form: str, text: str, rows: int) -> None:
+    whole = pool.query(Query(text, solutions=form)).read()  # type: ignore[arg-type]
+    for limit in {1, 2, 3, rows - 1, rows, rows + 1}:
+        results = pool.query(Query(text, solutions=form, limit=limit), timeout=10)  # type: ignore[arg-type]
+        found = results.read()
+        assert count(form, found) == min(limit, rows)
+        assert results.cut == (limit < rows)
+        assert results.cut or found == whole
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_limit_cuts_far_behind(pool: WorkerPool, form: str) -> None:
+    # Long rows whose text looks like every boundary, over many blocks of the serialiser.
+    piece = '}},{\\"<result>\\n\\r\\n\\"\\",{}'
+    text = f'SELECT ?s (CONCAT(STR(?v), "{piece * 20}") AS ?t) {{ GRAPH ?g {{ ?s <{GRAPH}value> ?v }} VALUES ?again {{ 1 2 3 }} }}'
+    for limit in (1, 77, 599, 600):
+        results = pool.query(Query(text, solutions=form, limit=limit), timeout=20)  # type: ignore[arg-type]
+        assert count(form, results.read()) == limit
+        assert results.cut == (limit < 600)
+
+
+def test_triples(pool: WorkerPool) -> None:
+    text = f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{GRAPH}> {{ ?s ?p ?o }} }}"
+    found = {}
+    forms = {
+        "turtle": ox.RdfFormat.TURTLE,
+        "ntriples": ox.RdfFormat.N_TRIPLES,
+        "jsonld": ox.RdfFormat.JSON_LD,
+        "rdfxml": ox.RdfFormat.RDF_XML,
+    }
+    for form, read in forms.items():
+        results = pool.query(Query(text, triples=form), timeout=10)  # type: ignore[arg-type]
+        assert results.head.kind == "triples"
+        found[form] = set(ox.parse(results.read(), read))
+    assert len(found["turtle"]) == 201
+    assert all(triples == found["turtle"] for triples in found.values())
+    limited = pool.query(Query(text, triples="ntriples", limit=200))
+    assert limited.read().count(b"\n") == 200
+    assert limited.cut
+    exact = pool.query(Query(text, triples="ntriples", limit=201))
+    assert exact.read().count(b"\n") == 201
+    assert not exact.cut
+
+
+def test_what_rdf_xml_cannot_say_is_an_error(pool: WorkerPool) -> None:
+    with pytest.raises(UnsupportedError, match="RDF/XML"):
+        pool.query(Query("CONSTRUCT { <a:s> <http://x/1> 1 } WHERE {}", triples="rdfxml")).read()
+
+
+def test_a_graph_as_it_is(pool: WorkerPool) -> None:
+    assert pool.query(Query("", graph=GRAPH + "other", triples="ntriples")).read().count(b"\n") == 1
+    with pytest.raises(UnknownNameError, match="graph"):
+        pool.query(Query("", graph=GRAPH + "nothing"))
+
+
+def test_data_sets(pool: WorkerPool) -> None:
+    def names(query: Query) -> int:
+        return count("json", pool.query(query).read())
+
+    everything = "SELECT * { ?s ?p ?o }"
+    assert names(Query(everything)) == 0
+    assert names(Query(everything, union=True)) == 202
+    assert names(Query(everything, default_graphs=[GRAPH])) == 201
+    assert names(Query(everything, default_graphs=[GRAPH, GRAPH + "other"])) == 202
+    assert names(Query("SELECT * { GRAPH ?g { ?s ?p ?o } }", default_graphs=[GRAPH], named_graphs=[GRAPH + "other"])) == 1
+
+
+def test_a_deadline_ends_a_query_and_the_next_one_is_answered(store: Path) -> None:
+    with WorkerPool(store, workers=1) as pool:
+        pool.query(Query("ASK {}")).read()
+        before = set(pool.pids())
+        begin = time.monotonic()
+        with pytest.raises(DeadlineError, match=r"0\.4 s"):
+            pool.query(Query(RUNAWAY), timeout=0.4)
+        assert 0.4 <= time.monotonic() - begin < 2
+        assert pool.query(Query("ASK {}"), timeout=10).read() == b'{"head":{},"boolean":true}'
+        gone = before - set(pool.pids())
+        assert gone
+        assert not any(running(pid) for pid in gone)
+
+
+def running(pid: int) -> bool:
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_deadline_holds_while_results_are_read(pool: WorkerPool) -> None:
+    endless = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
+    results = pool.query(Query(endless, union=True), timeout=0.6)
+    with pytest.raises(DeadlineError):
+        for _ in results:
+            pass
+
+
+def test_cancelling(pool: WorkerPool) -> None:
+    cancelled = threading.Event()
+    threading.Timer(0.2, cancelled.set).start()
+    begin = time.monotonic()
+    with pytest.raises(CancelledError):
+        pool.query(Query(RUNAWAY), timeout=20, cancelled=cancelled)
+    assert time.monotonic() - begin < 2
+
+
+def test_results_that_are_closed_early_free_the_worker(pool: WorkerPool) -> None:
+    with pool.query(Query("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", union=True), timeout=20) as results:
+        assert next(results)
+    assert pool.query(Query("ASK {}"), timeout=5).read()
+
+
+def test_errors(pool: WorkerPool) -> None:
+    text = "SELECT ?x\nWHERE { ?x <a:p> 1"
+    with pytest.raises(ParseError) as caught:
+        pool.query(Query(text))
+    assert caught.value.span == (len(text), len(text))
+    with pytest.raises(ParseError):
+        pool.query(Query("INSERT DATA { <a:a> <a:b> 1 }"))
+    with pytest.raises(ParseError, match="line 1"):
+        pool.query(Query("ASK { <relative> ?p ?o }"))
+    assert pool.query(Query("ASK { <relative> ?p ?o }", base="http://x/")).read()
+
+
+def test_a_query_that_crashes_the_engine_is_an_error_and_no_more(pool: WorkerPool) -> None:
+    deep = "ASK {" + "{" * 200_000 + "}" * 200_000 + "}"
+    with pytest.raises(InterruptedQueryError, match="nested too deeply"):
+        pool.query(Query(deep), timeout=20)
+    assert pool.query(Query("ASK {}"), timeout=10).read()
+
+
+def test_memory_is_bounded(store: Path) -> None:
+    hungry = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?c ?f ?i"
+    with WorkerPool(store, workers=1, memory=400 << 20) as pool:
+        with pytest.raises(InterruptedQueryError, match="400 MiB"):
+            pool.query(Query(hungry, union=True), timeout=60).read()
+        assert pool.query(Query("ASK {}"), timeout=10).read()
+
+
+def test_nothing_is_asked_of_other_servers(pool: WorkerPool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.3)
+        port = server.getsockname()[1]
+        with pytest.raises(StoreError, match="the query failed"):
+            pool.query(Query(f"SELECT * {{ SERVICE <http://127.0.0.1:{port}/> {{ ?s ?p ?o }} }}"), timeout=10).read()
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_a_worker_that_was_killed_is_replaced(store: Path) -> None:
+    with WorkerPool(store, workers=1) as pool:
+        pool.query(Query("ASK {}")).read()
+        (pid,) = pool.pids()
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+        assert pool.query(Query("ASK {}"), timeout=10).read()
+        assert pid not in pool.pids()
+
+
+def test_many_threads_and_long_queries_at_once(store: Path) -> None:
+    with WorkerPool(store, workers=2, long=2, quantum=0.05) as pool:
+
+        def short(number: int) -> float:
+            begin = time.monotonic()
+            text = f"SELECT ?v {{ GRAPH ?g {{ <{GRAPH}n{number}> <{GRAPH}value> ?v }} }}"
+            assert f'"{number}"'.encode() in pool.query(Query(text), timeout=20).read()
+            return time.monotonic() - begin
+
+        def long(_: int) -> float:
+            begin = time.monotonic()
+            with pytest.raises(DeadlineError):
+                pool.query(Query(RUNAWAY), timeout=3.0)
+            return time.monotonic() - begin
+
+        short(1)
+        with ThreadPoolExecutor(24) as threads:
+            ended = [threads.submit(long, i) for i in range(8)]
+            time.sleep(0.1)
+            answered = [threads.submit(short, i) for i in range(150)]
+            slowest = max(one.result() for one in answered)
+            ends = [one.result() for one in ended]
+        # Eight queries without end take neither both places nor the time of the others.
+        assert slowest < 2.5
+        assert all(3.0 <= end < 6 for end in ends)
+        assert len(pool.pids()) <= 4
+
+
+def test_waiting_is_bounded(store: Path) -> None:
+    with WorkerPool(store, workers=1, long=0, waiting=1) as pool, ThreadPoolExecutor(3) as threads:
+
+        def run() -> str:
+            try:
+                pool.query(Query(RUNAWAY), timeout=1.0)
+            except InterruptedQueryError as error:
+                return error.code
+            return "answered"
+
+        pool.query(Query("ASK {}")).read()
+        codes = sorted(one.result() for one in [threads.submit(run) for _ in range(3)])
+        assert codes == ["busy", "deadline", "deadline"]
+        assert issubclass(BusyError, InterruptedQueryError)
+
+
+def test_an_event_loop(store: Path) -> None:
+    async def run() -> None:
+        with WorkerPool(store, workers=2) as pool:
+
+            async def one(number: int) -> bytes:
+                results = await pool.query_async(Query(f"SELECT ({number} AS ?n) {{}}", solutions="csv"), timeout=20)
+                return await results.read()
+
+            found = await asyncio.gather(*(one(i) for i in range(50)))
+            assert found == [f"n\r\n{i}\r\n".encode() for i in range(50)]
+            with pytest.raises(DeadlineError):
+                await pool.query_async(Query(RUNAWAY), timeout=0.3)
+            task = asyncio.ensure_future(pool.query_async(Query(RUNAWAY), timeout=20))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await one(7) == b"n\r\n7\r\n"
+
+    asyncio.run(run())
+
+
+def test_files_in_memory_and_changing_them(pool: WorkerPool, tmp_path: Path) -> None:
+    first, second = tmp_path / "1.ttl", tmp_path / "2.nq"
+    first.write_text("<a> <b> 1, 2 .")
+    second.write_text("<a:a> <a:b> <a:c> <a:g> .\n")
+    with WorkerPool([File(first, "text/turtle", None, "http://x/")], workers=1) as own:
+        assert count("json", own.query(Query("SELECT * { <http://x/a> ?p ?o }")).read()) == 2
+        own.use([File(second, "application/n-quads")])
+        assert count("json", own.query(Query("SELECT * { GRAPH <a:g> { ?s ?p ?o } }")).read()) == 1
+        own.use(tmp_path / "nothing")
+        with pytest.raises(StoreError, match="cannot be opened"):
+            own.query(Query("ASK {}"))
+        own.use([File(first, "text/turtle", None, "http://x/")])
+        assert own.query(Query("ASK {}")).read()
+
+
+def test_closing_ends_everything(store: Path) -> None:
+    pool = WorkerPool(store, workers=2)
+    pool.query(Query("ASK {}")).read()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(pool.query, Query(RUNAWAY), timeout=30)
+        time.sleep(0.3)
+        pids = pool.pids()
+        pool.close()
+        with pytest.raises((InterruptedQueryError, StoreError)):
+            waiting.result(10)
+    assert not any(running(pid) for pid in pids)
+    with pytest.raises(StoreError, match="closed"):
+        pool.query(Query("ASK {}"))
+
+
+def test_processes_end_with_their_owner(store: Path) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, os, threading, time\nfrom pathlib import Path\nfrom condgraph.sparql.worker import *\n"
+        "pool = WorkerPool(Path(sys.argv[1]), workers=1)\n"
+        "threading.Thread(target=lambda: pool.query(Query(sys.argv[2])), daemon=True).start()\n"
+        "time.sleep(0.7)\nprint(*pool.pids(), flush=True)\nos.kill(os.getpid(), 9)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program, str(store), RUNAWAY], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in ran.stdout.split()]
+    assert pids, ran.stderr
+    assert not any(running(pid) for pid in pids)
+
+
+def test_a_forked_process_has_workers_of_its_own(pool: WorkerPool) -> None:
+    pool.query(Query("ASK {}")).read()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, pool.query(Query("SELECT (42 AS ?n) {}", solutions="csv"), timeout=10).read())
+        finally:
+            pool.close()
+            os._exit(0)
+    os.close(writer)
+    assert os.read(reader, 100) == b"n\r\n42\r\n"
+    os.close(reader)
+    os.waitpid(child, 0)
+    assert pool.query(Query("ASK {}"), timeout=5).read()

@@ -1,0 +1,69 @@
+"""An endpoint that runs in a thread of the tests, on a port of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from queue import Queue
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from condgraph.sparql.endpoint import Limits, application
+from condgraph.sparql.endpoint_server import listen, server
+
+
+@contextmanager
+def serving(backend: Any, limits: Limits | None = None, grace: float = 1.0) -> Iterator[str]:
+    """The address of a running endpoint."""
+    found: Queue[str] = Queue()
+    sock = listen("127.0.0.1", 0)
+    running = server(application(backend, limits), [sock], grace=grace, started=found.put)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    try:
+        yield found.get(timeout=20)
+    finally:
+        running.should_exit = True
+        thread.join(20)
+        sock.close()
+        assert not thread.is_alive()
+
+
+class Reply(NamedTuple):
+    """A response: its status, headers by names in lower case, and body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8")
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0]
+
+
+def ask(
+    url: str,
+    method: str = "GET",
+    path: str = "/sparql",
+    *,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    **query: Any,
+) -> Reply:
+    """Send a request; keywords are parameters of the address, `default_graph_uri=[...]` several of one name."""
+    where = urlsplit(url)
+    pairs = [(key.replace("_", "-"), value) for key, value in query.items()]
+    address = urlencode(pairs, doseq=True)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=30)
+    try:
+        connection.request(method, path + ("?" + address if address else ""), body=body, headers=headers or {})
+        response = connection.getresponse()
+        return Reply(response.status, {key.lower(): value for key, value in response.getheaders()}, response.read())
+    finally:
+        connection.close()
