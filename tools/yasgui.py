@@ -42,6 +42,7 @@ CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
 def main() -> None:
+    """Fetch, compare, write."""
     if shutil.which("npm") is None:
         sys.exit("npm is not installed")
     with tempfile.TemporaryDirectory() as folder:
