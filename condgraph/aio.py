@@ -9,6 +9,7 @@ from typing import Any
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.linking.kept_vectors import IndexReport
+from condgraph.engine.search.result import Matches
 from condgraph.graph import Graph, LoadReport, Status
 from condgraph.opening import open as open_graph
 
@@ -36,6 +37,12 @@ class AsyncGraph:
     async def query(self, program: Any, **options: Any) -> Answer:
         """`Graph.query`."""
         return await self._ask(self.graph.query, program, options)
+
+    async def match(self, pattern: Any, **options: Any) -> Matches:
+        """`Graph.match`."""
+        answer = await self._ask(self.graph.match, pattern, options)
+        assert isinstance(answer, Matches)
+        return answer
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

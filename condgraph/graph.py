@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Re
 if TYPE_CHECKING:
     from condgraph.engine.linking.encoder import Encoder
     from condgraph.engine.linking.kept_vectors import IndexReport
+    from condgraph.engine.search.result import Matches
     from condgraph.sparql.embedded import EmbeddedStore
 
 OnUnknown = Literal["error", "empty"]
@@ -319,6 +320,54 @@ class Graph:
             if self._rdf is None or self._rdf.snapshot is not snapshot:
                 self._rdf = EmbeddedStore(snapshot, self.name, self._directory)
             return self._rdf
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: str | Sequence[str] | None = None,
+        distinct_from: Any = None,
+        injective: bool = True,
+        induced: bool = False,
+        directed: bool = False,
+        k_nodes: int | None = None,
+        k_relations: int | None = None,
+        k_types: int | None = None,
+        fast: bool = False,
+        encoder: Encoder | str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+    ) -> Matches:
+        """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic distance.
+
+        `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or one of its text forms.
+        `k=None` is all at the best distance; `group_by` names unknown nodes, each value of which is given once. `distinct_from`
+        keeps unknown nodes from being given entities. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True`
+        to the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so far is given and marked
+        as such.
+        """
+        from condgraph.engine.search.match import match
+
+        return match(
+            self.current,
+            pattern,
+            encoder=encoder,
+            timeout=timeout,
+            limit=limit,
+            cancelled=cancelled,
+            k=k,
+            group_by=group_by,
+            distinct_from=distinct_from,
+            injective=injective,
+            induced=induced,
+            directed=directed,
+            k_nodes=k_nodes,
+            k_relations=k_relations,
+            k_types=k_types,
+            fast=fast,
+        )
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The plan of a program as text, without running it."""

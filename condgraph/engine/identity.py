@@ -76,3 +76,52 @@ def mix(hashes: Hashes, column: Any) -> Hashes:
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return h ^ (h >> np.uint64(31))
+
+
+def statement_id(snapshot: Snapshot, number: int) -> int:
+    """The identity of one statement, without looking at the others."""
+    get, relations = snapshot.arrays.get, snapshot.relations
+    found = _hash("") ^ _hash("")
+    predicate = _hash(snapshot.predicate_name(snapshot.predicate_of(number)))
+    if number < relations:
+        subject, thing = int(snapshot.relation_subject[number]), int(snapshot.relation_object[number])
+        found = mix(mix(found, _hash(snapshot.ident(subject))), predicate)
+        found = mix(mix(found, np.uint64(Kind.ENTITY)), _hash(snapshot.ident(thing)))
+    else:
+        subject = int(snapshot.attribute_subject[number - relations])
+        found = mix(mix(found, _hash(snapshot.ident(subject))), predicate)
+        found = _cell(snapshot, "att", number - relations, found)
+    if len(get("q.owner")):
+        own = snapshot.qualifiers(np.array([number], np.int32))[1].tolist()
+        if own:
+            keys = get("q.key")
+            total = np.zeros(1, np.uint64)
+            for at in own:
+                total = total + mix(_cell(snapshot, "q", at, _hash(snapshot.predicate_name(int(keys[at])))), np.uint64(1))
+            found = mix(found, total)
+    return int(found.view(np.int64)[0])
+
+
+def relation_id(subject: str, predicate: str, thing: str) -> int:
+    """The identity that a relation without qualifiers between two ids has; of a membership, too."""
+    found = mix(mix(_hash("") ^ _hash(""), _hash(subject)), _hash(predicate))
+    return int(mix(mix(found, np.uint64(Kind.ENTITY)), _hash(thing)).view(np.int64)[0])
+
+
+def _hash(text: str) -> Hashes:
+    return np.frombuffer(blake2b(text.encode(), digest_size=8).digest(), "<u8").astype(np.uint64)
+
+
+def _cell(snapshot: Snapshot, family: str, at: int, found: Hashes) -> Hashes:
+    """Fold one cell, as `_cells` folds many."""
+    get = snapshot.arrays.get
+    kind, ref, unit = (int(get(f"{family}.{part}")[at]) for part in ("kind", "ref", "unit"))
+    none = np.zeros(1, np.uint64)
+    if kind == Kind.ENTITY:
+        content = _hash(snapshot.ident(ref))
+    else:
+        content = _hash(snapshot.texts[ref]) if ref >= 0 else none
+    numbers = (kind, *(int(get(f"{family}.{part}")[at]) for part in ("a", "b", "precision")))
+    for number in numbers:
+        found = mix(found, np.array([number], np.int64).view(np.uint64))
+    return mix(mix(found, content), _hash(snapshot.texts[unit]) if unit >= 0 else none)

@@ -28,7 +28,7 @@ _UNKNOWN: Final = re.compile(r"UNKNOWN(?:\s+(?P<hint>.*?))??(?:\s+\d+)?", re.DOT
 #: Names of the three parts in JSON objects.
 _KEYS: Final = (("head", "subject", "h"), ("relation", "predicate", "r"), ("tail", "object", "t"))
 #: More edges between one pair of nodes than anybody writes; choosing distinct statements for them doubles with each.
-MOST_PARALLEL: Final = 8
+MOST_PARALLEL: Final = 5
 
 Span = tuple[int, int] | None
 

@@ -1,0 +1,47 @@
+"""How many solutions there are at one distance, without keeping them."""
+
+from __future__ import annotations
+
+from condgraph.engine.search.driver import components, pairs_of
+from condgraph.engine.search.join import Join, Problem
+from condgraph.engine.search.ranking import Rows
+
+
+def count(problem: Problem, total: int) -> int:
+    """The number of solutions of exactly this distance. Parts that nothing joins are counted together row by row."""
+    parts = components(problem)
+    least = problem.least(range(len(problem.domains)))
+    if len(parts) == 1:
+        found = 0
+
+        def add(rows: Rows) -> int:
+            nonlocal found
+            found += int((rows.totals == total).sum())
+            return total
+
+        Join(problem, parts[0], total, None, (), add).run()
+        return found
+    whole: Rows | None = None
+    done: list[int] = []
+    for nodes in parts:
+        kept: list[Rows] = []
+        bound = total - (least - problem.least(nodes))
+
+        def keep(rows: Rows, kept: list[Rows] = kept, bound: int = bound) -> int:
+            kept.append(rows)
+            return bound
+
+        Join(problem, nodes, bound, None, (), keep).run()
+        if not kept:
+            return 0
+        own = Rows.joined(kept)
+        if whole is None:
+            whole, done = own, list(nodes)
+            continue
+        done += nodes
+        pairs = list(pairs_of(problem, whole, own, total - (least - problem.least(done))))
+        if not pairs:
+            return 0
+        whole = Rows.joined(pairs)
+    assert whole is not None
+    return int((whole.totals == total).sum())

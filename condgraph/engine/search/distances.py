@@ -1,0 +1,127 @@
+"""The terms of the distance: how far a text of the pattern is from every node and every predicate of a graph, in millionths.
+
+`Terms` is what a search asks; `TextTerms` answers from vectors of a snapshot's names, and keeps what it has worked out. A caller
+that knows the candidates already gives `GivenTerms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from condgraph.engine.linking.encoder import Encoder
+from condgraph.engine.linking.graph_vectors import GraphVectors
+from condgraph.engine.linking.kept_vectors import vectors_of
+from condgraph.engine.search.domains import BARRED
+from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+from condgraph.engine.search.result import INSTANCE_OF
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Numbers that the terms of texts kept take together, and relations kept.
+_KEPT: Final = 50_000_000
+_KEPT_RELATIONS: Final = 4096
+
+
+class Terms(Protocol):
+    """Distances of texts from the nodes and predicates of a graph (`search.graph`), in millionths."""
+
+    @property
+    def id(self) -> str:
+        """What the distances come from: the id of an encoder."""
+        ...
+
+    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+        """The terms of a text: one a node of the graph and None, or some and the nodes (ascending) they belong to."""
+        ...
+
+    def predicates(self, text: str) -> Costs:
+        """The terms of a text for all predicates, the one of memberships last; `BARRED` for one that it cannot be."""
+        ...
+
+
+class TextTerms:
+    """Terms from the vectors of a graph. Every distinct name is looked at once, whatever it names, and what is found is kept."""
+
+    def __init__(self, vectors: GraphVectors) -> None:
+        snapshot = vectors.snapshot
+        self.vectors = vectors
+        places: list[Any] = [vectors.entity_positions, vectors.positions_of(text_nodes(snapshot))]
+        self._places = np.concatenate(places).astype(np.int32)
+        names = vectors.predicate_names
+        self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
+        self._used = used_predicates(snapshot)
+        self._nodes: dict[str, Costs] = {}
+        self._predicates: dict[str, Costs] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, encoder: Encoder | str | None = None) -> TextTerms:
+        """The terms of an open snapshot: by the vectors of its index, or by an encoder (`linking.kept_vectors`); kept with it."""
+        vectors = vectors_of(snapshot, encoder)
+        kept = snapshot.schema.kept
+        name = f"search.terms {vectors.about}"
+        found = kept.get(name)
+        if not isinstance(found, TextTerms) or found.vectors is not vectors:
+            found = kept[name] = cls(vectors)
+        return found
+
+    @property
+    def id(self) -> str:
+        """The encoder's id."""
+        return self.vectors.about.id
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Have texts encoded together, which saves an encoder on a server some calls."""
+        self.vectors.vectors(texts)
+
+    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+        """One term a node of the graph."""
+        found = self._nodes.get(text)
+        if found is None:
+            while self._nodes and (len(self._nodes) + 1) * len(self._places) > _KEPT:
+                self._nodes.pop(next(iter(self._nodes)), None)
+            found = self._nodes[text] = self.vectors.node_distances(text).take(self._places)
+        return found, None
+
+    def predicates(self, text: str) -> Costs:
+        """One term a predicate; names that no edge has, as of qualifiers, are barred."""
+        found = self._predicates.get(text)
+        if found is None:
+            while len(self._predicates) > _KEPT_RELATIONS:
+                self._predicates.pop(next(iter(self._predicates)), None)
+            terms = self.vectors.predicate_distances(text).take(self._edges)
+            found = self._predicates[text] = np.where(self._used, terms, BARRED)
+        return found
+
+
+class GivenTerms:
+    """Terms that a caller worked out: by text, candidate nodes (ascending) with their terms, and terms of all predicates."""
+
+    def __init__(self, nodes: Mapping[str, tuple[Numbers, Costs]], predicates: Mapping[str, Costs], ident: str = "given") -> None:
+        self._nodes, self._predicates, self.id = nodes, predicates, ident
+
+    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+        """The candidates of a text."""
+        numbers, costs = self._nodes[text]
+        return costs, numbers
+
+    def predicates(self, text: str) -> Costs:
+        """The terms of a relation."""
+        return self._predicates[text]
+
+
+def used_predicates(snapshot: Snapshot) -> Any:
+    """Which predicates have edges: one truth value each, that of memberships last. Numbers and times are no nodes."""
+    get = snapshot.arrays.get
+    used = np.zeros(snapshot.predicate_count + 1, bool)
+    used[:-1] = np.diff(get("rel.offsets")) > 0
+    kinds = get("att.kind")
+    if len(kinds):
+        texts = np.concatenate([[0], np.cumsum(kinds == Kind.TEXT)])
+        used[:-1] |= np.diff(texts[get("att.offsets")]) > 0
+    used[-1] = len(get("mem.e")) > 0
+    return used

@@ -1,0 +1,191 @@
+"""What a node or an edge of the pattern may be, and its term of the distance there (candidate sets of section 5.1, Eq. 9 and
+10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
+
+#: The cost of what is not allowed: more than any sum of terms.
+BARRED: Final = 1 << 40
+
+
+class Domain:
+    """The nodes that a node of the pattern may be, each with its term in millionths; without `costs`, any node, at no cost.
+
+    `nodes` None means that `costs` has one entry a node of the graph; else `nodes` are the only ones allowed, ascending, and
+    `costs` are theirs. `excluded` nodes are never allowed.
+    """
+
+    def __init__(self, costs: Costs | None = None, nodes: Numbers | None = None, excluded: Numbers | None = None) -> None:
+        self.nodes, self.excluded = nodes, excluded if excluded is not None and len(excluded) else None
+        if self.excluded is not None and nodes is not None:
+            keep = ~np.isin(nodes, self.excluded)
+            self.nodes, costs = nodes[keep], None if costs is None else costs[keep]
+        elif self.excluded is not None and costs is not None:
+            costs = costs.copy()
+            costs[self.excluded] = BARRED
+        self.costs = costs
+        #: The least term of all; `BARRED` where nothing is allowed.
+        self.least = 0 if costs is None else int(costs.min(initial=BARRED))
+        self._steps: dict[int, int] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether any node may stand here (but the excluded ones), so that a search does not begin here."""
+        return self.costs is None
+
+    def at(self, nodes: NDArray[Any]) -> Costs | None:
+        """The terms of these nodes, `BARRED` where one is not allowed; None where all are free."""
+        if self.costs is None:
+            if self.excluded is None:
+                return None
+            return np.where(np.isin(nodes, self.excluded), BARRED, 0)
+        if self.nodes is None:
+            return self.costs.take(nodes)
+        if not len(self.nodes):
+            return np.full(len(nodes), BARRED, np.int64)
+        place = np.minimum(self.nodes.searchsorted(nodes), len(self.nodes) - 1)
+        return np.where(self.nodes.take(place) == nodes, self.costs.take(place), BARRED)
+
+    def within(self, limit: int) -> tuple[Numbers, Costs]:
+        """The nodes of at most this term, ascending, with their terms. Not for an open domain."""
+        assert self.costs is not None
+        at = np.flatnonzero(self.costs <= min(limit, BARRED - 1))
+        costs = self.costs.take(at)
+        return (at.astype(np.int32) if self.nodes is None else self.nodes.take(at)), costs
+
+    def step(self, position: int) -> int | None:
+        """The term of the candidate at this place of their order; None where there are fewer."""
+        if self.costs is None or position >= len(self.costs):
+            return None
+        found = self._steps.get(position)
+        if found is None:
+            found = self._steps[position] = int(np.partition(self.costs, position)[position])
+        return None if found >= BARRED else found
+
+
+def nearest(costs: Costs, k: int, rank: NDArray[Any]) -> NDArray[np.int64]:
+    """The places of the k least costs, ties by rank, ascending by place."""
+    if k >= len(costs):
+        return np.flatnonzero(costs < BARRED)
+    limit = np.partition(costs, k - 1)[k - 1]
+    inside = np.flatnonzero(costs <= limit)
+    order = np.lexsort((rank[inside], costs[inside]))[:k]
+    chosen = np.sort(inside[order])
+    return chosen[costs[chosen] < BARRED]
+
+
+def weights(terms: Costs | None, predicates: int, *, outward: bool, directed: bool) -> Costs:
+    """The price of every label (`graph`) for an edge of the pattern, seen from one of its nodes.
+
+    `terms` are those of all predicates; None for an unknown relation. `outward` says that the node is the edge's head.
+    """
+    prices = np.zeros(predicates, np.int64) if terms is None else terms
+    found = np.full(3 * predicates + 1, BARRED, np.int64)
+    if outward or not directed:
+        found[0 : 2 * predicates : 2] = prices
+    if not outward or not directed:
+        found[1 : 2 * predicates : 2] = prices
+    found[2 * predicates : 3 * predicates] = prices
+    return found
+
+
+class Bond:
+    """All edges of the pattern between two of its nodes (or at one: a loop), priced from either side."""
+
+    def __init__(self, first: int, second: int, edges: Sequence[int]) -> None:
+        self.first, self.second, self.edges = first, second, tuple(edges)
+        self._weights: dict[int, NDArray[np.int64]] = {}
+        #: The least that the edges can cost together (Eq. 10), and the steps in which one of them grows dearer.
+        self.least = 0
+        self.steps: tuple[int, ...] = ()
+
+    def price(self, side: int, found: list[Costs]) -> None:
+        """Set the weights as seen from a side, one array of labels an edge."""
+        self._weights[side] = np.stack(found)
+
+    def weights(self, side: int) -> NDArray[np.int64]:
+        """Prices of labels at node `side`: shape (edges, labels)."""
+        return self._weights[side]
+
+    def other(self, side: int) -> int:
+        """The node at the other end."""
+        return self.second if side == self.first else self.first
+
+
+def neighbours_of(
+    graph: SearchGraph, nodes: NDArray[Any], prices: NDArray[np.int64], limit: int
+) -> tuple[NDArray[np.int64], Numbers, Costs]:
+    """The neighbours of `nodes` that the edges of a bond lead to at a cost of at most `limit`.
+
+    `prices` has one row an edge. Edges of one bond take different statements, so that the cost is that of the best assignment.
+    Returns position in `nodes`, neighbour and cost, each pair once, ascending.
+    """
+    owner, found, labels = graph.expand(nodes)
+    if len(prices) == 1:
+        costs = prices[0].take(labels)
+        keep = costs <= limit
+        if not keep.all():
+            owner, found, costs = owner[keep], found[keep], costs[keep]
+        return _each_pair_once(owner, found, costs)
+    keep = labels < prices.shape[1] - 1
+    owner, found, labels = owner[keep], found[keep], labels[keep]
+    keys = owner << 32 | found
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = _starts(keys)
+    costs = assignment(prices[:, labels[order]], starts)
+    keep = costs <= limit
+    keys = keys[starts[keep]]
+    return keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), costs[keep]
+
+
+def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
+    """The least cost of giving each edge a statement of its own, for every group of statements.
+
+    `prices` has one row an edge and one column a statement; groups of columns begin at `starts`. A group with fewer statements than
+    edges costs at least `BARRED`. Subsets of edges that have a statement are grown one statement of every group at a time.
+    """
+    edges, total = prices.shape
+    sizes = np.diff(np.append(starts, total))
+    best = np.full((1 << edges, len(starts)), BARRED, np.int64)
+    best[0] = 0
+    for turn in range(int(sizes.max(initial=0))):
+        groups = np.flatnonzero(sizes > turn)
+        columns = prices[:, starts[groups] + turn]
+        before = best[:, groups]
+        after = before.copy()
+        for subset in range(1, 1 << edges):
+            for edge in range(edges):
+                if subset >> edge & 1:
+                    np.minimum(after[subset], before[subset ^ 1 << edge] + columns[edge], out=after[subset])
+        best[:, groups] = after
+    found: Costs = best[-1]
+    return found
+
+
+def _each_pair_once(owner: NDArray[np.int64], found: Numbers, costs: Costs) -> tuple[NDArray[np.int64], Numbers, Costs]:
+    """The least cost of each pair. Most often the pairs are sorted and different, which is cheaper to see than to make."""
+    if len(owner) < 2:
+        return owner, found, costs
+    keys = owner << 32 | found
+    if (keys[1:] > keys[:-1]).all():
+        return owner, found, costs
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = _starts(keys)
+    costs = np.minimum.reduceat(costs[order], starts)
+    keys = keys[starts]
+    return keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), costs
+
+
+def _starts(keys: NDArray[Any]) -> NDArray[np.int64]:
+    fresh = np.ones(len(keys), bool)
+    fresh[1:] = keys[1:] != keys[:-1]
+    return np.flatnonzero(fresh)

@@ -1,0 +1,256 @@
+"""Bounds that grow until the first k solutions are proved: what is found under a bound is all there is under it.
+
+The first bound is the least distance that anything can have (Eq. 9 and 10 with nothing mapped). While fewer than k solutions are
+found, it grows by steps of the terms: to the next nearest predicate, to the nearest few, then few dozen names, and so on. Parts
+of a pattern that nothing joins are searched one by one and put together by their summed distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from condgraph.engine.search.domains import BARRED
+from condgraph.engine.search.join import CHUNK, Join, LateError, Problem, pair_costs
+from condgraph.engine.search.options import MOST
+from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
+
+#: Candidates of a known node that the bound lets in, round after round.
+_WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a search found: rows in their order, whether these are all that were asked for, rounds, and the last bound."""
+
+    rows: Rows
+    complete: bool = True
+    more: bool = False
+    rounds: int = 0
+    bound: int = 0
+
+
+def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
+    """The first k solutions (groups, where `by` has nodes); with k None all at the best distance, at most `MOST`."""
+    parts = components(problem)
+    nodes = range(len(problem.domains))
+    least = problem.least(nodes)
+    wanted = 1 if k is None else k
+    best = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})
+    outcome = Outcome(best)
+    if least >= BARRED:
+        return outcome
+    late = False
+    sofar: list[Rows] = []
+    for bound in bounds(problem, least):
+        outcome.rounds, outcome.bound = outcome.rounds + 1, bound
+        sofar.clear()
+        try:
+            if k is None and bound > least:
+                # First how near the nearest is, then all that are as near.
+                found = _under(problem, parts, bound, 1, (), sofar)
+                if len(found):
+                    bound = outcome.bound = int(found.totals[0])
+                    found = _under(problem, parts, bound, None, by, sofar)
+            else:
+                found = _under(problem, parts, bound, k, by, sofar)
+        except LateError:
+            late = True
+            found = _ranked([best, *sofar], problem, k, by)
+        if len(found) >= len(best):
+            best = found
+        if late or len(best) >= wanted:
+            break
+    if k is None and len(best):
+        best = best.take(np.flatnonzero(best.totals == best.totals[0]))
+        outcome.more = len(best) > MOST
+        best = best.take(np.arange(min(len(best), MOST)))
+    outcome.rows, outcome.complete = best, not late
+    return outcome
+
+
+def bounds(problem: Problem, least: int) -> Iterator[int]:
+    """The bounds of a search, growing; the last lets in everything."""
+    yield least
+    known = [domain for domain in problem.domains if not domain.open]
+    edges = [bond.steps for bond in [*problem.bonds, *problem.loops.values()] if bond.steps]
+    before = 0
+    for turn, width in enumerate(_WIDTHS):
+        ahead = [step - domain.least for domain in known if (step := domain.step(width)) is not None]
+        ahead += [steps[turn] for steps in edges if turn < len(steps)]
+        step = min((one for one in ahead if one > before), default=None)
+        if step is None:
+            break
+        yield least + step
+        before = step
+    yield BARRED - 1
+
+
+def components(problem: Problem) -> list[list[int]]:
+    """The nodes of each connected part, parts and nodes by first mention."""
+    part = list(range(len(problem.domains)))
+    for bond in problem.bonds:
+        old, new = max(part[bond.first], part[bond.second]), min(part[bond.first], part[bond.second])
+        part = [new if one == old else one for one in part]
+    return [[node for node, one in enumerate(part) if one == name] for name in sorted(set(part))]
+
+
+def _ranked(found: Sequence[Rows], problem: Problem, k: int | None, by: Sequence[int]) -> Rows:
+    """Whole solutions of several rounds, each once, in their order."""
+    whole = [rows for rows in found if len(rows.columns) == len(problem.domains)]
+    rows = Rows.joined(whole)
+    rows = best_of_groups(rows, tuple(range(len(problem.domains))), problem.graph.rank)
+    if by:
+        rows = best_of_groups(rows, by, problem.graph.rank)
+    return first(rows, problem.graph.rank, MOST + 1 if k is None else k)
+
+
+def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, by: Sequence[int], sofar: list[Rows]) -> Rows:
+    """The first k solutions, or groups, under a bound (None: all of them)."""
+    wanted = MOST + 1 if k is None else k
+    if len(parts) == 1:
+        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar).run().rows
+        return first(found, problem.graph.rank, wanted)
+    need = 1 if by else wanted
+    length = need + (2 * len(problem.domains) if problem.injective or problem.forbidden else 0)
+    while True:
+        sofar.clear()
+        found, sure = _together(problem, parts, bound, need, length, by, sofar)
+        if sure:
+            return first(found, problem.graph.rank, wanted)
+        length *= 4
+
+
+@dataclass(slots=True)
+class _Part:
+    """The search of one connected part, and the first `length` of its rows (of each group, where it has nodes of `by`)."""
+
+    problem: Problem
+    nodes: list[int]
+    bound: int
+    length: int
+    by: Sequence[int]
+    sofar: list[Rows]
+    rows: Rows = field(init=False)
+    #: Whether rows beyond `length` were dropped.
+    cut: bool = False
+
+    def run(self) -> _Part:
+        self.rows = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in self.nodes})
+        self.sofar.append(self.rows)
+        # An exchange has to avoid the other nodes, and still leave the first ones.
+        few = self.length + (len(self.problem.domains) - 1 if self.problem.injective else 0)
+        Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
+        return self
+
+    def _collect(self, rows: Rows) -> int:
+        rank, by = self.problem.graph.rank, [node for node in self.by if node in self.nodes]
+        before = len(self.rows) + len(rows)
+        found = Rows.joined([self.rows, rows]) if len(self.rows) else rows
+        found = best_of_groups(found, by, rank, self.length) if by else first(found, rank, self.length)
+        self.cut = self.cut or len(found) < before
+        self.rows = self.sofar[-1] = found
+        if not by and len(found) >= self.length:
+            return min(self.bound, int(found.totals[-1]))
+        return self.bound
+
+
+def _together(
+    problem: Problem, parts: list[list[int]], bound: int, need: int, length: int, by: Sequence[int], sofar: list[Rows]
+) -> tuple[Rows, bool]:
+    """Parts put together, each by its first `length` rows; whether nothing that was dropped can be among those asked for.
+
+    Two rows of one part that stand in this order stand so with any row of another part beside them. So a pair with a dropped
+    row comes after all pairs that have a kept row in its place, and is not asked for where enough of these are solutions.
+    """
+    rank, least = problem.graph.rank, problem.least(range(len(problem.domains)))
+    done = parts[0]
+    own = bound - (least - problem.least(done))
+    found = _Part(problem, done, own, length, by, sofar).run()
+    whole, cut = found.rows, found.cut
+    for nodes in parts[1:]:
+        own = bound - (least - problem.least(nodes))
+        found = _Part(problem, nodes, own, length, by, sofar).run()
+        sure = _Enough(whole, found.rows, need, cut, found.cut, by)
+        done = done + nodes
+        inside = [node for node in by if node in done]
+        kept: Rows | None = None
+        for pairs in pairs_of(problem, whole, found.rows, bound - (least - problem.least(done))):
+            sure.see(pairs)
+            both = pairs if kept is None else Rows.joined([kept, pairs])
+            kept = best_of_groups(both, inside, rank, length) if inside else first(both, rank, length)
+            cut = cut or len(kept) < len(both)
+        if not sure:
+            return whole, False
+        cut = cut or found.cut
+        whole = kept if kept is not None else Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in done})
+        sofar.append(whole)
+    return (best_of_groups(whole, by, rank) if by else whole), True
+
+
+def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[Rows]:
+    """Rows of two parts side by side, as far as they keep to the bound, to injectivity, and to what must not be joined."""
+    block = max(1, CHUNK // max(len(right), 1))
+    for start in range(0, len(left) if len(right) else 0, block):
+        problem.clock.check()
+        ones = np.arange(start, min(start + block, len(left))).repeat(len(right))
+        others = np.tile(np.arange(len(right)), len(ones) // len(right))
+        totals = left.totals[ones] + right.totals[others]
+        keep = totals <= bound
+        if problem.injective:
+            for column in left.columns.values():
+                for beside in right.columns.values():
+                    keep &= column[ones] != beside[others]
+        ones, others, totals = ones[keep], others[keep], totals[keep]
+        columns = {node: column[ones] for node, column in left.columns.items()}
+        columns |= {node: column[others] for node, column in right.columns.items()}
+        pairs = Rows(totals, columns)
+        for (one, two), prices in problem.forbidden.items():
+            across = (one in left.columns and two in right.columns) or (one in right.columns and two in left.columns)
+            if across and len(pairs):
+                costs = pair_costs(problem.graph, prices[None, :], None, pairs.columns[one], pairs.columns[two])
+                pairs = pairs.take(np.flatnonzero(costs >= BARRED))
+        if len(pairs):
+            yield pairs
+
+
+class _Enough:
+    """Whether each row that a dropped one could stand beside has enough partners among the kept ones already."""
+
+    def __init__(self, left: Rows, right: Rows, need: int, left_cut: bool, right_cut: bool, by: Sequence[int]) -> None:
+        self._need = need
+        self._sides = []
+        for rows, partners, dropped in ((left, right, right_cut), (right, left, left_cut)):
+            if dropped:
+                # Of each group of the partners, where they have groups.
+                groups = [node for node in by if node in partners.columns]
+                size = len(np.unique(groups_of(partners, groups))) if groups and len(partners) else 1
+                self._sides.append((list(rows.columns) + groups, len(rows) * size, dict[tuple[int, ...], int]()))
+
+    def see(self, pairs: Rows) -> None:
+        """Count the partners among these pairs."""
+        for nodes, _, counts in self._sides:
+            columns = [pairs.columns[node].astype(np.int64) for node in nodes]
+            rows, sizes = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
+            for row, size in zip(map(tuple, rows.tolist()), sizes.tolist(), strict=True):
+                counts[row] = counts.get(row, 0) + size
+
+    def __bool__(self) -> bool:
+        return all(
+            len(counts) >= wanted and min(counts.values(), default=self._need) >= self._need for _, wanted, counts in self._sides
+        )
+
+
+def limited(problem: Problem, fixed: dict[int, int]) -> Problem:
+    """The same problem with some nodes given."""
+    from condgraph.engine.search.domains import Domain
+
+    domains = list(problem.domains)
+    for node, number in fixed.items():
+        numbers = np.array([number], np.int32)
+        costs = domains[node].at(numbers)
+        domains[node] = Domain(np.zeros(1, np.int64) if costs is None else costs, numbers)
+    return replace(problem, domains=domains)

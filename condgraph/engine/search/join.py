@@ -1,0 +1,325 @@
+"""All solutions of a connected pattern under a bound: rows of partial mappings, grown by one node of the pattern at a time.
+
+A row's distance so far plus the least that the nodes and edges still to come can cost (Eq. 9 and 10) never exceeds the distance
+of a solution it grows into, so a row above the bound goes at once (Eq. 11). Edges that close a cycle are priced once, when their
+second end is found. The last to be found are unknown leaves; of the many nodes that one may be, only the nearest few beside each
+row can stand in the first k solutions: exchanging a later one for one that the row does not use yet gives a solution before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import CancelledError
+from condgraph.engine.search.domains import BARRED, Bond, Domain, assignment, neighbours_of
+from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
+from condgraph.engine.search.ranking import Rows
+
+#: Rows that a step may make at a time; more are made in parts, so that memory stays bounded and deadlines are seen.
+CHUNK: Final = 1 << 20
+
+
+class LateError(Exception):
+    """The deadline has passed; caught by the driver, which gives the best so far."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """When a search has to end."""
+
+    deadline: float | None = None
+    cancelled: Event | None = None
+
+    def check(self) -> None:
+        """Raise `LateError` after the deadline, `CancelledError` where the caller cancelled."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise CancelledError("the search was cancelled")
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise LateError
+
+
+@dataclass(slots=True)
+class Problem:
+    """A pattern made ready for one graph: domains of its nodes, bonds between them, and what solutions have to keep to."""
+
+    graph: SearchGraph
+    domains: list[Domain]
+    bonds: list[Bond]
+    loops: dict[int, Bond]
+    injective: bool
+    #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be joined (0 where they must not).
+    forbidden: dict[tuple[int, int], NDArray[np.int64]]
+    clock: Clock
+
+    def least(self, nodes: Sequence[int]) -> int:
+        """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
+        inside = set(nodes)
+        total: int = sum(self.domains[node].least for node in nodes)
+        total += sum(bond.least for bond in self.bonds if bond.first in inside and bond.second in inside)
+        return total + sum(bond.least for node, bond in self.loops.items() if node in inside)
+
+
+@dataclass(slots=True)
+class _Step:
+    """Find `node` beside `parent`; `closing` bonds lead to other nodes found before. `rest` is the least cost of what is left
+    then."""
+
+    node: int
+    parent: int
+    bond: Bond
+    closing: list[Bond]
+    rest: int
+    leaf: bool
+
+
+class Join:
+    """One search of a connected part of the pattern, `nodes`, for solutions of at most `bound`.
+
+    `few` is how many choices of a leaf are looked at beside each parent (None: all); `kept` are nodes that are never leaves.
+    Rows are handed to `collect` in parts; it returns the bound to go on with.
+    """
+
+    def __init__(
+        self, problem: Problem, nodes: Sequence[int], bound: int, few: int | None, kept: Sequence[int],
+        collect: Callable[[Rows], int],
+    ) -> None:  # fmt: skip
+        self.problem, self.nodes, self.bound, self.few, self.collect = problem, nodes, bound, few, collect
+        self._kept = set(kept)
+        self._all = problem.least(nodes)
+
+    def run(self) -> None:
+        """Find all."""
+        if self._all > self.bound:
+            return
+        seed, rows = self._seed()
+        if len(rows):
+            steps = self._plan(seed)
+            self._grow(rows, steps, 0)
+
+    # -- where to begin ---------------------------------------------------------------------------------------------------
+
+    def _seed(self) -> tuple[int, Rows]:
+        """The node with the fewest neighbours to look at under the bound, and its candidates."""
+        problem, slack = self.problem, self.bound - self._all
+        best: tuple[int, int, Numbers, Costs] | None = None
+        for node in self.nodes:
+            domain = problem.domains[node]
+            if domain.open:
+                continue
+            found, costs = domain.within(domain.least + slack)
+            effort = int(problem.graph.degrees(found).sum()) if len(found) else 0
+            if best is None or effort < best[0]:
+                best = effort, node, found, costs
+        if best is None:
+            # Nothing is known: every node that has neighbours, beginning where most bonds meet.
+            node = max(self.nodes, key=lambda n: (sum(n in (bond.first, bond.second) for bond in problem.bonds), -n))
+            found = np.flatnonzero(np.diff(problem.graph.offsets)).astype(np.int32)
+            own = problem.domains[node].at(found)
+            best = 0, node, found, np.zeros(len(found), np.int64) if own is None else own
+        _, node, found, costs = best
+        rows = Rows(costs, {node: found})
+        loop = problem.loops.get(node)
+        rows = self._looped(rows, node, self._all - problem.domains[node].least - (loop.least if loop else 0))
+        return node, self._apart(rows, node)
+
+    def _plan(self, seed: int) -> list[_Step]:
+        """The order of the other nodes: those bound by most, known ones, then by mention; unknown leaves last."""
+        problem = self.problem
+        touching = {node: [b for b in problem.bonds if node in (b.first, b.second)] for node in self.nodes}
+        leaves = {
+            node
+            for node in self.nodes
+            if node != seed and node not in self._kept and len(touching[node]) == 1
+            and node not in problem.loops and not problem.forbidden
+        }  # fmt: skip
+        found, steps = [seed], []
+        rest = self._all - problem.least(found)
+        while len(found) < len(self.nodes):
+            ahead = [node for node in self.nodes if node not in found and any(b.other(node) in found for b in touching[node])]
+            node = min(
+                ahead,
+                key=lambda n: (
+                    n in leaves and problem.domains[n].open, -sum(b.other(n) in found for b in touching[n]),
+                    problem.domains[n].open, n,
+                ),
+            )  # fmt: skip
+            back = [b for b in touching[node] if b.other(node) in found]
+            # Dearer bonds first: their predicates are known, and leave fewer neighbours.
+            bond = max(back, key=lambda b: (b.least, len(b.steps)))
+            found.append(node)
+            rest = self._all - problem.least(found)
+            steps.append(_Step(node, bond.other(node), bond, [b for b in back if b is not bond], rest, node in leaves))
+        return steps
+
+    # -- growing ----------------------------------------------------------------------------------------------------------
+
+    def _grow(self, rows: Rows, steps: list[_Step], number: int) -> None:
+        self.problem.clock.check()
+        if not len(rows):
+            return
+        if number == len(steps):
+            self.bound = min(self.bound, self.collect(rows))
+            return
+        step = steps[number]
+        parents, which = np.unique(rows.columns[step.parent], return_inverse=True)
+        owner, found, costs = self._neighbours(step, parents, int(rows.totals.min()))
+        if not len(owner):
+            return
+        if step.leaf and self.few is not None:
+            owner, found, costs = self._nearest(owner, found, costs, self.few)
+        starts = np.searchsorted(owner, np.arange(len(parents) + 1))
+        counts = np.diff(starts)[which]
+        ends = counts.cumsum()
+        if int(ends[-1]) <= CHUNK or len(rows) == 1:
+            self._grow(self._extended(rows, step, which, starts, counts, found, costs), steps, number + 1)
+            return
+        # In parts of about equal size, the nearest rows first, so that the bound falls early.
+        order = np.argsort(rows.totals, kind="stable")
+        ends = counts[order].cumsum()
+        cuts = np.unique(np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]), CHUNK)) + 1)
+        for part in np.split(order, cuts):
+            if len(part):
+                self.problem.clock.check()
+                rows_here = rows.take(part)
+                self._grow(self._extended(rows_here, step, which[part], starts, counts[part], found, costs), steps, number + 1)
+
+    def _neighbours(self, step: _Step, parents: NDArray[Any], least: int) -> tuple[NDArray[np.int64], Numbers, Costs]:
+        """What `node` may be beside each parent: position in `parents`, node, cost of both; ascending by position."""
+        problem, graph = self.problem, self.problem.graph
+        domain, bond = problem.domains[step.node], step.bond
+        closing = sum(b.least for b in step.closing) + (problem.loops[step.node].least if step.node in problem.loops else 0)
+        limit = min(self.bound - step.rest - least - closing, BARRED - 1)
+        if not domain.open:
+            candidates, terms = domain.within(limit - bond.least)
+            if not len(candidates):
+                return np.empty(0, np.int64), candidates, terms
+            if int(graph.degrees(candidates).sum()) < int(graph.degrees(parents).sum()):
+                # From the other end, where there is less to look at.
+                owner, reached, costs = neighbours_of(graph, candidates, bond.weights(step.node), limit)
+                place = np.minimum(parents.searchsorted(reached), len(parents) - 1)
+                keep = parents.take(place) == reached
+                owner, place, costs = owner[keep], place[keep], costs[keep] + terms.take(owner[keep])
+                keep = costs <= limit
+                owner, place, costs = owner[keep], place[keep], costs[keep]
+                order = np.argsort(place, kind="stable")
+                return place[order], candidates.take(owner[order]), costs[order]
+        owner, found, costs = neighbours_of(graph, parents, bond.weights(step.parent), limit - domain.least)
+        own = domain.at(found)
+        if own is not None:
+            costs = costs + own
+            keep = costs <= limit
+            owner, found, costs = owner[keep], found[keep], costs[keep]
+        return owner, found, costs
+
+    def _nearest(
+        self, owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int
+    ) -> tuple[NDArray[np.int64], Numbers, Costs]:
+        """The first few choices of every owner, by cost, then rank."""
+        sizes = np.bincount(owner)
+        if int(sizes.max(initial=0)) <= few:
+            return owner, found, costs
+        order = np.lexsort((self.problem.graph.rank.take(found), costs, owner))
+        starts = np.concatenate([[0], sizes.cumsum()[:-1]])
+        place = np.arange(len(order)) - starts.take(owner[order])
+        order = order[place < few]
+        return owner[order], found[order], costs[order]
+
+    def _extended(
+        self, rows: Rows, step: _Step, which: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any], found: Numbers, costs: Costs
+    ) -> Rows:
+        """Every row with every choice beside its parent, where that keeps to the bound and to what else is asked."""
+        problem = self.problem
+        row = np.arange(len(rows)).repeat(counts)
+        ends = counts.cumsum()
+        at = np.arange(int(ends[-1]) if len(ends) else 0) + (starts[which] - ends + counts).repeat(counts)
+        totals = rows.totals.take(row) + costs.take(at)
+        nodes = found.take(at)
+        rest = step.rest + sum(b.least for b in step.closing)
+        loop = problem.loops.get(step.node)
+        rest += loop.least if loop else 0
+        keep = totals <= self.bound - rest
+        if problem.injective:
+            for column in rows.columns.values():
+                keep &= column.take(row) != nodes
+        if not keep.all():
+            row, totals, nodes = row[keep], totals[keep], nodes[keep]
+        grown = Rows(totals, {**{number: column.take(row) for number, column in rows.columns.items()}, step.node: nodes})
+        grown = self._looped(grown, step.node, rest - (loop.least if loop else 0))
+        rest -= loop.least if loop else 0
+        for bond in step.closing:
+            rest -= bond.least
+            other = bond.other(step.node)
+            grown.totals = grown.totals + self._pair_costs(bond, other, grown.columns[other], grown.columns[step.node])
+            grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
+        return self._apart(grown, step.node)
+
+    # -- what else rows have to keep to -----------------------------------------------------------------------------------
+
+    def _looped(self, rows: Rows, node: int, rest: int) -> Rows:
+        """Rows whose `node` has the loops that the pattern asks for."""
+        bond = self.problem.loops.get(node)
+        if bond is None or not len(rows):
+            return rows
+        nodes, costs = loop_costs(self.problem.graph, bond)
+        if not len(nodes):
+            return rows.take(np.empty(0, np.int64))
+        place = np.minimum(nodes.searchsorted(rows.columns[node]), len(nodes) - 1)
+        own = np.where(nodes.take(place) == rows.columns[node], costs.take(place), BARRED)
+        rows = Rows(rows.totals + own, rows.columns)
+        return rows.take(np.flatnonzero(rows.totals <= min(self.bound - rest, BARRED - 1)))
+
+    def _apart(self, rows: Rows, node: int) -> Rows:
+        """Rows in which no edge joins nodes that the pattern does not join (induced subgraphs)."""
+        for (first, second), prices in self.problem.forbidden.items():
+            if node not in (first, second) or first not in rows.columns or second not in rows.columns or not len(rows):
+                continue
+            costs = pair_costs(self.problem.graph, prices[None, :], None, rows.columns[first], rows.columns[second])
+            rows = rows.take(np.flatnonzero(costs >= BARRED))
+        return rows
+
+    def _pair_costs(self, bond: Bond, side: int, ones: NDArray[Any], others: NDArray[Any]) -> Costs:
+        return pair_costs(self.problem.graph, bond.weights(side), bond.weights(bond.other(side)), ones, others)
+
+
+def loop_costs(graph: SearchGraph, bond: Bond) -> tuple[Numbers, Costs]:
+    """The nodes that have the loops of a bond, ascending, and what these cost."""
+    nodes, labels = graph.loops
+    fresh = np.ones(len(nodes), bool)
+    fresh[1:] = nodes[1:] != nodes[:-1]
+    starts = np.flatnonzero(fresh)
+    costs = assignment(bond.weights(bond.first)[:, labels], starts)
+    keep = costs < BARRED
+    return nodes[starts[keep]], costs[keep]
+
+
+def pair_costs(
+    graph: SearchGraph, prices: NDArray[np.int64], back: NDArray[np.int64] | None, ones: NDArray[Any], others: NDArray[Any]
+) -> Costs:
+    """The cost of a bond between given pairs of nodes, `BARRED` where it is not there.
+
+    Looked up from the end with fewer neighbours, where `back` has the prices as seen from the other end.
+    """
+    keys, which = np.unique(ones.astype(np.int64) << 32 | others, return_inverse=True)
+    first, second = keys >> 32, keys & 0xFFFFFFFF
+    costs = np.full(len(keys), BARRED, np.int64)
+    turned = np.zeros(len(keys), bool) if back is None else graph.degrees(second) < graph.degrees(first)
+    for mine, theirs, chosen, table in ((first, second, ~turned, prices), (second, first, turned, back)):
+        at = np.flatnonzero(chosen)
+        if not len(at) or table is None:
+            continue
+        nodes, place = np.unique(mine[at], return_inverse=True)
+        owner, found, price = neighbours_of(graph, nodes, table, BARRED - 1)
+        if not len(owner):
+            continue
+        known = owner << 32 | found
+        asked = place.astype(np.int64) << 32 | theirs[at]
+        where = np.minimum(known.searchsorted(asked), len(known) - 1)
+        costs[at] = np.where(known.take(where) == asked, price.take(where), BARRED)
+    return costs[which]

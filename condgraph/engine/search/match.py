@@ -1,0 +1,212 @@
+"""From a pattern to its answer on a snapshot: domains and bonds, the search, and how its solutions are read back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import LiteralError, OptionError, UnknownNameError
+from condgraph.engine.errors import nearest as nearest_names
+from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.search.distances import Terms, TextTerms
+from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest, weights
+from condgraph.engine.search.driver import search
+from condgraph.engine.search.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
+from condgraph.engine.search.join import Clock, Problem
+from condgraph.engine.search.options import Excluded, MatchOptions, options_for
+from condgraph.engine.search.reader import SnapshotReader
+from condgraph.engine.search.result import Hits, Matches, Report
+
+if TYPE_CHECKING:
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+def match(
+    snapshot: Snapshot,
+    program: Any,
+    *,
+    encoder: Encoder | str | None = None,
+    terms: Terms | None = None,
+    timeout: float | None = None,
+    limit: int | None = None,
+    cancelled: Event | None = None,
+    **options: Any,
+) -> Matches:
+    """The subgraphs of a snapshot that are nearest to a pattern; see `Graph.match`."""
+    begin = time.perf_counter()
+    if timeout is not None and timeout <= 0:
+        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is the most solutions to show, not {limit}")
+    clock = Clock(None if timeout is None else time.monotonic() + timeout, cancelled)
+    pattern = Pattern.of(program)
+    chosen = options_for(pattern, **options)
+    source = terms or TextTerms.of(snapshot, encoder)
+    if isinstance(source, TextTerms):
+        source.prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
+    warnings: list[str] = []
+    problem = prepare(snapshot, pattern, chosen, source, clock, warnings)
+    outcome = search(problem, chosen.k, chosen.group_by)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
+    hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
+    report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
+    reader = SnapshotReader(snapshot, pattern, problem, chosen)
+    return Matches(
+        pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=source.id, limit=limit
+    )  # fmt: skip
+
+
+def prepare(
+    snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, clock: Clock, warnings: list[str]
+) -> Problem:
+    """Price a pattern for a snapshot; what a user should know goes to `warnings`."""
+    graph = SearchGraph.of(snapshot)
+    excluded = {node: _numbers(snapshot, names) for node, names in options.distinct_from}
+    allowed = _types(snapshot, pattern, options, terms, warnings)
+    domains = []
+    for number, node in enumerate(pattern.nodes):
+        without = excluded.get(number)
+        if node.known:
+            costs, nodes = terms.nodes(node.text)
+            if options.k_nodes is not None:
+                costs, nodes = _limited(costs, nodes, options.k_nodes, graph.rank)
+            domains.append(Domain(costs, nodes, without))
+        elif number in allowed:
+            domains.append(Domain(np.zeros(len(allowed[number]), np.int64), allowed[number], without))
+        else:
+            domains.append(Domain(excluded=without))
+    prices = []
+    for edge in pattern.edges:
+        found = terms.predicates(edge.relation) if edge.known else None
+        if found is not None and options.k_relations is not None:
+            found = _nearest_names(snapshot, found, options.k_relations)
+        prices.append(found)
+    bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
+    forbidden = _forbidden(pattern, graph, directed=options.directed) if options.induced else {}
+    return Problem(graph, domains, bonds, loops, options.injective, forbidden, clock)
+
+
+def bonds_of(
+    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool
+) -> tuple[list[Bond], dict[int, Bond]]:
+    """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for number, edge in enumerate(pattern.edges):
+        pairs.setdefault((min(edge.head, edge.tail), max(edge.head, edge.tail)), []).append(number)
+    bonds, loops = [], {}
+    for (one, two), edges in pairs.items():
+        bond = Bond(one, two, edges)
+        for side in {one, two}:
+            bond.price(
+                side,
+                [weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=directed) for e in edges],
+            )
+        steps: set[int] = set()
+        for number in edges:
+            own = prices[number]
+            if own is not None:
+                least = int(own.min(initial=BARRED))
+                bond.least += least
+                steps.update((np.unique(own[own < BARRED]) - least).tolist())
+        bond.steps = tuple(sorted(steps - {0}))
+        if one == two:
+            loops[one] = bond
+        else:
+            bonds.append(bond)
+    return bonds, loops
+
+
+def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[tuple[int, int], NDArray[np.int64]]:
+    """What an induced subgraph must not have: for pairs of nodes (also of one with itself), prices that are 0 for such edges."""
+    heads = {(edge.head, edge.tail) for edge in pattern.edges}
+    found = {}
+    size = len(pattern.nodes)
+    for one in range(size):
+        for two in range(one, size):
+            forward, backward = (one, two) in heads, (two, one) in heads
+            if not directed:
+                forward = backward = forward or backward
+            if forward and backward:
+                continue
+            prices = np.full(3 * graph.predicates + 1, BARRED, np.int64)
+            if not forward:
+                prices[0 : 2 * graph.predicates : 2] = 0
+            if not backward:
+                prices[1 : 2 * graph.predicates : 2] = 0
+            prices[2 * graph.predicates : 3 * graph.predicates] = 0
+            found[one, two] = prices
+    return found
+
+
+def _limited(costs: Costs, nodes: Any, k: int, rank: NDArray[Any]) -> tuple[Costs, Any]:
+    """The k nearest candidates."""
+    at = nearest(costs, k, rank if nodes is None else rank.take(nodes))
+    return costs[at], at.astype(np.int32) if nodes is None else nodes[at]
+
+
+def _nearest_names(snapshot: Snapshot, prices: Costs, k: int) -> Costs:
+    """The prices of the predicates of the k nearest names; the rest is barred. A predicate may be called as memberships are."""
+    _, place = np.unique(predicate_names(snapshot), return_inverse=True)
+    own = np.full(int(place.max()) + 1, BARRED, np.int64)
+    np.minimum.at(own, place, prices)
+    found: Costs = np.where(np.isin(place, nearest(own, k, np.arange(len(own)))), prices, BARRED)
+    return found
+
+
+def _types(
+    snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]
+) -> dict[int, NDArray[np.int32]]:
+    """The members of the types nearest to the hint of each unknown node, where types are asked for."""
+    hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
+    types = concepts(snapshot)
+    if not hinted:
+        return {}
+    hints = ", ".join(repr(hint) for hint in dict.fromkeys(hinted.values()))
+    if not len(types):
+        warnings.append(f"the graph has no types, so hints at them do nothing: {hints}")
+        return {}
+    if options.k_types is None:
+        warnings.append(f"hints at types do nothing without k_types=: {hints}")
+        return {}
+    rank = SearchGraph.of(snapshot).rank
+    found = {}
+    for number, hint in hinted.items():
+        assert hint is not None
+        costs, nodes = terms.nodes(hint)
+        own = costs.take(types) if nodes is None else Domain(costs, nodes).at(types)
+        assert own is not None
+        chosen = types[nearest(own, options.k_types, rank.take(types))]
+        found[number] = np.unique(snapshot.members(tuple(chosen.tolist()))).astype(np.int32)
+    return found
+
+
+def _numbers(snapshot: Snapshot, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
+    """The nodes that names, ids and entities stand for; a name stands for every node of that name, texts included."""
+    found: list[int] = []
+    texts = text_nodes(snapshot)
+    for one in excluded:
+        if isinstance(one, Entity | Ref):
+            number = snapshot.identified(one.id)
+            if number < 0:
+                raise UnknownNameError("entity", one.id)
+            found.append(number)
+            continue
+        numbers = snapshot.named(one).tolist()
+        text = snapshot.texts.find(one)
+        place = int(texts.searchsorted(text))
+        if text >= 0 and place < len(texts) and texts[place] == text:
+            numbers.append(snapshot.entities + place)
+        if not numbers:
+            if not isinstance(one, str):
+                raise LiteralError(f"{one!r} is no name")
+            names = snapshot.texts.take(np.unique(snapshot.entity_name[: 1 << 16]))
+            raise UnknownNameError("entity", one, candidates=nearest_names(one, names))
+        found.extend(numbers)
+    return np.unique(np.array(found, np.int32))

@@ -1,0 +1,191 @@
+"""The definitions of graph patterns, word for word and slow: every mapping of every node, every choice of statements.
+
+Nothing here knows the code under test but its data types. A graph is read from its items; distances come from vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+
+Node = tuple[int, str]  # (0, id of an entity) or (1, text): in this order where distances tie
+
+
+@dataclass(frozen=True)
+class Edge:
+    subject: Node
+    predicate: str
+    object: Node
+    #: What tells equal triples apart, and orders them: the id of the statement, and whether it is a membership.
+    ident: tuple[int, bool]
+
+
+@dataclass
+class Reference:
+    items: Sequence[Any]
+    #: The id of a statement by its content.
+    idents: dict[Any, int]
+    encoder: Any
+    names: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, EntityKind] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        ids: dict[str, None] = {}
+        parents: set[tuple[str, str]] = set()
+        members: set[tuple[str, str]] = set()
+        seen = set()
+        for item in self.items:
+            if isinstance(item, Entity):
+                ids[item.id] = None
+                self.names[item.id] = item.name
+                self.kinds[item.id] = item.kind
+            elif isinstance(item, Member):
+                members.add((item.entity, item.concept))
+            elif isinstance(item, Statement):
+                key = item.subject, item.predicate, item.object, frozenset(item.qualifiers)
+                if key in seen:
+                    continue
+                seen.add(key)
+                if isinstance(item.object, Ref):
+                    other: Node = 0, item.object.id
+                elif isinstance(item.object, str):
+                    other = 1, item.object
+                else:
+                    continue
+                self.edges.append(Edge((0, item.subject), item.predicate, other, (self.idents[key], False)))
+            else:
+                parents.add((item.concept, item.parent))
+        for entity, concept in sorted(members):
+            self.edges.append(Edge((0, entity), "instance of", (0, concept), (self.idents[entity, concept], True)))
+        for edge in self.edges:
+            for kind, name in (edge.subject, edge.object):
+                if kind == 0:
+                    self.names.setdefault(name, name)
+        self.members = members
+        self.parents = parents
+        self.nodes: list[Node] = sorted({(0, ident) for ident in self.names} | {e.object for e in self.edges if e.object[0] == 1})
+        self.predicates = sorted({edge.predicate for edge in self.edges})
+
+    def text(self, node: Node) -> str:
+        return self.names[node[1]] if node[0] == 0 else node[1]
+
+    def term(self, one: str, two: str) -> int:
+        u, v = self.encoder.encode([one, two]).astype(np.float64)
+        return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
+
+    # -- candidates -------------------------------------------------------------------------------------------------------
+
+    def candidates(self, text: str, k: int | None) -> dict[Node, int]:
+        ranked = sorted((self.term(text, self.text(node)), node) for node in self.nodes)
+        return {node: term for term, node in ranked[:k]}
+
+    def typed(self, hint: str, k: int) -> set[Node]:
+        types = [ident for ident, kind in self.kinds.items() if kind is EntityKind.CONCEPT]
+        ranked = sorted((self.term(hint, self.names[ident]), ident) for ident in types)
+        below = {ident for _, ident in ranked[:k]}
+        while True:
+            more = {child for child, parent in self.parents if parent in below} - below
+            if not more:
+                break
+            below |= more
+        return {
+            (0, entity) for entity, concept in self.members if concept in below and self.kinds.get(entity) is not EntityKind.CONCEPT
+        }
+
+    # -- solutions --------------------------------------------------------------------------------------------------------
+
+    def solutions(
+        self, pattern: Any, *, injective: bool, induced: bool, directed: bool, distinct_from: dict[int, set[Node]],
+        k_nodes: int | None, k_relations: int | None, k_types: int | None,
+    ) -> list[tuple[int, tuple[Node, ...], tuple[Edge, ...], tuple[int | None, ...]]]:  # fmt: skip
+        """All solutions in their order: total, nodes, the edge of each pattern edge, their terms."""
+        allowed: list[dict[Node, int]] = []
+        for number, node in enumerate(pattern.nodes):
+            if node.known:
+                own = self.candidates(node.text, k_nodes)
+            elif node.hint and k_types is not None and EntityKind.CONCEPT in self.kinds.values():
+                own = dict.fromkeys(self.typed(node.hint, k_types), 0)
+            else:
+                own = dict.fromkeys(self.nodes, 0)
+            allowed.append({one: term for one, term in own.items() if one not in distinct_from.get(number, set())})
+        prices: list[dict[str, int]] = []
+        for edge in pattern.edges:
+            if edge.known:
+                ranked = sorted((self.term(edge.relation, name), name) for name in self.predicates)
+                prices.append({name: term for term, name in ranked[:k_relations]})
+            else:
+                prices.append(dict.fromkeys(self.predicates, 0))
+        found = []
+        for nodes in self._mappings(pattern, allowed, injective, ()):
+            taken = self._edges(pattern, nodes, prices, directed)
+            if taken is None or (induced and self._extra(pattern, nodes, directed)):
+                continue
+            total = sum(allowed[i][node] for i, node in enumerate(nodes)) + sum(
+                prices[i][edge.predicate] for i, edge in enumerate(taken)
+            )
+            terms = tuple(prices[i][edge.predicate] if pattern.edges[i].known else None for i, edge in enumerate(taken))
+            found.append((total, nodes, taken, terms))
+        return sorted(found, key=lambda one: (one[0], one[1], tuple(edge.ident for edge in one[2])))
+
+    def _mappings(
+        self, pattern: Any, allowed: list[dict[Node, int]], injective: bool, so_far: tuple[Node, ...]
+    ) -> Iterator[tuple[Node, ...]]:
+        if len(so_far) == len(pattern.nodes):
+            yield so_far
+            return
+        for node in allowed[len(so_far)]:
+            if injective and node in so_far:
+                continue
+            grown = (*so_far, node)
+            # Nothing but haste: a mapping without an edge for some pattern edge has no statements to choose from.
+            if all(self._joined(grown[e.head], grown[e.tail]) for e in pattern.edges if max(e.head, e.tail) < len(grown)):
+                yield from self._mappings(pattern, allowed, injective, grown)
+
+    def _joined(self, one: Node, two: Node) -> bool:
+        return any({edge.subject, edge.object} == {one, two} for edge in self.edges)
+
+    def _edges(
+        self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool
+    ) -> tuple[Edge, ...] | None:
+        """The statements of least cost, then least ids; parallel edges of the pattern take distinct ones."""
+        taken: dict[int, Edge] = {}
+        pairs = {frozenset((edge.head, edge.tail)) for edge in pattern.edges}
+        for pair in pairs:
+            numbers = [i for i, edge in enumerate(pattern.edges) if {edge.head, edge.tail} == pair]
+            best = None
+            ends = {nodes[i] for i in pair}
+            for choice in permutations([e for e in self.edges if {e.subject, e.object} == ends], len(numbers)):
+                if any(edge.predicate not in prices[i] for i, edge in zip(numbers, choice, strict=True)):
+                    continue
+                if directed and any(
+                    (edge.subject, edge.object) != (nodes[pattern.edges[i].head], nodes[pattern.edges[i].tail])
+                    for i, edge in zip(numbers, choice, strict=True)
+                ):
+                    continue
+                key = (
+                    sum(prices[i][edge.predicate] for i, edge in zip(numbers, choice, strict=True)),
+                    tuple(edge.ident for edge in choice),
+                )
+                if best is None or key < best[0]:
+                    best = key, dict(zip(numbers, choice, strict=True))
+            if best is None:
+                return None
+            taken |= best[1]
+        return tuple(taken[i] for i in range(len(pattern.edges)))
+
+    def _extra(self, pattern: Any, nodes: tuple[Node, ...], directed: bool) -> bool:
+        """Whether the graph has an edge between two mapped nodes where the pattern has none."""
+        wanted = {(edge.head, edge.tail) for edge in pattern.edges}
+        for i in range(len(nodes)):
+            for j in range(len(nodes)):
+                joined = (i, j) in wanted or (not directed and (j, i) in wanted)
+                if not joined and any((e.subject, e.object) == (nodes[i], nodes[j]) for e in self.edges):
+                    return True
+        return False

@@ -1,0 +1,122 @@
+"""The search of a snapshot gives what the definitions give, in their order (`reference`), on random graphs and patterns."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgraph
+from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.identity import relation_id, statement_ids
+from condgraph.engine.search.match import match
+from condgraph.engine.snapshot import readback
+from condgraph.engine.snapshot.snapshot import Snapshot
+from tests.search.reference import Node, Reference
+from tests.search.worlds import TieEncoder, a_graph, a_pattern
+
+#: Graphs a run; a thousand with CONDGRAPH_ALL=1.
+GRAPHS = 1000 if os.environ.get("CONDGRAPH_ALL") == "1" else 150
+ENCODER = TieEncoder()
+
+
+def idents_of(snapshot: Snapshot) -> dict[Any, int]:
+    """The id of every statement and membership by its content."""
+    found: dict[Any, int] = {}
+    ids = statement_ids(snapshot)
+    for number, (one, _) in enumerate(readback.statements(snapshot, np.arange(snapshot.statements, dtype=np.int32))):
+        found[one.subject, one.predicate, one.object, frozenset(one.qualifiers)] = int(ids[number])
+    get = snapshot.arrays.get
+    for entity, concept in zip(get("mem.e").tolist(), get("mem.c").tolist(), strict=True):
+        pair = snapshot.ident(entity), snapshot.ident(concept)
+        found[pair] = relation_id(pair[0], "instance of", pair[1])
+    return found
+
+
+def node_of(value: Any) -> Node:
+    return (0, value.id) if isinstance(value, Entity) else (1, value)
+
+
+def object_of(value: Any) -> Node:
+    return (0, value.id) if isinstance(value, Entity | Ref) else (1, value)
+
+
+def an_ask(dice: random.Random, pattern: Pattern, reference: Reference) -> dict[str, Any]:
+    asked: dict[str, Any] = {
+        "k": dice.choice((1, 2, 3, 5, None)),
+        "injective": dice.random() < 0.6,
+        "induced": dice.random() < 0.2,
+        "directed": dice.random() < 0.4,
+        "k_nodes": dice.choice((None, None, None, 1, 3)),
+        "k_relations": dice.choice((None, None, None, 1, 2)),
+        "k_types": dice.choice((None, None, 1)),
+    }
+    if dice.random() < 0.4:
+        asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
+    if dice.random() < 0.3:
+        asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice(reference.nodes)[1]}
+    return asked
+
+
+def expected(reference: Reference, pattern: Pattern, asked: dict[str, Any]) -> list[Any]:
+    apart: dict[int, set[Node]] = {}
+    for name, one in asked.get("distinct_from", {}).items():
+        apart[pattern.number(name)] = {node for node in reference.nodes if reference.text(node) == one}
+    names = ("injective", "induced", "directed", "k_nodes", "k_relations", "k_types")
+    found = reference.solutions(pattern, distinct_from=apart, **{name: asked[name] for name in names})
+    by = [pattern.number(name) for name in asked.get("group_by", [])]
+    counts: dict[Any, int] = {}
+    groups: dict[Any, Any] = {}
+    for one in found:
+        key = tuple(one[1][number] for number in by)
+        counts[one[0], key] = counts.get((one[0], key), 0) + 1
+        if by:
+            groups.setdefault(key, one)
+    chosen = list(groups.values()) if by else found
+    k = asked["k"]
+    chosen = [one for one in chosen if one[0] == chosen[0][0]] if k is None else chosen[:k]
+    return [(*one, counts[one[0], tuple(one[1][number] for number in by)]) for one in chosen]
+
+
+@pytest.mark.parametrize("batch", range(10))
+def test_solutions_are_those_of_the_definitions(batch: int) -> None:
+    for seed in range(batch * GRAPHS // 10, (batch + 1) * GRAPHS // 10):
+        dice = random.Random(seed)
+        items = a_graph(dice)
+        graph = condgraph.open("memory:")
+        graph.add(items)
+        snapshot = graph.current
+        reference = Reference(items, idents_of(snapshot), ENCODER)
+        for _ in range(4):
+            pattern = Pattern.of(a_pattern(dice))
+            asked = an_ask(dice, pattern, reference)
+            name = asked.get("distinct_from")
+            if name and not any(reference.text(node) in name.values() for node in reference.nodes):
+                del asked["distinct_from"]
+            check(snapshot, reference, pattern, asked, seed)
+
+
+def check(snapshot: Snapshot, reference: Reference, pattern: Pattern, asked: dict[str, Any], seed: int) -> None:
+    found = match(snapshot, pattern, encoder=ENCODER, **asked)
+    wanted = expected(reference, pattern, asked)
+    about = f"seed {seed}: {pattern} {asked}"
+    assert found.complete, about
+    assert [one.total for one in found.solutions] == [one[0] for one in wanted], about
+    for solution, (total, nodes, edges, terms, count) in zip(found.solutions, wanted, strict=True):
+        assert tuple(node_of(one.value) for one in solution.nodes) == nodes, about
+        shown = [(object_of(e.statement.subject), e.statement.predicate, object_of(e.statement.object)) for e in solution.edges]
+        assert shown == [(edge.subject, edge.predicate, edge.object) for edge in edges], about
+        assert tuple(edge.term for edge in solution.edges) == terms, about
+        parts = [one.term for one in (*solution.nodes, *solution.edges) if one.term is not None]
+        assert sum(parts) == total, about
+        assert solution.count == count, about
+        for one in solution.edges:
+            head, tail = solution.nodes[one.edge.head].value, solution.nodes[one.edge.tail].value
+            turned = node_of(head) != object_of(one.statement.subject)
+            assert one.reversed == turned, about
+            assert {node_of(head), node_of(tail)} == {object_of(one.statement.subject), object_of(one.statement.object)}, about
+            assert one.statement.sources, about

@@ -1,0 +1,92 @@
+"""Small random graphs and patterns for the searches, and an encoder whose distances tie on purpose."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
+from condgraph.engine.values import Quantity
+
+#: Unit vectors of few directions, so that many texts are equally far from each other.
+_DIRECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.6, 0], [0, 0.6, 0.8], [0.28, 0, 0.96]], np.float32)
+NAMES = ("Ann", "Bo", "Ann Lee", 'x("y")', "Zoë {the}", "1960", "c1", "ann")
+TEXTS = ("Ann", "1960", "blue", "", "x|y")
+PREDICATES = ("knows", "part of", "same", "instance of", "note")
+RELATIONS = ("knows", "knows of", "is part", "instance of", "UNKNOWN relation 1", "same", "is called")
+
+
+class TieEncoder:
+    """Texts as one of seven directions, by their hash."""
+
+    id, dimension = "ties-1", 3
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        return np.array([_DIRECTIONS[crc32(text.encode()) % len(_DIRECTIONS)] for text in texts], np.float32).reshape(-1, 3)
+
+
+def a_graph(dice: random.Random) -> list[Any]:
+    """Items of a graph of up to nine entities: relations, some qualified or parallel, loops, texts, numbers, types."""
+    size = dice.randint(3, 7)
+    ids = [f"e{i}" for i in dice.sample(range(20), size)]
+    items: list[Any] = [Entity(ident, dice.choice(NAMES)) for ident in ids]
+    types = dice.choice((0, 0, 1, 2))
+    concepts = [f"t{i}" for i in range(types)]
+    items += [Entity(ident, dice.choice(NAMES), EntityKind.CONCEPT) for ident in concepts]
+    everything = ids + concepts
+    for _ in range(dice.randint(2, 14)):
+        subject, predicate = dice.choice(everything), dice.choice(PREDICATES)
+        kind = dice.random()
+        thing: Any = Ref(dice.choice(everything))
+        if kind < 0.1:
+            thing = Ref(subject)
+        elif kind < 0.3:
+            thing = dice.choice(TEXTS)
+        elif kind < 0.35:
+            thing = Quantity(5)
+        qualifiers = tuple(("of", dice.choice(("x", "y"))) for _ in range(dice.choice((0, 0, 0, 1))))
+        items.append(Statement(subject, predicate, thing, qualifiers))
+        if dice.random() < 0.2:
+            # A second statement between the same two.
+            items.append(Statement(subject, dice.choice(PREDICATES), thing, ()))
+    if concepts:
+        items += [Member(dice.choice(everything), dice.choice(concepts)) for _ in range(dice.randint(0, 4))]
+        items += [Subclass(dice.choice(concepts), dice.choice(concepts)) for _ in range(dice.randint(0, 2))]
+    return items
+
+
+def a_pattern(dice: random.Random) -> list[tuple[str, str, str]]:
+    """Triples of a path, star, cycle, multigraph, loop, or of parts that nothing joins; some nodes are known."""
+    size = dice.randint(1, 4)
+    nodes = []
+    for i in range(size):
+        known = dice.random() < 0.4
+        hint = dice.choice(("", "", "Ann ", "type "))
+        nodes.append(dice.choice((*NAMES, "blue", "nobody")) if known else f"UNKNOWN {hint}{i}")
+    form = dice.choice(("path", "star", "cycle", "any", "parts"))
+    pairs: list[tuple[int, int]] = []
+    if form == "path":
+        pairs = [(i, i + 1) for i in range(size - 1)]
+    elif form == "star":
+        pairs = [(0, i) for i in range(1, size)]
+    elif form == "cycle":
+        pairs = [(i, (i + 1) % size) for i in range(size)] if size > 2 else [(0, size - 1)]
+    elif form == "any":
+        pairs = [(dice.randrange(size), dice.randrange(size)) for _ in range(dice.randint(1, 4))]
+    else:
+        pairs = [(i, i + 1) for i in range(0, size - 1, 2)]
+    pairs = pairs or [(0, 0)]
+    if dice.random() < 0.25:
+        pairs.append(dice.choice(pairs))
+    if dice.random() < 0.1:
+        pairs.append((dice.randrange(size),) * 2)
+    found = []
+    for one, two in pairs:
+        if dice.random() < 0.5:
+            one, two = two, one
+        found.append((nodes[one], dice.choice(RELATIONS), nodes[two]))
+    return found
