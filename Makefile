@@ -1,5 +1,6 @@
 # make demo   an environment, the package, and a few questions over the sample data it ships
-# make test   the test dependencies, then ruff, mypy, the import contracts and pytest
+# make test   the test dependencies, then ruff, mypy, the import contracts and pytest; CONDGRAPH_ALL=1 tests whole data sets, too
+# make quick  pytest alone, without what asks for a server
 #
 # PYTHON names the interpreters to make the environment from (the first that can is taken), VENV the environment's folder.
 
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint types contracts pytest format clean
+.PHONY: help demo test quick lint types contracts pytest format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -35,6 +36,9 @@ contracts: $(VENV)/.condgraph-dev
 
 pytest: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+quick: $(VENV)/.condgraph-dev
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data" $(PYTEST_ARGS)
 
 format: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check --fix .

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import lanes
 from tests.support.sparql_servers import oxigraph_server, virtuoso_server
 
 __all__ = ["oxigraph_server", "virtuoso_server"]
@@ -47,6 +48,11 @@ def data() -> Path:
 def oracle() -> Path:
     """The folder of programs whose answers an independent engine computed."""
     return _shared("oracle")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of servers are marked, and what takes long is left out unless everything is asked for."""
+    lanes.mark(items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

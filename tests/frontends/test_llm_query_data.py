@@ -18,6 +18,7 @@ from condgraph.engine.frontends import llm_syntax
 from condgraph.engine.frontends.llm_syntax import parse
 from condgraph.graph import Graph
 from tests.frontends.test_llm_metaqa import Movies, programs
+from tests.support.lanes import shared_graph
 
 AWARDS = """\
 Year,Award,Category,Nominated work,Result
@@ -46,10 +47,8 @@ def llm_query() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def films(data: Path) -> Graph:
-    graph = condgraph.open()
-    graph.load(data / "metaqa" / "kb.txt", name="films")
-    return graph
+def films(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    return shared_graph(tmp_path_factory, data / "metaqa" / "kb.txt", name="films")
 
 
 @pytest.mark.data

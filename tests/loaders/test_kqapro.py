@@ -206,7 +206,7 @@ def test_example_of_kopl(data: Path, tmp_path: Path) -> None:
     assert read(packed)[0] == items
 
 
-@pytest.mark.parametrize("name", ["kb_small.json", "kb.json"])
+@pytest.mark.parametrize("name", ["kb_small.json", pytest.param("kb.json", marks=pytest.mark.data)])
 def test_oracle(oracle: Path, name: str) -> None:
     path = oracle / name
     base = json.loads(path.read_text())

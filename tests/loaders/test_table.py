@@ -21,6 +21,7 @@ from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.cells import MISSING
 from condgraph.loaders.jsonl_write import statements_of
 from condgraph.loaders.table import CSV, FORMATS, TSV
+from tests.support.lanes import ALL, sample
 
 
 def read(
@@ -323,8 +324,10 @@ def test_hostile_files_raise_typed_errors_only(tmp_path_factory: pytest.TempPath
 
 
 def test_every_table_of_wikitablequestions(data: Path) -> None:
+    """Every eighth as a rule."""
     expected = found = tables = 0
-    for path in sorted((data / "wikitablequestions/csv").glob("*/*.csv")):
+    paths = sample(sorted((data / "wikitablequestions/csv").glob("*/*.csv")), 8)
+    for path in paths:
         with path.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.reader(stream, escapechar="\\", doublequote=False))
         _, made, reading = load(path)
@@ -340,7 +343,7 @@ def test_every_table_of_wikitablequestions(data: Path) -> None:
         assert len(made) >= len(cells) - sum(collapse(cell) in ("NA", "N/A", "NaN") for cell in cells)
         assert sorted(texts.values()) == sorted(cells) or len(made) < len(cells)
         expected, found, tables = expected + len(cells), found + len(made), tables + 1
-    assert tables == 1687
+    assert tables == len(paths) == (1687 if ALL else 211)
     assert expected - found < 50
 
 

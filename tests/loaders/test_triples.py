@@ -254,9 +254,9 @@ def test_anything_survives_tabs(tmp_path_factory: pytest.TempPathFactory, triple
     [
         ("metaqa/kb.txt", "|"),
         ("pathquestions/2H-kb.txt", "\t"),
-        ("fb15k237/train.txt", "\t"),
+        pytest.param("fb15k237/train.txt", "\t", marks=pytest.mark.data),
         ("fb15k237/valid.txt", "\t"),
-        ("nell995_betae/train.txt", "\t"),
+        pytest.param("nell995_betae/train.txt", "\t", marks=pytest.mark.data),
     ],
 )
 def test_benchmarks(data: Path, name: str, mark: str) -> None:

@@ -24,10 +24,10 @@ from typing import Any
 
 import pytest
 
-import condgraph
 from condgraph.graph import Graph
 from condgraph.loaders.recognise import recognise
 from tests.support import programs, reference
+from tests.support.lanes import sample, shared_graph
 from tests.support.reference import Call
 
 #: Programs by file: the knowledge base, how many have no flag, and for flagged ones (flags, equals `answer`, equals `kopl_answer`).
@@ -92,15 +92,12 @@ def calls(record: dict[str, Any]) -> list[Call]:
 
 
 @pytest.fixture(scope="module")
-def graphs(oracle: Path) -> dict[str, Graph]:
+def graphs(oracle: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graph]:
     """Both knowledge bases, loaded when they are asked for."""
 
     class Loaded(dict[str, Graph]):
         def __missing__(self, name: str) -> Graph:
-            graph = self[name] = condgraph.open("memory:")
-            report = graph.load(oracle / name)
-            assert not report.problems
-            assert not report.warnings
+            graph = self[name] = shared_graph(tmp_path_factory, oracle / name)
             return graph
 
     return Loaded()
@@ -146,13 +143,13 @@ def test_a_year_and_its_day_are_no_evidence(oracle: Path, graphs: dict[str, Grap
 def test_written_forms(form: str, oracle: Path, graphs: dict[str, Graph]) -> None:
     """Three hundred programs in the other written forms; commas and parentheses in names included."""
     write: Any = {"text": programs.as_text, "plain text": programs.as_plain_text, "serialised": programs.as_serialised}[form]
-    sample = records(oracle, "programs_small.jsonl")[::3][:300]
+    some = records(oracle, "programs_small.jsonl")[::3][:300]
     awkward = [
         r for r in records(oracle, "programs_small.jsonl") if any(set(",()") & set(t) for s in r["program"] for t in s["inputs"])
     ]
     assert len(awkward) > 30
     graph = graphs["kb_small.json"]
-    for record in sample + awkward:
+    for record in some + awkward:
         written = write(calls(record))
         assert graph.kopl(written).texts == graph.kopl(record["program"]).texts, written
 
@@ -166,8 +163,8 @@ def test_reference(name: str, oracle: Path, graphs: dict[str, Graph]) -> None:
 
     (found,) = recognise(oracle / base)
     model = reference.Model(found.format.read(found.data, Reading(found.source), {}))
-    # Looking at every entity for every step takes its time, so that of the large file a third is asked.
-    for record in records(oracle, name)[:: 1 if base == "kb_small.json" else 3]:
+    # Looking at every entity for every step takes its time, so that of the large file a third is asked at most.
+    for record in sample(records(oracle, name), 4)[:: 1 if base == "kb_small.json" else 3]:
         assert reference.answer(model, calls(record)) == graph.kopl(record["program"]).texts, record["id"]
 
 

@@ -21,6 +21,7 @@ from condgraph.engine.facts import Statement
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.values import Quantity
 from tests.support.canonical import Contents, contents, contents_of
+from tests.support.lanes import ALL, sample
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -91,10 +92,10 @@ def check(store: Path, old: Contents, new: Contents, done: bool) -> str:
 
 @pytest.mark.parametrize("first", [True, False], ids=["into nothing", "into a graph"])
 def test_before_every_step(first: bool, tmp_path: Path) -> None:
-    """Killed before the first file is opened, before the second, and so on until a load gets through."""
+    """Killed before the first file is opened, before the second (as a rule every other), and so on until a load gets through."""
     seen: Counter[str] = Counter()
     kept = [] if first else OLD
-    for number in range(1, 200):
+    for number in sample(range(1, 200), 2):
         store = tmp_path / str(number)
         if not first:
             condgraph.open(store).add(OLD)
@@ -105,20 +106,19 @@ def test_before_every_step(first: bool, tmp_path: Path) -> None:
     else:
         pytest.fail("the load never got through")
     # The switch is one step: there are moments before it and moments after it.
-    assert seen["old"] >= 5
-    assert seen["new"] >= 3
+    assert seen["old"] >= (5 if ALL else 3)
+    assert seen["new"] >= (3 if ALL else 2)
 
 
-@pytest.mark.slow
 def test_at_random_moments(tmp_path: Path) -> None:
-    """Fifty loads, killed at moments spread over the time that one takes."""
+    """Fifty loads (a dozen as a rule), killed at moments spread over the time that one takes."""
     condgraph.open(tmp_path / "clock").add(OLD)
     begin = time.perf_counter()
     assert load_in_a_fork(tmp_path / "clock", NEW)
     takes = time.perf_counter() - begin
     rng = random.Random(5)
     seen: Counter[str] = Counter()
-    for number in range(50):
+    for number in sample(range(50), 4):
         store = tmp_path / str(number)
         condgraph.open(store).add(OLD)
         # The time a load takes varies; late moments are tried longer, so that some come after the switch.

@@ -1,0 +1,55 @@
+"""How much is tested: samples as a rule, everything with `CONDGRAPH_ALL=1` (as CI sets it); graphs that all workers share.
+
+Tests marked `slow` or `data` (whole data sets) are left out but for everything; tests that ask for a server are marked `service`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+
+import condgraph
+from condgraph.graph import Graph
+
+T = TypeVar("T")
+#: Whether everything is asked for.
+ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
+_SERVICE: Final = re.compile(r"(?:neo4j|virtuoso|oxigraph|browser|chromium)\w*|\w+_(?:server|uri)")
+_REASON: Final = "CONDGRAPH_ALL=1 is not set, which tests whole data sets and what takes long"
+
+
+def sample(items: Sequence[T], step: int) -> Sequence[T]:
+    """Every `step`-th item, spread over all; all of them where everything is asked for."""
+    return items if ALL else items[::step]
+
+
+def mark(items: Sequence[pytest.Item]) -> None:
+    """Mark tests that ask for a server; leave out what is only part of everything."""
+    for item in items:
+        if any(_SERVICE.fullmatch(name) for name in getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.service)
+        if not ALL and (item.get_closest_marker("slow") or item.get_closest_marker("data")):
+            item.add_marker(pytest.mark.skip(reason=_REASON))
+
+
+def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:
+    """A graph of one source without problems or warnings, loaded by the first worker that asks; the others open what it left."""
+    base = factory.getbasetemp()
+    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "graphs"
+    root.mkdir(exist_ok=True)
+    name = re.sub(r"\W+", "-", "-".join([source.parent.name, source.name, *map(str, options.values())]))
+    place, done = root / name, root / f"{name}.done"
+    with (root / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            report = condgraph.open(place).load(source, **options)
+            assert not report.problems
+            assert not report.warnings
+            done.touch()
+    return condgraph.open(place)
