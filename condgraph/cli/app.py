@@ -13,10 +13,13 @@ from typing import Annotated
 import typer
 
 import condgraph
+from condgraph.cli.arguments import FileOption, GraphOption, LanguageOption, StoreOption, TextArgument
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
+from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
+from condgraph.engine.search.result import Matches
 
 #: Problems of a load that are shown; the rest is counted.
 SHOWN_PROBLEMS = 20
@@ -57,25 +60,6 @@ class ExportFormat(StrEnum):
     """What an export writes."""
 
     JSONL = "jsonl"
-
-
-StoreOption = Annotated[
-    str,
-    typer.Option("--directory", "-d", envvar="CONDGRAPH_STORE", metavar="STORE", help="The folder of the store."),
-]
-GraphOption = Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")]
-TextArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="TEXT", help="The program; `-`, or nothing, reads it from standard input.", show_default=False),
-]
-FileOption = Annotated[
-    Path | None,
-    typer.Option("--file", "-f", metavar="FILE", exists=True, dir_okay=False, help="Read the program from a file."),
-]
-LanguageOption = Annotated[
-    str | None,
-    typer.Option("--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); told from the text by default."),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -205,7 +189,13 @@ def query(
             typer.echo(opened.explain(program, language=language))
             return
         answer = opened.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value)
-        write_answer(answer, form, evidence=evidence, trace=trace)
+        if isinstance(answer, Matches):
+            write_matches(answer, form, evidence=evidence, trace=trace)
+        else:
+            write_answer(answer, form, evidence=evidence, trace=trace)
+
+
+app.command(epilog=EXIT_CODES)(match)
 
 
 @app.command(epilog=EXIT_CODES)

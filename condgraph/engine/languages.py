@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.describe import tree
-from condgraph.engine.errors import OptionError, ParseError, nearest
+from condgraph.engine.errors import OptionError, ParseError, PlanError, nearest
 from condgraph.engine.execute import Run
+from condgraph.engine.frontends.pattern import Pattern, is_pattern, shown
 from condgraph.engine.passes import optimise
+from condgraph.engine.search.options import NAMES as MATCH_OPTIONS
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
@@ -44,19 +46,24 @@ def _llm_query(program: Any, schema: Schema, options: dict[str, Any]) -> Lowered
     return _front_end("llm_query")(program, schema, **options)
 
 
+#: The language of graph patterns, which have a search of their own and no plan.
+PATTERN: Final = "pattern"
 #: The front ends by name: (program, schema, options of that language) to a plan.
 LANGUAGES: Final[dict[str, Callable[[Any, Schema, dict[str, Any]], Lowered]]] = {"kopl": _kopl, "llm_query": _llm_query}
 #: The options that each language takes.
 OPTIONS: Final[dict[str, frozenset[str]]] = {
     "kopl": frozenset({"on_unknown"}),
     "llm_query": frozenset({"on_unknown", "source", "llm_function"}),
+    PATTERN: frozenset({"on_unknown", "encoder", *MATCH_OPTIONS}),
 }
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
 
 
 def detect(text: Any) -> str:
-    """The language of a program: "kopl" or "llm_query"; raises `ParseError` where it looks like none."""
+    """The language of a program: "kopl", "llm_query" or "pattern"; raises `ParseError` where it looks like none."""
+    if is_pattern(text):
+        return PATTERN
     if not isinstance(text, str) or ("<func>" in text and not _LLM_QUERY.search(text)):
         return "kopl"
     if _LLM_QUERY.search(text):
@@ -65,7 +72,8 @@ def detect(text: Any) -> str:
         return "kopl"
     raise ParseError(
         f"the language of {text[:40]!r} is not recognised",
-        hint='a KoPL program is like Find(LeBron James) QueryName(), an LLM query like Query1: "get_information(...)"',
+        hint='a KoPL program is like Find(LeBron James) QueryName(), an LLM query like Query1: "get_information(...)", '
+        "a pattern like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)",
     )
 
 
@@ -85,6 +93,12 @@ def answer(
     if limit is not None and limit < 0:
         raise OptionError(f"limit is the most values to give, not {limit}")
     language = language or detect(program)
+    if language == PATTERN:
+        from condgraph.engine.search.match import match
+
+        # Names in a pattern need not exist.
+        options.pop("on_unknown", None)
+        return match(snapshot, program, timeout=timeout, limit=limit, cancelled=cancelled, **options)
     lowered = lower(snapshot.schema, program, language, options)
     plan, order = lowered.plan, getattr(lowered, "order", None)
     if order is None:
@@ -98,9 +112,11 @@ def answer(
 def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
     """The plan of a program in a named language."""
     front_end = LANGUAGES.get(language)
+    if language == PATTERN:
+        raise PlanError("a pattern has no plan: it is searched for, not computed", hint="ask it with match(...)")
     if front_end is None:
-        known = f"known: {', '.join(LANGUAGES)}"
-        raise OptionError(f"there is no language {language!r}", candidates=nearest(language, LANGUAGES), hint=known)
+        known = f"known: {', '.join(OPTIONS)}"
+        raise OptionError(f"there is no language {language!r}", candidates=nearest(language, OPTIONS), hint=known)
     unknown = [name for name in options if name not in OPTIONS[language]]
     if unknown:
         raise OptionError(
@@ -113,5 +129,8 @@ def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) 
 
 def show(schema: Schema, program: Any, language: str | None = None, **options: Any) -> str:
     """The plan of a program as text, without running it."""
-    lowered = lower(schema, program, language or detect(program), options)
+    language = language or detect(program)
+    if language == PATTERN:
+        return shown(Pattern.of(program))
+    lowered = lower(schema, program, language, options)
     return "\n".join([tree(optimise(lowered.plan)[0]), *(f"warning: {warning}" for warning in lowered.warnings)])

@@ -25,6 +25,10 @@ from condgraph.engine.values import collapse
 
 #: A node, or relation, that stands for anything; capitals only, since "Unknown Pleasures" is a name.
 _UNKNOWN: Final = re.compile(r"UNKNOWN(?:\s+(?P<hint>.*?))??(?:\s+\d+)?", re.DOTALL)
+#: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an object that has triples.
+_BEGINS: Final = re.compile(
+    r"""\s*(?:```\w*\s*)?(?:\(|\[\s*[(\[]\s*["'“‘’]|\[\s*\{\s*"(?:head|subject|h)"|\{(?s:.*?)["'“‘’]triples["'”’]\s*:)"""
+)
 #: Names of the three parts in JSON objects.
 _KEYS: Final = (("head", "subject", "h"), ("relation", "predicate", "r"), ("tail", "object", "t"))
 #: More edges between one pair of nodes than anybody writes; choosing distinct statements for them doubles with each.
@@ -171,3 +175,26 @@ def _node(text: str, span: Span) -> PatternNode:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False) if re.search(r'[()\[\]"\\;]', text) else text
+
+
+def is_pattern(program: Any) -> bool:
+    """Whether a program is a pattern, and of no other language: triples of texts, or a text that begins as one does."""
+    if isinstance(program, str):
+        return _BEGINS.match(program) is not None
+    if isinstance(program, Mapping):
+        return "triples" in program
+    if not isinstance(program, list | tuple):
+        return isinstance(program, Pattern)
+    first = program[0] if program else None
+    if isinstance(first, Mapping):
+        return any(key in first for key in _KEYS[0]) and "function" not in first
+    return isinstance(first, list | tuple) and len(first) == 3 and all(isinstance(part, str) for part in first)
+
+
+def shown(pattern: Pattern) -> str:
+    """A pattern as text, and what is known of its nodes."""
+    lines = [str(pattern), ""]
+    for node in pattern.nodes:
+        kind = "known" if node.known else f"unknown, of type {node.hint!r}" if node.hint else "unknown"
+        lines.append(f"{node.name}: {kind}")
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in pattern.warnings)])

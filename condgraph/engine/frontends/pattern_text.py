@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from condgraph.engine.errors import ParseError
 from condgraph.engine.frontends.pattern import Span, triples_of
@@ -28,19 +28,6 @@ _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "’": "’"}
 _HINT: Final = (
     'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
 )
-
-
-def looks_like(text: str) -> bool:
-    """Whether a text begins as a pattern does, and no other language."""
-    text = text.lstrip()
-    return (
-        text.startswith("(")
-        or re.match(r"""\[\s*[(\[]\s*["'“‘’]""", text) is not None
-        or (
-            text.startswith(("{", "["))
-            and (_TRIPLES.search(text) is not None or re.match(r'\[\s*\{\s*"(head|subject|h)"', text) is not None)
-        )
-    )
 
 
 def read(text: str) -> tuple[list[Triple], list[list[Span]]]:
@@ -137,7 +124,7 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
             (relation, between), after = _bracketed(text, found.end() - 1, end, "[", "]")
             closing = _ARROW_END.match(text, after, end)
             if closing is None or bool(found[1]) == bool(closing[1]):
-                raise ParseError("an arrow has one head: -[relation]-> or <-[relation]-", span=(found.start(), after), hint=_HINT)
+                raise ParseError("an arrow has one head: -[relation]-> or <-[relation]-", span=(_skip(text, at), after), hint=_HINT)
             (other, there), at = _bracketed(text, _skip(text, closing.end()), end, "(", ")")
             if closing[1]:
                 triples.append((node, relation, other))
@@ -172,19 +159,3 @@ def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tupl
         if depth == 0:
             return (text[at + 1 : place], (at + 1, place)), place + 1
     raise ParseError(f"this {opening!r} is not closed", span=(at, at + 1), hint=_HINT)
-
-
-def is_data(program: Any) -> bool:
-    """Whether Python data is a pattern: triples of texts, alone or under "triples"."""
-    from condgraph.engine.frontends.pattern import Pattern
-
-    if isinstance(program, Pattern):
-        return True
-    if isinstance(program, dict):
-        return "triples" in program
-    if not isinstance(program, list | tuple) or not program:
-        return False
-    first = program[0]
-    if isinstance(first, dict):
-        return any(key in first for key in ("head", "subject", "h")) and "function" not in first
-    return isinstance(first, list | tuple) and len(first) == 3 and all(isinstance(part, str) for part in first)

@@ -228,13 +228,14 @@ class Matches(Answer):
         return tuple(unknown) if len(unknown) == 1 else ()
 
     @cached_property
-    def _shown(self) -> list[Solution]:
+    def shown(self) -> list[Solution]:
+        """The solutions, at most as many as the limit."""
         return list(self.solutions)[: self._limit]
 
     @cached_property
     def values(self) -> list[Any]:
         """The answers as text, one a solution, in their order."""
-        return [self._text(solution) for solution in self._shown]
+        return [self._text(solution) for solution in self.shown]
 
     def _text(self, solution: Solution) -> str:
         if not self._asked:
@@ -249,7 +250,7 @@ class Matches(Answer):
     @cached_property
     def entities(self) -> list[Entity]:
         """The entities among the answers, each once, in their order."""
-        found = (solution.nodes[number].value for solution in self._shown for number in self._asked)
+        found = (solution.nodes[number].value for solution in self.shown for number in self._asked)
         return list(dict.fromkeys(value for value in found if isinstance(value, Entity)))
 
     def __iter__(self) -> Iterator[Any]:
@@ -259,7 +260,7 @@ class Matches(Answer):
         return len(self.solutions)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._shown))
+        return "\n".join(map(str, self.shown))
 
     def __repr__(self) -> str:
         return f"<Matches: {len(self)} of {self.pattern}>"
@@ -270,7 +271,7 @@ class Matches(Answer):
     def evidence(self) -> Any:
         """The statements of all solutions with their sources, each once."""
         found: dict[str, Evidence] = {}
-        for solution in self._shown:
+        for solution in self.shown:
             for edge in solution.edges:
                 found.setdefault(repr(edge.statement), edge.statement)
         return list(found.values())
@@ -281,7 +282,7 @@ class Matches(Answer):
         `{"graph [1]": [("Unforgiven", "directed by", "Clint Eastwood"),], ...}`
         """
         lines = ["{"]
-        for number, solution in enumerate(self._shown, 1):
+        for number, solution in enumerate(self.shown, 1):
             lines.append(f'"graph [{number}]": [')
             for triple in solution.triples:
                 lines.append("(" + ", ".join(json.dumps(part, ensure_ascii=False) for part in triple) + "),")
@@ -323,7 +324,7 @@ class Matches(Answer):
     def explain(self) -> str:
         """The pattern, its solutions with every term, and warnings, as text."""
         lines = [str(self.pattern), ""]
-        for number, solution in enumerate(self._shown, 1):
+        for number, solution in enumerate(self.shown, 1):
             lines.append(f"{number}. distance {solution.distance:.6f}")
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
             for edge in solution.edges:
@@ -337,7 +338,7 @@ class Matches(Answer):
     def data(self) -> list[dict[str, Any]]:
         """One record a solution: `text`, `distance`, for a single answer its `id` and `name`, and every node by its name."""
         records = []
-        for solution, text in zip(self._shown, self.values, strict=True):
+        for solution, text in zip(self.shown, self.values, strict=True):
             record: dict[str, Any] = {"text": text}
             if len(self._asked) == 1:
                 value = solution.nodes[self._asked[0]].value

@@ -1,0 +1,173 @@
+"""The command `condgraph match`, and how subgraphs are written: table, JSON, CSV, Arrow, or for the prompt of a language model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import condgraph
+from condgraph.cli.arguments import FileOption, GraphOption, StoreOption, TextArgument
+from condgraph.cli.exits import Exit, guard
+from condgraph.cli.options import program_text
+from condgraph.cli.render import Format, json_value, printable, write_table
+from condgraph.engine.search.result import Matches, Solution
+
+
+def match(
+    store: StoreOption,
+    text: TextArgument = None,
+    file: FileOption = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many subgraphs, or answers with --group-by.")] = 3,
+    best: Annotated[bool, typer.Option("--best", help="All at the best distance, instead of -k.")] = False,
+    group_by: Annotated[
+        list[str] | None, typer.Option("--group-by", metavar="NODE", help="Give each value of this node once; may be repeated.")
+    ] = None,
+    distinct_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--distinct-from", metavar="[NODE=]NAME", help="What unknown nodes, or this one, are not to be; may be repeated."
+        ),
+    ] = None,
+    repeat: Annotated[bool, typer.Option("--repeat", help="Different nodes may be the same entity (not injective).")] = False,
+    induced: Annotated[bool, typer.Option("--induced", help="No further edges between the nodes.")] = False,
+    directed: Annotated[bool, typer.Option("--directed", help="Edges run as they are written.")] = False,
+    k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None,
+    k_relations: Annotated[
+        int | None, typer.Option("--k-relations", metavar="N", min=1, help="Candidates of a known relation.")
+    ] = None,
+    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
+    ] = None,
+    graph: GraphOption = "default",
+    form: Annotated[Format, typer.Option("--format", help="How the subgraphs are written.")] = Format.TABLE,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False,
+    evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
+) -> None:
+    """Find the subgraphs that are most similar to a pattern, like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)."""
+    with guard():
+        program = program_text(text, file)
+    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
+        found = opened.match(
+            program,
+            k=None if best else k,
+            group_by=group_by,
+            distinct_from=_by_node(distinct_from),
+            injective=not repeat,
+            induced=induced,
+            directed=directed,
+            k_nodes=k_nodes,
+            k_relations=k_relations,
+            k_types=k_types,
+            fast=fast,
+            encoder=encoder,
+            timeout=timeout,
+            limit=limit,
+        )
+        if prompt:
+            for warning in found.warnings:
+                typer.echo(f"warning: {printable(warning)}", err=True)
+            typer.echo(found.verbalised())
+        else:
+            write_matches(found, form, evidence=evidence, trace=trace)
+        if not found.complete:
+            raise typer.Exit(Exit.DEADLINE)
+
+
+def _by_node(given: list[str] | None) -> Any:
+    """`NODE=NAME` by node; names alone are for all unknown nodes."""
+    if not given:
+        return None
+    pairs = [one.partition("=") for one in given]
+    if all(mark for _, mark, _ in pairs):
+        nodes: dict[str, list[str]] = {}
+        for node, _, name in pairs:
+            nodes.setdefault(node, []).append(name)
+        return nodes
+    if any(mark for _, mark, _ in pairs):
+        raise typer.BadParameter("either every one is NODE=NAME, or none", param_hint="--distinct-from")
+    return given
+
+
+def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
+    """Write subgraphs to standard output, and warnings to standard error."""
+    if form is Format.ARROW and sys.stdout.isatty():
+        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
+    for warning in found.warnings:
+        typer.echo(f"warning: {printable(warning)}", err=True)
+    if form is Format.JSON:
+        shown = [_document(one) for one in found.shown]
+        document = {
+            "pattern": str(found.pattern),
+            "answers": found.texts,
+            "exact": found.exact,
+            "encoder": found.encoder,
+            "solutions": shown,
+            "warnings": found.warnings,
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    if form is Format.ARROW:
+        _write_arrow(found)
+        return
+    columns = ("distance", *(node.name for node in found.pattern.nodes if not node.known), "subgraph")
+    rows = [
+        (f"{one.distance:.6f}", *(m.text for m in one.nodes if not m.node.known), "; ".join(" | ".join(t) for t in one.triples))
+        for one in found.shown
+    ]
+    if form is Format.CSV:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    elif rows:
+        write_table(columns, rows)
+    beside = form is not Format.TABLE
+    if trace:
+        typer.echo("\ntrace:", err=beside)
+        for line in found.explain().splitlines()[2:]:
+            if not line.startswith("warning: "):
+                typer.echo(printable(line), err=beside)
+    if evidence:
+        typer.echo("\nevidence:", err=beside)
+        for fact in found.evidence:
+            typer.echo("  " + printable(str(fact)), err=beside)
+
+
+def _document(solution: Solution) -> dict[str, Any]:
+    """A solution with every term of its distance."""
+    nodes = [
+        {"node": one.node.text, "is": json_value(one.value), "distance": _term(one.term)} for one in solution.nodes
+    ]  # fmt: skip
+    edges = [
+        {
+            "edge": [one.edge.head, one.edge.relation, one.edge.tail],
+            "is": list(one.triple),
+            "reversed": one.reversed,
+            "distance": _term(one.term),
+            "qualifiers": [[key, json_value(value)] for key, value in one.statement.qualifiers],
+            "sources": [{"source": source.name, "row": row or None} for source, row in one.statement.sources],
+        }
+        for one in solution.edges
+    ]
+    return {"distance": solution.distance, "nodes": nodes, "edges": edges}
+
+
+def _term(term: int | None) -> float | None:
+    return None if term is None else term / 1_000_000
+
+
+def _write_arrow(found: Matches) -> None:
+    import pyarrow as pa
+
+    table = found.to_arrow()
+    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
+        stream.write_table(table)
+    sys.stdout.buffer.flush()
