@@ -19,6 +19,7 @@ from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
+from condgraph.cli.serve import serve
 from condgraph.engine.search.result import Matches
 
 #: Problems of a load that are shown; the rest is counted.
@@ -245,6 +246,9 @@ def export(
     """Write a whole graph, with its sources, in a form that `load` reads back exactly."""
     with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
         opened.export(sys.stdout if output is None else output, to=to.value)
+
+
+app.command(epilog=EXIT_CODES)(serve)
 
 
 def run() -> None:

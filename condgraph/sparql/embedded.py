@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from condgraph.engine.answer import Answer, EvidenceList
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.sparql.worker import WorkerPool
 
 _FOLDER: Final = f"rdf{LAYOUT}"
 
@@ -58,7 +61,7 @@ class EmbeddedStore:
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        self.snapshot, self._graph = snapshot, NamedNode(self.base)
+        self.snapshot, self._graph, self._name = snapshot, NamedNode(self.base), graph
         self.folder: Path | None = None
         generation = snapshot.about.get("generation")
         if directory is not None and base is None and generation:
@@ -116,7 +119,35 @@ class EmbeddedStore:
         return bool(self._query(text, timeout, cancelled))
 
     def _query(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
-        return self.store.query(text, default_graph=self._graph)
+        if timeout is None and cancelled is None:
+            return self.store.query(text, default_graph=self._graph)
+        from pyoxigraph import QueryResultsFormat, parse_query_results
+
+        from condgraph.sparql.worker import Query
+
+        with self._workers.query(Query(text, default_graphs=[self.base]), timeout=timeout, cancelled=cancelled) as results:
+            return parse_query_results(results.read(), QueryResultsFormat.JSON)
+
+    @cached_property
+    def kept(self) -> Path:
+        """Where the store is on disk, for other processes; one in memory is written to a folder that goes with this object."""
+        from pyoxigraph import Store
+
+        if self.folder is not None:
+            return self.folder
+        folder = tempfile.mkdtemp(prefix="condgraph-rdf-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        store = Store(folder)
+        fill(store, self.snapshot, self.base, self._name)
+        store.flush()
+        return Path(folder)
+
+    @cached_property
+    def _workers(self) -> WorkerPool:
+        """Processes for queries that may have to be ended."""
+        from condgraph.sparql.worker import WorkerPool
+
+        return WorkerPool(self.kept)
 
     def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
         """Answer a program with one query; its evidence is worked out in process, on the snapshot that the store was built from."""

@@ -75,13 +75,13 @@ def address(one: socket.socket) -> str:
     return f"http://[{host}]:{port}" if one.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def log_to_stderr() -> None:
-    """Write the access log, and what goes wrong, to standard error."""
+def log_to_stderr(*, requests: bool = True) -> None:
+    """Write a line for every request, and what goes wrong, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for name in ("condgraph.endpoint", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.propagate = False
-    logging.getLogger("condgraph.endpoint").setLevel(logging.INFO)
+    logging.getLogger("condgraph.endpoint").setLevel(logging.INFO if requests else logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -1,0 +1,107 @@
+"""`condgraph serve`: a SPARQL endpoint over a graph of a store, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+import condgraph
+from condgraph.cli.exits import complain, guard
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.snapshot.directory import graph_directory
+
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+    from condgraph.sparql.endpoint_store import OxigraphBackend
+
+#: Seconds between two looks for a newer generation.
+_LOOK: Final = 1.0
+
+
+def serve(
+    store: Annotated[
+        str, typer.Option("--directory", "-d", envvar="CONDGRAPH_STORE", metavar="STORE", help="The folder of the store.")
+    ],
+    graph: Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")] = "default",
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7878,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every query.")] = 30.0,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most results of a query; 0 for all.")] = 10_000,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", min=1, help="Queries that run at once; by default one a processor.")
+    ] = None,
+    memory: Annotated[
+        int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
+    ] = 4096,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
+    ] = 10.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
+) -> None:
+    """Answer SPARQL over HTTP, with a page for people; a graph that is loaded anew is served anew."""
+    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
+        from condgraph.sparql.endpoint import Limits, application
+        from condgraph.sparql.endpoint_server import listen, log_to_stderr, server
+        from condgraph.sparql.endpoint_store import OxigraphBackend
+        from condgraph.sparql.layout import PRED
+
+        embedded = opened.rdf()
+        log_to_stderr(requests=not quiet)
+        base = embedded.base
+        backend = OxigraphBackend(
+            embedded.kept,
+            graphs=[base],
+            default=base,
+            base=base,
+            # None for the names: what stands in them has to be escaped behind a prefix, which not every reader of Turtle understands.
+            prefixes={"pred": PRED},
+            workers=workers or max(2, os.cpu_count() or 2),
+            memory=memory << 20,
+        )
+
+        def started(address: str) -> None:
+            typer.echo(f"{address}/ serves {graph!r} of {store}; SPARQL at {address}/sparql")
+
+        sock = listen(host, port)
+        running = server(application(backend, Limits(timeout, limit or None)), [sock], grace=grace, started=started)
+        stop = Event()
+        watching = Thread(target=_follow, args=(opened, backend, graph_directory(Path(store), graph), stop), daemon=True)
+        watching.start()
+        # The server handles these itself and raises them again when it has ended, which is all that they are for.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        try:
+            running.run(sockets=[sock])
+        finally:
+            stop.set()
+            watching.join()
+            backend.close()
+
+
+def _follow(opened: Graph, backend: OxigraphBackend, directory: Path, stop: Event) -> None:
+    """Serve the generation that a load makes, as soon as its RDF is there."""
+    seen = _written(directory)
+    while not stop.wait(_LOOK):
+        now = _written(directory)
+        if now == seen:
+            continue
+        seen = now
+        try:
+            opened.refresh()
+            backend.use(opened.rdf().kept)
+        except (CondgraphError, OSError) as error:
+            complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")
+
+
+def _written(directory: Path) -> tuple[int, int] | None:
+    """What changes when a generation becomes current."""
+    try:
+        found = (directory / "manifest.json").stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
