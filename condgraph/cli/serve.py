@@ -58,7 +58,7 @@ def serve(
             graphs=[base],
             default=base,
             base=base,
-            # None for the names: what stands in them has to be escaped behind a prefix, which not every reader of Turtle understands.
+            # None for the names: what has to be escaped behind a prefix is not understood by every reader of Turtle.
             prefixes={"pred": PRED},
             workers=workers or max(2, os.cpu_count() or 2),
             memory=memory << 20,
