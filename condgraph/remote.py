@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from threading import Event
+from threading import Event, local
 from typing import IO, TYPE_CHECKING, Any
 
+from condgraph.cypher.load import Told
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Engine, Graph, OnUnknown, Status
+from condgraph.graph import Engine, Graph, LoadReport, OnUnknown, Status
+from condgraph.loaders.base import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,7 @@ class Neo4jGraph(Graph):
         super().__init__("memory:", graph=graph, read_only=read_only)
         self.store = Neo4jStore(place, graph=graph, read_only=read_only)
         self.place = self.store.place
+        self._telling = local()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -34,6 +37,14 @@ class Neo4jGraph(Graph):
         """Forget what is known of the schema, which another process may have changed."""
         self.store.refresh()
 
+    def load(self, source: Any, *, progress: Progress | None = None, **options: Any) -> LoadReport:
+        """`Graph.load`; `progress` is told of what is read, and then of what is written to the server, under its address."""
+        self._telling.progress = progress
+        try:
+            return super().load(source, progress=progress, **options)
+        finally:
+            self._telling.progress = None
+
     def _build(self, read: Callable[[Builder], None], wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         with self._lock:
             before = self.store.counts() if self.store.exists() else {}
@@ -41,7 +52,7 @@ class Neo4jGraph(Graph):
             read(builder)
             builder.finish()
             statements, warnings = builder.statements, builder.warnings
-            self.store.push(Snapshot.of(*lay_out(builder)))
+            self.store.push(Snapshot.of(*lay_out(builder)), wait=wait, told=self._told(getattr(self._telling, "progress", None)))
             return before, self.store.counts(), statements, warnings
 
     def query(
@@ -93,9 +104,19 @@ class Neo4jGraph(Graph):
         """The whole graph as a local one in memory, equal to what was loaded."""
         return Graph.of(self.store.snapshot(), self.name)
 
-    def push(self, graph: Graph) -> None:
-        """Write a local graph as this one, beside what it holds; the same content twice changes nothing."""
-        self.store.push(graph.current)
+    def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
+        """Write a local graph as this one, beside what it holds; the same content twice changes nothing.
+
+        `progress` is told as by `load`: where to, the records written so far, and which part of all that is.
+        """
+        self.store.push(graph.current, wait=wait, told=self._told(progress))
+
+    def _told(self, progress: Progress | None) -> Told:
+        def told(written: int, part: float | None) -> None:
+            if progress is not None:
+                progress(self.place, written, part)
+
+        return told
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
         """Write everything the graph holds as JSON lines, which load to an equal graph; returns how many lines."""

@@ -3,51 +3,74 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
+from condgraph.cypher.guard import check_plan, check_text
+from condgraph.cypher.workers import Workers
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
     MissingExtraError,
     OptionError,
-    ReadOnlyError,
     StoreError,
     StoreMissingError,
+    StoreVersionError,
 )
 
 if TYPE_CHECKING:
     import neo4j
 
+T = TypeVar("T")
 #: How long the caller waits beyond a deadline for the server to end a query by itself.
 _GRACE: Final = 0.5
-#: Operators of a plan that read or change more than the graph, whatever the query type says.
-_FORBIDDEN: Final = (
-    "LoadCSV",
-    "Terminate",
-    "Show",
-    "Administration",
-    "Create",
-    "Delete",
-    "Merge",
-    "Set",
-    "Remove",
-    "Drop",
-    "Alter",
+#: How long failures that pass (a deadlock, a new leader) are tried again.
+_RETRY: Final = 15.0
+#: The first version of Neo4j that all texts are written for.
+_OLDEST: Final = (5, 26)
+#: Rows that the server sends at once.
+_FETCH: Final = 10_000
+_END: Final = (
+    "SHOW TRANSACTIONS YIELD transactionId AS id, metaData WHERE metaData.condgraph = $token "
+    "TERMINATE TRANSACTIONS id YIELD message RETURN message"
 )
-_PROCEDURES: Final = (
-    "db.labels",
-    "db.relationshipTypes",
-    "db.propertyKeys",
-    "db.index.vector.queryNodes",
-    "db.schema.visualization",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a text gave: its rows, and how many nodes and relationships it made or deleted."""
+
+    rows: list[dict[str, Any]]
+    nodes: int
+    edges: int
+    deleted: int
+
+
+class Transaction:
+    """A writing transaction; `Connection.transaction` commits it."""
+
+    def __init__(self, transaction: neo4j.Transaction) -> None:
+        self._transaction = transaction
+
+    def run(self, text: str, parameters: dict[str, Any]) -> Outcome:
+        """Run a text to its end."""
+        result = self._transaction.run(text, parameters)
+        rows = [record.data() for record in result]
+        counters = result.consume().counters
+        deleted = counters.nodes_deleted + counters.relationships_deleted
+        return Outcome(rows, counters.nodes_created, counters.relationships_created, deleted)
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        self._transaction.rollback()
 
 
 class Connection:
@@ -55,37 +78,52 @@ class Connection:
 
     def __init__(self, place: Any, *, user: str | None = None, password: str | None = None, database: str | None = None) -> None:
         self.database = database or os.environ.get("NEO4J_DATABASE")
-        self._pool: ThreadPoolExecutor | None = None
-        self.owned = isinstance(place, str)
-        if not self.owned:
-            self.driver, self.place = _existing(place), repr(place)
-            return
+        self._workers = Workers()
+        self._version: tuple[int, ...] | None = None
         try:
             import neo4j
         except ImportError:
             raise MissingExtraError("the neo4j driver", "neo4j") from None
-        parts = urlsplit(place)
-        if not parts.hostname:
-            raise OptionError(f"{place!r} names no server", hint="such as neo4j://localhost:7687")
-        user = user or parts.username or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
-        password = password or parts.password or os.environ.get("NEO4J_PASSWORD")
-        self.place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        self.driver = neo4j.GraphDatabase.driver(
-            self.place,
-            auth=(user, password) if user and password is not None else None,
-            # A connection that was idle is asked whether it is alive, so that a restarted server costs nobody a query.
-            liveness_check_timeout=5.0,
-            notifications_min_severity="OFF",
-            connection_acquisition_timeout=30.0,
-            max_transaction_retry_time=15.0,
-        )
+        self.owned = not isinstance(place, neo4j.Driver)
+        if isinstance(place, neo4j.Driver):
+            self.driver, self.place = place, repr(place)
+            return
+        if not isinstance(place, str):
+            place, user, password = _profile(place)
+        elif not urlsplit(place).netloc:
+            place = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL") or place
+        try:
+            parts = urlsplit(place)
+            named = parts.hostname, parts.port
+        except ValueError as error:
+            raise OptionError(f"{place!r} is no address: {error}") from None
+        if not named[0]:
+            raise OptionError(f"{place!r} names no server", hint="such as neo4j://localhost:7687, or NEO4J_URI")
+        user = user or unquote(parts.username or "") or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
+        password = password or unquote(parts.password or "") or os.environ.get("NEO4J_PASSWORD")
+        if password and not user:
+            user = "neo4j"
+        if parts.path.strip("/"):
+            self.database = database or parts.path.strip("/")
+        self.place = parts._replace(netloc=parts.netloc.rpartition("@")[2], path="").geturl()
+        try:
+            self.driver = neo4j.GraphDatabase.driver(
+                self.place,
+                auth=(user, password) if user and password is not None else None,
+                # A connection that was idle is asked whether it is alive, so that a restarted server costs nobody a query.
+                liveness_check_timeout=5.0,
+                notifications_min_severity="OFF",
+                connection_acquisition_timeout=30.0,
+            )
+        except (ValueError, neo4j.exceptions.ConfigurationError) as error:
+            raise OptionError(f"{self.place!r} is no address: {error}") from None
 
     def close(self) -> None:
         """Let go of the driver."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
         if self.owned:
             self.driver.close()
+
+    # -- reading ----------------------------------------------------------------------------------------------------------
 
     def read(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
@@ -93,13 +131,12 @@ class Connection:
         """Run one reading query in a read transaction; its rows.
 
         The caller has an answer or `DeadlineError` at the deadline, and `CancelledError` soon after `cancelled` is set; the server
-        ends the query at its deadline.
+        is told to end the query in both cases.
         """
         if timeout is None and cancelled is None:
-            return self._read(text, parameters, None)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(32, thread_name_prefix="condgraph-neo4j")
-        future: Future[list[dict[str, Any]]] = self._pool.submit(self._read, text, parameters, timeout)
+            return self._read(text, parameters, None, None)
+        token = None if cancelled is None else uuid4().hex
+        future = self._workers.submit(lambda: self._read(text, parameters, timeout, token))
         until = None if timeout is None else time.monotonic() + timeout + _GRACE
         while True:
             left = None if until is None else max(until - time.monotonic(), 0.0)
@@ -109,6 +146,7 @@ class Connection:
             except FutureTimeout:
                 if cancelled is not None and cancelled.is_set():
                     future.cancel()
+                    self._workers.submit(lambda: self._read(_END, {"token": token}, _GRACE, None))
                     raise CancelledError("the query was cancelled") from None
                 if until is not None and time.monotonic() >= until:
                     future.cancel()
@@ -117,37 +155,98 @@ class Connection:
                         hint="the server was told to end it; a longer timeout= may help",
                     ) from None
 
-    def _read(self, text: str, parameters: dict[str, Any], timeout: float | None) -> list[dict[str, Any]]:
+    def _read(self, text: str, parameters: dict[str, Any], timeout: float | None, token: str | None) -> list[dict[str, Any]]:
         import neo4j
 
-        query = neo4j.Query(text, timeout=timeout)
-        with self._errors(), self.driver.session(database=self.database, default_access_mode="READ") as session:
-            return [record.data() for record in session.run(query, parameters)]
+        query = neo4j.Query(text, timeout=timeout, metadata=None if token is None else {"condgraph": token})
 
-    def write(self, text: str, parameters: dict[str, Any]) -> None:
-        """Run one writing query in a transaction of its own; transient failures are tried again by the driver."""
-        with self._errors(), self.driver.session(database=self.database) as session:
-            if text.startswith(("CREATE INDEX", "CREATE CONSTRAINT", "CALL db.await")):
-                session.run(text, parameters).consume()
-            else:
-                session.execute_write(lambda transaction: transaction.run(text, parameters).consume())
+        def work() -> list[dict[str, Any]]:
+            with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
+                return [record.data() for record in session.run(query, parameters)]
+
+        return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY)
+
+    def stream(self, text: str, parameters: dict[str, Any]) -> Iterator[list[Any]]:
+        """The rows of one reading query as lists, as they come: what is read is never held whole."""
+        with self._errors():
+            self._check_version()
+            with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
+                for record in session.run(text, parameters):
+                    yield record.values()
 
     def check_reading(self, text: str, parameters: dict[str, Any]) -> None:
         """Raise `ReadOnlyError` unless the server's own plan of a text that people wrote reads the graph and nothing else."""
-        if text.lstrip()[:8].upper().startswith(("EXPLAIN", "PROFILE")):
-            raise ReadOnlyError("a query that begins with EXPLAIN or PROFILE cannot be checked")
-        with self._errors(), self.driver.session(database=self.database, default_access_mode="READ") as session:
-            summary = session.run("EXPLAIN " + text, parameters).consume()
-        if summary.query_type != "r":
-            raise ReadOnlyError(f"the query is of type {summary.query_type!r}; only reading is allowed")
-        for operator, arguments in _operators(summary.plan):
-            name = operator.partition("@")[0]
-            if name.startswith(_FORBIDDEN) or any(word in name for word in ("LoadCSV", "Terminate")):
-                raise ReadOnlyError(f"the query does more than read the graph: {name}")
-            if "ProcedureCall" in name:
-                details = str(arguments.get("Details", ""))
-                if not details.startswith(_PROCEDURES):
-                    raise ReadOnlyError(f"the query calls a procedure that is not on the list: {details.partition('(')[0]}")
+        check_text(text)
+
+        def work() -> neo4j.ResultSummary:
+            with self.driver.session(database=self.database, default_access_mode="READ") as session:
+                return session.run("EXPLAIN " + text, parameters).consume()
+
+        summary = self._retrying(work, _RETRY)
+        check_plan(summary.query_type, summary.plan)
+
+    # -- writing ----------------------------------------------------------------------------------------------------------
+
+    def transaction(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one writing transaction and commit it. It is run again where it failed for a reason that passes, so it must
+        do nothing twice: a commit whose answer was lost may have been one.
+        """
+
+        def once() -> T:
+            with self.driver.session(database=self.database) as session, session.begin_transaction() as transaction:
+                found = work(Transaction(transaction))
+                if not transaction.closed():
+                    transaction.commit()
+                return found
+
+        return self._retrying(once, _RETRY)
+
+    def write(self, text: str, parameters: dict[str, Any]) -> Outcome:
+        """Run one writing query, which may be run twice, in a transaction of its own."""
+        return self.transaction(lambda transaction: transaction.run(text, parameters))
+
+    def schema(self, text: str) -> None:
+        """Run a text that makes an index or waits for one."""
+
+        def work() -> None:
+            with self.driver.session(database=self.database) as session:
+                session.run(text).consume()
+
+        self._retrying(work, _RETRY)
+
+    # -- failures ---------------------------------------------------------------------------------------------------------
+
+    def _retrying(self, work: Callable[[], T], patience: float) -> T:
+        """The result of `work`, tried again after a failure that passes: at once where a connection had died, later where the
+        server says that it may work then. Not where the server ran out of memory: it would again.
+        """
+        from neo4j import exceptions
+
+        until, lost, pause = time.monotonic() + patience, False, 0.05
+        with self._errors():
+            self._check_version()
+            while True:
+                try:
+                    return work()
+                except (exceptions.ServiceUnavailable, exceptions.SessionExpired):
+                    if lost:
+                        raise
+                    lost = True
+                except exceptions.Neo4jError as error:
+                    if not error.is_retryable() or "OutOfMemory" in (error.code or "") or time.monotonic() + pause > until:
+                        raise
+                    time.sleep(pause)
+                    pause *= 2
+
+    def _check_version(self) -> None:
+        if self._version is not None:
+            return
+        agent = self.driver.get_server_info().agent
+        found = re.search(r"(\d+)\.(\d+)", agent)
+        version = tuple(map(int, found.groups())) if found else (0, 0)
+        if version < _OLDEST:
+            raise StoreVersionError(f"{self.place} is {agent}; Neo4j {'.'.join(map(str, _OLDEST))} or later is needed")
+        self._version = version
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -167,29 +266,19 @@ class Connection:
                 raise DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help") from error
             if "DatabaseNotFound" in code:
                 raise StoreMissingError(f"{self.place} has no database {self.database!r}") from error
+            if ".Security." in code:
+                raise StoreError(
+                    f"{self.place} refuses: {error.message}", hint="NEO4J_USERNAME and NEO4J_PASSWORD say who asks"
+                ) from error
             raise StoreError(f"the server says: {error.message}") from error
         except exceptions.DriverError as error:
             raise StoreError(f"{self.place}: {error}") from error
 
 
-def _operators(plan: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    stack = [plan] if plan else []
-    while stack:
-        node = stack.pop()
-        yield node["operatorType"], node.get("args", {})
-        stack.extend(node.get("children", ()))
-
-
-def _existing(place: Any) -> neo4j.Driver:
-    """The driver of an object that a user has already: a driver itself, or a `py2neo.Graph`."""
-    try:
-        import neo4j
-    except ImportError:
-        raise MissingExtraError("the neo4j driver", "neo4j") from None
-    if isinstance(place, neo4j.Driver):
-        return place
+def _profile(place: Any) -> tuple[str, str | None, str | None]:
+    """Address, user and password of a `py2neo.Graph`."""
     profile = getattr(getattr(place, "service", None), "profile", None)
     if profile is None:
         raise OptionError(f"{place!r} is no address, no neo4j.Driver and no py2neo.Graph")
-    auth = getattr(profile, "auth", None)
-    return neo4j.GraphDatabase.driver(profile.uri, auth=tuple(auth) if auth and all(auth) else None)
+    user, password = tuple(profile.auth) if getattr(profile, "auth", None) else (None, None)
+    return str(profile.uri), user or None, password or None

@@ -4,11 +4,12 @@
     (a:Entity)-[:`predicate` {sid}]->(b:Entity)         a relation, under the predicate's own name
     (a:Entity)-[:`predicate` {sid}]->(v:Value {...})    an attribute; the value node holds the typed value
                                                         either has `since`, `until`, `span` and `valid` where it has a validity
-    (:Statement {graph, sid})                           stands for a relation that has qualifiers
+    (s:Statement {graph, sid, name})                    a relation that has qualifiers; (s)-[:SUBJECT]->(a), (s)-[:OBJECT]->(b)
     (:Statement|:Value)-[:QUALIFIER]->(:Qualifier {...})  its qualifiers; (:Qualifier)-[:IS]->(:Entity) where one is an entity
     (a:Entity)-[:MEMBER_OF]->(c:Concept)                membership closed under subclass; it has sources where it was stated
     (c:Concept)-[:SUBCLASS_OF]->(d:Concept)
-    (:Graph {name, format, complete, counts, schema}), (:Source {graph, name, location, format})
+    (:Graph {name, format, complete, content, counts, schema}), (:Source {graph, name, number, location, format})
+    (:Predicate {graph, name, relations, attributes, qualifiers})   how many statements and qualifiers a name has
 
 `sid` is the hash of a statement's content, and tells data from the edges of the layout, which have none; every statement and
 membership has `sources` and `rows`, side by side. `graph` leads every index, so that many graphs share a database. A `Value` and
@@ -16,6 +17,7 @@ a `Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), `te
 `number` and `unit`, `start`, `end` and `precision`. `key` is the text as it is indexed: long texts, which an index refuses, stand
 there as their hash. `order` is there where the text (or number) alone does not tell how it is ordered: the server compares texts by
 UTF-16, and floats lose digits. `ranks` are the numbers of a text (or name) that begins with one, as texts that compare like them.
+The `name` of a value or a statement is what Browser shows, and no data.
 A validity is `[since, until)` in seconds, of precision `span`, and `valid` in words; bounds that are open or not known as in
 `engine.values`.
 """
@@ -29,8 +31,6 @@ from typing import Any, Final
 
 from condgraph.engine.execute.aggregates import inner_numbers
 from condgraph.engine.values import (
-    UNKNOWN_END,
-    UNKNOWN_START,
     Kind,
     Number,
     Precision,
@@ -42,18 +42,25 @@ from condgraph.engine.values import (
     text_of,
 )
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 #: Names of relationship types that the layout itself uses.
-RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS"})
+RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS", "SUBJECT", "OBJECT"})
 _SUFFIX: Final = " (predicate)"
 #: Longest text (in bytes of UTF-8) that is indexed as it stands.
 _LONGEST_KEY: Final = 4_000
+#: Longest caption, in characters.
+CAPTION: Final = 60
 
-#: Indexes and constraints, all of Community; `$name` of each is its name in the database.
-INDEXES: Final[tuple[str, ...]] = (
+#: Constraints, which a load needs from the start. All of Community.
+CONSTRAINTS: Final[tuple[str, ...]] = (
     "CREATE CONSTRAINT condgraph_entity_id IF NOT EXISTS FOR (e:Entity) REQUIRE (e.graph, e.id) IS UNIQUE",
     "CREATE CONSTRAINT condgraph_graph IF NOT EXISTS FOR (g:Graph) REQUIRE g.name IS UNIQUE",
     "CREATE CONSTRAINT condgraph_load IF NOT EXISTS FOR (l:Load) REQUIRE (l.graph, l.batch) IS UNIQUE",
+    "CREATE CONSTRAINT condgraph_source IF NOT EXISTS FOR (s:Source) REQUIRE (s.graph, s.name) IS UNIQUE",
+    "CREATE CONSTRAINT condgraph_predicate IF NOT EXISTS FOR (p:Predicate) REQUIRE (p.graph, p.name) IS UNIQUE",
+)
+#: Indexes that programs need. Made after the first load of a database, which is quicker than keeping them while it is written.
+INDEXES: Final[tuple[str, ...]] = (
     "CREATE INDEX condgraph_entity_key IF NOT EXISTS FOR (e:Entity) ON (e.graph, e.key)",
     "CREATE INDEX condgraph_entity_kind IF NOT EXISTS FOR (e:Entity) ON (e.graph, e.kind)",
     "CREATE INDEX condgraph_row IF NOT EXISTS FOR (r:Row) ON (r.graph, r.source, r.row)",
@@ -62,8 +69,13 @@ INDEXES: Final[tuple[str, ...]] = (
     "CREATE INDEX condgraph_value_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.key)",
     "CREATE INDEX condgraph_value_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.number)",
     "CREATE INDEX condgraph_value_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.start)",
+    "CREATE INDEX condgraph_any_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.key)",
+    "CREATE INDEX condgraph_any_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.number)",
+    "CREATE INDEX condgraph_any_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.start)",
     "CREATE INDEX condgraph_statement_sid IF NOT EXISTS FOR (s:Statement) ON (s.graph, s.sid)",
     "CREATE INDEX condgraph_qualifier_key IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.key)",
+    "CREATE INDEX condgraph_qualifier_number IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.number)",
+    "CREATE INDEX condgraph_qualifier_start IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.start)",
 )
 
 
@@ -130,19 +142,20 @@ def as_float(number: Number) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+def inner_ranks(text: str) -> list[str] | None:
+    """The numbers of a text that begins with one, as texts that compare like them."""
+    numbers = inner_numbers(text)
+    return None if numbers is None else [number_order(number) for number in numbers]
+
+
 def _orders(text: str) -> dict[str, Any]:
     """How a text is ordered, where the text itself does not say it."""
     found: dict[str, Any] = {}
     if (order := text_order(text)) != text:
         found["order"] = order
-    if (numbers := inner_numbers(text)) is not None:
-        found["ranks"] = [number_order(number) for number in numbers]
+    if (ranks := inner_ranks(text)) is not None:
+        found["ranks"] = ranks
     return found
-
-
-def entity_properties(name: str, kind: int) -> dict[str, Any]:
-    """The properties of an `Entity` node beside its id."""
-    return {"name": name, "key": index_key(name), "kind": kind, "order": None, "ranks": None} | _orders(name)
 
 
 def value_properties(value: Value) -> dict[str, Any]:
@@ -165,14 +178,6 @@ def value_properties(value: Value) -> dict[str, Any]:
         }
     assert isinstance(value, Unknown)
     return {"kind": "unknown", "text": text_of(value)}
-
-
-def validity_properties(start: int, end: int, precision: int) -> dict[str, Any]:
-    """The properties of a relationship that say when its statement holds."""
-    found: dict[str, Any] = {"since": start, "until": end, "span": precision}
-    if start != UNKNOWN_START and end != UNKNOWN_END:
-        found["valid"] = str(Time(start, end, Precision(precision)))
-    return found
 
 
 def value_of(properties: dict[str, Any]) -> Value:

@@ -1,226 +1,280 @@
-"""Writing a snapshot to Neo4j in batches: idempotent, resumable, a batch at a time.
+"""Writing a snapshot to Neo4j over Bolt, in batches: idempotent, resumable, one writer at a time, a batch at a time.
 
-A `:Load` node for each batch is merged first in the batch's own transaction and the batch is written only where it is new, so that
-a load that was killed goes on where it stopped, and a second one finds everything done. A reader sees the graph once
-`Graph.complete` is true.
+A batch is one transaction, which also writes a `:Load` node that names the batch; a batch whose node is there already was written
+before and is left out. So a load that was killed goes on where it stopped. The graph's node says who writes it (`owner`): every
+batch makes sure that this is still so, and one who takes over from a writer that is gone can double nothing. What the server
+says it made is compared with what a batch holds before it is committed. Readers see the graph once `Graph.complete` is true.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from condgraph.cypher.layout import FORMAT, INDEXES, entity_properties, type_of, validity_properties, value_properties
-from condgraph.engine.execute.bags import span_precision
-from condgraph.engine.facts import EntityKind, Ref
+from condgraph.cypher.layout import CONSTRAINTS, FORMAT, INDEXES
+from condgraph.cypher.owner import Owner
+from condgraph.cypher.rows import CELL, Batch, RowMaker, cell_properties
+from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.stored_schema import describe_schema
 
 if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection, Transaction
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Records a transaction writes.
-BATCH: Final = 10_000
-Execute = Callable[[str, dict[str, Any]], None]
-Told = Callable[[int], None]
+#: Called with how many records are written so far, and which part of all that is (None where it is not known).
+Told = Callable[[int, float | None], None]
+T = TypeVar("T")
 
-_ONCE: Final = (
-    "MERGE (l:Load {graph: $graph, batch: $batch}) ON CREATE SET l.fresh = true WITH l WHERE l.fresh REMOVE l.fresh WITH l "
+_ENTITIES: Final = (
+    # The hint keeps the plan that is right for a large graph, whatever the statistics say while the graph is empty.
+    "UNWIND range(0, size($ids) - 1) AS i MATCH (e:Entity {graph: $graph, id: $ids[i]}) USING INDEX e:Entity(graph, id) "
+    "WITH i, e ORDER BY i WITH collect(e) AS es UNWIND $rows AS r "
 )
-_BETWEEN: Final = "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: r[0]}) MATCH (b:Entity {graph: $graph, id: r[1]}) "
-_SOURCE: Final = "UNWIND $rows AS r MERGE (s:Source {graph: $graph, name: r[0]}) SET s.location = r[1], s.format = r[2]"
-_ENTITY: Final = "UNWIND $rows AS r MERGE (e:Entity {graph: $graph, id: r[0]}) SET e%s, e += r[1]"
-_RELATION: Final = _BETWEEN + "CREATE (a)-[f:$(r[2]) {sid: r[3], sources: r[4], rows: r[5]}]->(b) SET f += r[6]"
+_PAIR: Final = _ENTITIES + "WITH es, es[r[0]] AS a, es[r[1]] AS b, r "
+_QUALIFIERS: Final = (
+    f"WITH es, o, q CREATE (o)-[:QUALIFIER]->(x:Qualifier {{graph: $graph, name: q[0], {cell_properties('q', 1)}, "
+    f"id: q[{len(CELL) + 1}]}}) "
+    f"WITH x, es[q[{len(CELL) + 2}]] AS e WHERE e IS NOT NULL CREATE (x)-[:IS]->(e)"
+)
+_RELATION: Final = (
+    _PAIR + "CREATE (a)-[f:$(r[2]) {sid: r[3], sources: r[4], rows: r[5], since: r[6], until: r[7], span: r[8], valid: r[9]}]->(b) "
+)
 _ATTRIBUTE: Final = (
-    "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: r[0]}) CREATE (a)-[f:$(r[1]) {sid: r[2]}]->"
-    "(v:Value {graph: $graph, sid: r[2], predicate: r[3], sources: r[5], rows: r[6]}) SET v += r[4], f += r[7]"
+    _ENTITIES + "WITH es, es[r[0]] AS a, r CREATE (a)-[f:$(r[1]) {sid: r[2], since: r[5], until: r[6], span: r[7], valid: r[8]}]->"
+    "(o:Value {graph: $graph, sid: r[2], sources: r[3], rows: r[4], predicate: r[9], name: r[10], raw: r[11], "
+    f"{cell_properties('r', 12)}}}) "
 )
-_STATEMENT: Final = "UNWIND $rows AS r CREATE (:Statement {graph: $graph, sid: r[0]})"
-_QUALIFIER: Final = (
-    "UNWIND $rows AS r MATCH (o:%s {graph: $graph, sid: r[0]}) "
-    "CREATE (o)-[:QUALIFIER]->(q:Qualifier {graph: $graph, name: r[1]}) SET q += r[2]"
+_NEW: Final = (
+    "UNWIND $rows AS r CREATE (e:%s {graph: $graph, id: r[0], name: r[1], key: r[2], kind: r[3], order: r[4], ranks: r[5]%s})"
 )
-_REFERENCE: Final = (
-    "UNWIND $rows AS r MATCH (o:%s {graph: $graph, sid: r[0]}) MATCH (e:Entity {graph: $graph, id: r[2]}) "
-    "CREATE (o)-[:QUALIFIER]->(q:Qualifier {graph: $graph, name: r[1], kind: 'entity', key: e.key, text: e.name, id: e.id}) "
-    "CREATE (q)-[:IS]->(e)"
+_CHANGED: Final = (
+    "UNWIND $rows AS r MATCH (e:Entity {graph: $graph, id: r[0]}) "
+    "SET e:%s, e.name = r[1], e.key = r[2], e.kind = r[3], e.order = r[4], e.ranks = r[5]%s"
 )
-_MORE_SOURCES: Final = _BETWEEN + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.sources = r[4], f.rows = r[5]"
-_MORE_SOURCES_OF_VALUES: Final = "UNWIND $rows AS r MATCH (v:Value {graph: $graph, sid: r[0]}) SET v.sources = r[1], v.rows = r[2]"
-_MEMBER: Final = _BETWEEN + "MERGE (a)-[m:MEMBER_OF]->(b) SET m.sources = r[2], m.rows = r[3]"
-_SUBCLASS: Final = _BETWEEN + "MERGE (a)-[m:SUBCLASS_OF]->(b) SET m.sources = r[2], m.rows = r[3]"
+#: The text that writes each kind of batch.
+TEXTS: Final[dict[str, str]] = {
+    "sources": "UNWIND $rows AS r MERGE (s:Source {graph: $graph, name: r[0]}) "
+    "SET s.number = r[1], s.location = r[2], s.format = r[3]",
+    "predicates": "UNWIND $rows AS r MERGE (p:Predicate {graph: $graph, name: r[0]}) "
+    "SET p.relations = r[1], p.attributes = r[2], p.qualifiers = r[3]",
+    "entities": _NEW % ("Entity", ""),
+    "concepts": _NEW % ("Entity:Concept", ""),
+    "rows": _NEW % ("Entity:Row", ", source: r[6], row: r[7]"),
+    "entities that changed": _CHANGED % ("Entity", ""),
+    "concepts that changed": _CHANGED % ("Concept", ""),
+    "rows that changed": _CHANGED % ("Row", ", e.source = r[6], e.row = r[7]"),
+    "relations": _RELATION,
+    "relations with qualifiers": _RELATION
+    + "CREATE (a)<-[:SUBJECT]-(o:Statement {graph: $graph, sid: r[3], name: r[10]})-[:OBJECT]->(b) "
+    + "WITH es, o, r UNWIND r[11] AS q "
+    + _QUALIFIERS,
+    "attributes": _ATTRIBUTE,
+    "attributes with qualifiers": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
+    "sources of relations": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.sources = r[4], f.rows = r[5]",
+    "sources of attributes": "UNWIND $rows AS r MATCH (v:Value {graph: $graph, sid: r[0]}) SET v.sources = r[1], v.rows = r[2]",
+    "members": _PAIR + "CREATE (a)-[:MEMBER_OF {sources: r[2], rows: r[3]}]->(b)",
+    "members that changed": _PAIR + "MATCH (a)-[m:MEMBER_OF]->(b) SET m.sources = r[2], m.rows = r[3]",
+    "subclasses": _PAIR + "CREATE (a)-[:SUBCLASS_OF {sources: r[2], rows: r[3]}]->(b)",
+    "subclasses that changed": _PAIR + "MATCH (a)-[m:SUBCLASS_OF]->(b) SET m.sources = r[2], m.rows = r[3]",
+}
+
+_LOCKED: Final = "MERGE (g:Graph {name: $graph}) SET g.beat = coalesce(g.beat, 0) RETURN properties(g) AS about, timestamp() AS now"
+_OWN: Final = (
+    "MATCH (g:Graph {name: $graph}) SET g.format = $format, g.complete = false, g.loading = $load, g.owner = $owner, "
+    "g.beat = timestamp()"
+)
+_STILL: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.beat = timestamp() RETURN g.name AS name"
+_ONCE: Final = "MERGE (l:Load {graph: $graph, batch: $batch}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
+_RELEASE: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) REMOVE g.owner"
+_DONE: Final = (
+    "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.complete = true, g.content = $content, g.counts = $counts, "
+    "g.schema = $schema "
+    "REMOVE g.owner, g.loading, g.beat"
+)
+_FORGET: Final = "MATCH (l:Load {graph: $graph}) WITH l LIMIT 10000 DELETE l"
 
 
-def load_id(snapshot: Snapshot) -> str:
-    """A name for the load of this content: the same content gives the same name."""
+def content_id(snapshot: Snapshot) -> str:
+    """A name for the content of a snapshot: the same content gives the same name."""
     digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
 
 
-def write_snapshot(
-    snapshot: Snapshot, graph: str, execute: Execute, *, previous: Snapshot | None = None, told: Told = lambda written: None
-) -> None:
-    """Write what `snapshot` has and `previous`, which the server holds already, has not.
+class Loading:
+    """The right to write one graph, from `begin` to `finish`; a context manager that gives it back."""
 
-    `execute` runs one text in one transaction; `told` hears how many records are written so far.
-    """
+    def __init__(self, connection: Connection, graph: str) -> None:
+        self._connection, self.graph = connection, graph
+        self._owner = Owner()
+        self.load = ""
+
+    def __enter__(self) -> Loading:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._owner.release()
+        if exception[0] is not None and self.load:
+            # Where the server is gone as well, whoever comes next sees that this writer is.
+            try:
+                self._connection.write(_RELEASE, {"graph": self.graph, "owner": self._owner.name})
+            except StoreError:
+                return
+
+    def begin(self, load: str, *, wait: float = 0.0, seen: dict[str, Any] | None = None) -> None:
+        """Become the writer of the graph for `load`; raises `StoreBusyError` where it is another's after `wait` seconds.
+
+        `seen` is what the graph's node said when the load was prepared: where its content is another now, somebody wrote between.
+        """
+        until = time.monotonic() + wait
+        while (busy := self._connection.transaction(lambda transaction: self._begin(transaction, load, seen))) is not None:
+            if time.monotonic() >= until:
+                raise busy
+            time.sleep(min(0.25, max(until - time.monotonic(), 0.0)))
+        self.load = load
+
+    def _begin(self, transaction: Transaction, load: str, seen: dict[str, Any] | None) -> StoreBusyError | None:
+        # The write lock on the graph's node makes the look and the change one step.
+        found = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
+        about, now = found["about"], found["now"]
+        busy = busy_error(self.graph, about, now, load)
+        if (
+            busy is None
+            and seen is not None
+            and (about.get("content"), about.get("loading")) != (seen.get("content"), seen.get("loading"))
+        ):
+            busy = StoreBusyError(f"graph {self.graph!r} was written by somebody else meanwhile", hint="load again")
+        if busy is not None:
+            transaction.rollback()
+            return busy
+        transaction.run(_OWN, {"graph": self.graph, "format": FORMAT, "load": load, "owner": self._owner.name})
+        return None
+
+    def write(self, batch: Batch, attempt: str = "") -> None:
+        """Write one batch, unless it was written before."""
+        name = f"{self.load} {attempt}{batch.name}"
+        self._connection.transaction(lambda transaction: self._write(transaction, name, batch))
+
+    def beat(self) -> None:
+        """Tell others that this writer is there."""
+        self._connection.transaction(self._still)
+
+    def _still(self, transaction: Transaction) -> None:
+        if not transaction.run(_STILL, {"graph": self.graph, "owner": self._owner.name}).rows:
+            raise StoreBusyError(f"graph {self.graph!r} was taken over by another process, or deleted")
+
+    def _write(self, transaction: Transaction, name: str, batch: Batch) -> None:
+        self._still(transaction)
+        if not transaction.run(_ONCE, {"graph": self.graph, "batch": name, "records": len(batch.rows)}).nodes:
+            return
+        made = transaction.run(TEXTS[batch.kind], {"graph": self.graph, "ids": batch.ids, "rows": batch.rows})
+        for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
+            if wanted is not None and wanted != got:
+                raise StoreError(
+                    f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint="delete the graph"
+                )
+
+    def finish(self, content: str, snapshot: Snapshot) -> None:
+        """Say that the graph is complete, and forget how it was written."""
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
+
+        def done(transaction: Transaction) -> None:
+            self._still(transaction)
+            transaction.run(_DONE, {"graph": self.graph, "owner": self._owner.name, "content": content, **about})
+
+        self._connection.transaction(done)
+        while self._connection.write(_FORGET, {"graph": self.graph}).deleted:
+            pass
+
+
+def busy_error(graph: str, about: dict[str, Any], now: int, load: str) -> StoreBusyError | None:
+    """Why a graph cannot be written for `load` now, from what its node says; None where it can."""
+    if about.get("owner") and not Owner.gone(about["owner"], (now - about.get("beat", 0)) / 1000):
+        since = (now - about.get("beat", 0)) / 1000
+        return StoreBusyError(
+            f"graph {graph!r} is being loaded by another process, which wrote last {since:.0f} s ago", hint="wait= waits for it"
+        )
+    if about.get("loading") not in (None, load):
+        return StoreBusyError(
+            f"another load of graph {graph!r} is not finished", hint="finish it with the same sources, or delete the graph"
+        )
+    return None
+
+
+def prepare(connection: Connection) -> bool:
+    """Make the constraints; whether the indexes are there as well, as they are after the first load of a database."""
+    for statement in CONSTRAINTS:
+        connection.schema(statement)
+    connection.schema("CALL db.awaitIndexes(300)")
+    rows = connection.read("SHOW INDEXES YIELD name WHERE name STARTS WITH 'condgraph_' RETURN count(*) AS found", {})
+    return int(rows[0]["found"]) >= len(CONSTRAINTS) + len(INDEXES)
+
+
+def make_indexes(connection: Connection, beat: Callable[[], None]) -> None:
+    """Make the indexes, and wait until they are filled; `beat` is called now and then meanwhile."""
     for statement in INDEXES:
-        execute(statement, {})
-    execute("CALL db.awaitIndexes(300)", {})
-    load = load_id(snapshot)
-    execute(
-        "MERGE (g:Graph {name: $graph}) SET g.format = $format, g.complete = false, g.loading = $load",
-        {"graph": graph, "format": FORMAT, "load": load},
-    )
-    written = 0
-    for name, text, rows in _batches(snapshot, previous):
-        execute(_ONCE + text, {"graph": graph, "batch": f"{load} {name}", "rows": rows})
-        written += len(rows)
-        told(written)
-    about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
-    execute(
-        "MATCH (g:Graph {name: $graph}) SET g.complete = true, g.loading = null, g.counts = $counts, g.schema = $schema",
-        {"graph": graph, **about},
-    )
+        connection.schema(statement)
+    text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'condgraph_' AND state <> 'ONLINE' RETURN name, state"
+    while waiting := connection.read(text, {}):
+        failed = [row["name"] for row in waiting if row["state"] == "FAILED"]
+        if failed:
+            raise StoreError(f"the server could not make the indexes {', '.join(failed)}", hint="its log says why")
+        beat()
+        time.sleep(0.1)
 
 
-def _batches(snapshot: Snapshot, previous: Snapshot | None) -> Iterator[tuple[str, str, list[Any]]]:
-    """Batches of records: a name that is the same for the same batch, the text that writes it, the rows."""
-    get = snapshot.arrays.get
-    sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
-    yield from _cut("sources", _SOURCE, ([one.name, one.location, one.format] for one in sources))
-    for kind, label in ((EntityKind.ENTITY, ":Entity"), (EntityKind.CONCEPT, ":Concept"), (EntityKind.ROW, ":Row")):
-        text = _ENTITY % label
-        yield from _cut(f"entities {kind.name}", text, _entities(snapshot, previous, kind))
-    sids = statement_ids(snapshot)
-    known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
-    fresh = np.flatnonzero(~np.isin(sids, known)).astype(np.int32)
-    names = [source.name for source in sources]
-    yield from _statements(snapshot, fresh, sids.tolist(), names)
-    if previous is not None:
-        yield from _more_sources(snapshot, previous, sids, known, names)
-    for prefix, text in (("mem", _MEMBER), ("sub", _SUBCLASS)):
-        yield from _cut(prefix, text, _concepts(snapshot, prefix, names))
+def write_snapshot(
+    snapshot: Snapshot, loading: Loading, connection: Connection, *, previous: Snapshot | None, told: Told, attempt: str = ""
+) -> None:
+    """Write what `snapshot` has and `previous`, which the server holds already, has not."""
+    maker, written = RowMaker(snapshot, previous), 0
+    for batch in ahead(maker.batches()):
+        loading.write(batch, attempt)
+        written += len(batch.rows)
+        told(written, None if maker.total is None else written / maker.total)
 
 
-def _cut(name: str, text: str, rows: Iterable[list[Any]]) -> Iterator[tuple[str, str, list[Any]]]:
-    """Rows in batches."""
-    remaining = iter(rows)
-    number = 0
-    while batch := list(islice(remaining, BATCH)):
-        yield f"{name} {number}", text, batch
-        number += 1
+def ahead(batches: Iterator[T]) -> Iterator[T]:
+    """The same batches, made in a thread while the one before is written; at most two wait."""
+    queue: Queue[tuple[T | None, BaseException | None]] = Queue(2)
+    stopped = Event()
 
+    def put(item: tuple[T | None, BaseException | None]) -> None:
+        while not stopped.is_set():
+            try:
+                queue.put(item, timeout=0.2)
+                return
+            except Full:
+                continue
 
-def _entities(snapshot: Snapshot, previous: Snapshot | None, kind: EntityKind) -> Iterator[list[Any]]:
-    """Entities that are new, or are called or are otherwise than before."""
-    places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
-    for number in np.flatnonzero(snapshot.entity_kind == kind).tolist():
-        entity = snapshot.entity(number)
-        before = -1 if previous is None else previous.identified(entity.id)
-        if previous is not None and before >= 0 and previous.entity(before) == entity:
-            continue
-        record = entity_properties(entity.name, int(kind))
-        if len(places) and places[number] >= 0:
-            record |= {"source": snapshot.source_of(int(places[number])).name, "row": int(rows[number])}
-        yield [entity.id, record]
+    def make() -> None:
+        try:
+            for batch in batches:
+                put((batch, None))
+                if stopped.is_set():
+                    return
+            put((None, None))
+        except BaseException as error:  # noqa: BLE001 - raised again where the batches are taken
+            put((None, error))
 
-
-def _statements(
-    snapshot: Snapshot, fresh: NDArray[np.int32], sids: list[int], names: list[str]
-) -> Iterator[tuple[str, str, list[Any]]]:
-    """Relations, attributes, then the qualifiers of both."""
-    split = snapshot.split(fresh)
-    holds = _validities(snapshot)
-
-    def relations() -> Iterator[list[Any]]:
-        for number, (one, places) in zip(fresh[:split].tolist(), statements(snapshot, fresh[:split]), strict=True):
-            assert isinstance(one.object, Ref)
-            valid = holds.get(number, {})
-            yield [one.subject, one.object.id, type_of(one.predicate), sids[number], *_places(places, names), valid]
-
-    def attributes() -> Iterator[list[Any]]:
-        for number, (one, places) in zip(fresh[split:].tolist(), statements(snapshot, fresh[split:]), strict=True):
-            assert not isinstance(one.object, Ref)
-            properties = value_properties(one.object) | ({} if one.raw is None else {"raw": one.raw})
-            valid = holds.get(number, {})
-            yield [one.subject, type_of(one.predicate), sids[number], one.predicate, properties, *_places(places, names), valid]
-
-    yield from _cut("relations", _RELATION, relations())
-    yield from _cut("attributes", _ATTRIBUTE, attributes())
-    positions, _ = snapshot.qualifiers(fresh)
-    qualified = fresh[np.unique(positions)]
-    at = snapshot.split(qualified)
-    yield from _cut("statements", _STATEMENT, ([sids[number]] for number in qualified[:at].tolist()))
-    for label, part in (("Statement", qualified[:at]), ("Value", qualified[at:])):
-        for text, references in ((_QUALIFIER, False), (_REFERENCE, True)):
-            yield from _cut(f"qualifiers {label} {references}", text % label, _qualifiers(snapshot, part, sids, references))
-
-
-def _validities(snapshot: Snapshot) -> dict[int, dict[str, Any]]:
-    """When statements hold, by number, for those of which it is said."""
-    numbers, start, end = (snapshot.arrays.get(f"val.{name}") for name in ("stmt", "start", "end"))
-    columns = (numbers, start, end, span_precision(start, end))
-    return {
-        number: validity_properties(first, last, precision)
-        for number, first, last, precision in zip(*(column.tolist() for column in columns), strict=True)
-    }
-
-
-def _more_sources(
-    snapshot: Snapshot, previous: Snapshot, sids: NDArray[np.int64], known: NDArray[np.int64], names: list[str]
-) -> Iterator[tuple[str, str, list[Any]]]:
-    """Statements that were there and have a further source now."""
-    before = np.bincount(previous.arrays.get("prov.stmt"), minlength=previous.statements)
-    now = np.bincount(snapshot.arrays.get("prov.stmt"), minlength=snapshot.statements)
-    order = np.argsort(known)
-    at = order[np.minimum(np.searchsorted(known, sids, sorter=order), len(known) - 1)] if len(known) else np.empty(0, np.int64)
-    changed = np.flatnonzero((known[at] == sids) & (before[at] != now)).astype(np.int32) if len(known) else np.empty(0, np.int32)
-    split = snapshot.split(changed)
-
-    def relations() -> Iterator[list[Any]]:
-        for number, (one, places) in zip(changed[:split].tolist(), statements(snapshot, changed[:split]), strict=True):
-            assert isinstance(one.object, Ref)
-            yield [one.subject, one.object.id, type_of(one.predicate), int(sids[number]), *_places(places, names)]
-
-    def attributes() -> Iterator[list[Any]]:
-        for number, (_, places) in zip(changed[split:].tolist(), statements(snapshot, changed[split:]), strict=True):
-            yield [int(sids[number]), *_places(places, names)]
-
-    yield from _cut("sources of relations", _MORE_SOURCES, relations())
-    yield from _cut("sources of attributes", _MORE_SOURCES_OF_VALUES, attributes())
-
-
-def _places(places: Iterable[tuple[int, int]], names: list[str]) -> tuple[list[str], list[int]]:
-    return [names[source] for source, _ in places], [row for _, row in places]
-
-
-def _qualifiers(snapshot: Snapshot, numbers: NDArray[np.int32], sids: list[int], references: bool) -> Iterator[list[Any]]:
-    for number, (one, _) in zip(numbers.tolist(), statements(snapshot, numbers), strict=True):
-        for key, value in one.qualifiers:
-            if isinstance(value, Ref) == references:
-                yield [sids[number], key, value.id if isinstance(value, Ref) else value_properties(value)]
-
-
-def _concepts(snapshot: Snapshot, prefix: str, names: list[str]) -> Iterator[list[Any]]:
-    """Direct membership (or subclasses) with sources, and for membership what follows from it, without."""
-    get = snapshot.arrays.get
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    columns = ("mem.e", "mem.c", "mem.src", "mem.row") if prefix == "mem" else ("sub.c", "sub.p", "sub.src", "sub.row")
-    for one, other, source, row in zip(*(get(name).tolist() for name in columns), strict=True):
-        found.setdefault((one, other), []).append((source, row))
-    if prefix == "mem":
-        offsets, items = get("con.offsets"), get("con.items")
-        for at, concept in enumerate(get("con.entity").tolist()):
-            for entity in items[offsets[at] : offsets[at + 1]].tolist():
-                found.setdefault((entity, concept), [])
-    for (one, other), places in found.items():
-        yield [snapshot.ident(one), snapshot.ident(other), *_places(places, names)]
+    thread = Thread(target=make, name="condgraph-neo4j-rows", daemon=True)
+    thread.start()
+    try:
+        while True:
+            batch, error = queue.get()
+            if error is not None:
+                raise error
+            if batch is None:
+                return
+            yield batch
+    finally:
+        stopped.set()
+        thread.join()

@@ -15,27 +15,21 @@ from condgraph.engine.values import Value
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
 
-_SOURCES: Final = "MATCH (s:Source {graph: $graph}) RETURN s.name AS name, s.location AS location, s.format AS format"
-_ENTITIES: Final = (
-    "MATCH (e:Entity {graph: $graph}) RETURN e.id AS id, e.name AS name, e.kind AS kind, e.source AS source, e.row AS row"
-)
+_SOURCES: Final = "MATCH (s:Source {graph: $graph}) RETURN s.name, s.location, s.format ORDER BY s.number"
+_ENTITIES: Final = "MATCH (e:Entity {graph: $graph}) RETURN e.id, e.name, e.kind, e.source, e.row"
 #: Membership that follows from the direct one has no sources.
-_BELOW: Final = (
-    "MATCH (a:Entity {graph: $graph})-[m:%s]->(c:Entity) WHERE size(m.sources) > 0 "
-    "RETURN a.id AS a, c.id AS c, m.sources AS sources, m.rows AS rows"
-)
-_FIELDS: Final = ".kind, .text, .number, .exact, .unit, .start, .end, .precision"
+_BELOW: Final = "MATCH (a:Entity {graph: $graph})-[m:%s]->(c:Entity) WHERE size(m.sources) > 0 RETURN a.id, c.id, m.sources, m.rows"
+_FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
 _QUALIFIERS: Final = (
     "MATCH (o:%s {graph: $graph})-[:QUALIFIER]->(q:Qualifier) OPTIONAL MATCH (q)-[:IS]->(e:Entity) "
-    f"RETURN o.sid AS sid, q.name AS name, q {{{_FIELDS}}} AS value, e.id AS id"
+    f"RETURN o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in _FIELDS)}"
 )
 _RELATIONS: Final = (
-    "MATCH (a:Entity {graph: $graph})-[f]->(b:Entity) WHERE f.sid IS NOT NULL "
-    "RETURN a.id AS s, type(f) AS p, b.id AS o, f.sid AS sid, f.sources AS sources, f.rows AS rows"
+    "MATCH (a:Entity {graph: $graph})-[f]->(b:Entity) WHERE f.sid IS NOT NULL RETURN a.id, type(f), b.id, f.sid, f.sources, f.rows"
 )
 _ATTRIBUTES: Final = (
-    "MATCH (a:Entity {graph: $graph})-[f]->(v:Value) "
-    f"RETURN a.id AS s, type(f) AS p, v {{{_FIELDS}, .raw}} AS value, f.sid AS sid, v.sources AS sources, v.rows AS rows"
+    "MATCH (a:Entity {graph: $graph})-[f]->(v:Value) WHERE f.sid IS NOT NULL "
+    f"RETURN a.id, type(f), f.sid, v.sources, v.rows, {', '.join(f'v.{name}' for name in _FIELDS)}"
 )
 
 
@@ -48,31 +42,35 @@ def pull(connection: Connection, graph: str) -> Snapshot:
 
 
 def _items(connection: Connection, graph: str) -> Iterator[Item]:
-    def rows(text: str) -> list[dict[str, Any]]:
-        return connection.read(text, {"graph": graph})
+    def rows(text: str) -> Iterator[list[Any]]:
+        return connection.stream(text, {"graph": graph})
 
-    for row in rows(_SOURCES):
-        yield Source(row["name"], row["location"], row["format"])
-    for row in rows(_ENTITIES):
-        entity = Entity(row["id"], row["name"], EntityKind(row["kind"]), row["row"] or 0)
-        yield entity if row["source"] is None else Sourced(entity, ((row["source"], entity.row),))
-    for row in rows(_BELOW % "MEMBER_OF"):
-        yield Sourced(Member(row["a"], row["c"]), _places(row))
-    for row in rows(_BELOW % "SUBCLASS_OF"):
-        yield Sourced(Subclass(row["a"], row["c"]), _places(row))
+    def places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
+        return tuple(zip(sources, numbers, strict=True))
+
+    for name, location, form in rows(_SOURCES):
+        yield Source(name, location, form)
+
+    for ident, name, kind, source, row in rows(_ENTITIES):
+        entity = Entity(ident, name, EntityKind(kind), row or 0)
+        yield entity if source is None else Sourced(entity, places([source], [row]))
+    for one, other, sources, numbers in rows(_BELOW % "MEMBER_OF"):
+        yield Sourced(Member(one, other), places(sources, numbers))
+    for one, other, sources, numbers in rows(_BELOW % "SUBCLASS_OF"):
+        yield Sourced(Subclass(one, other), places(sources, numbers))
     qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
     for label in ("Statement", "Value"):
-        for row in rows(_QUALIFIERS % label):
-            value: Ref | Value = value_of(row["value"]) if row["id"] is None else Ref(row["id"])
-            qualifiers.setdefault(row["sid"], []).append((row["name"], value))
-    for row in rows(_RELATIONS):
-        found = tuple(qualifiers.get(row["sid"], ()))
-        yield Sourced(Statement(row["s"], predicate_of(row["p"]), Ref(row["o"]), found), _places(row))
-    for row in rows(_ATTRIBUTES):
-        found = tuple(qualifiers.get(row["sid"], ()))
-        statement = Statement(row["s"], predicate_of(row["p"]), value_of(row["value"]), found, raw=row["value"].get("raw"))
-        yield Sourced(statement, _places(row))
+        for sid, key, ident, *fields in rows(_QUALIFIERS % label):
+            value: Ref | Value = _value(fields) if ident is None else Ref(ident)
+            qualifiers.setdefault(sid, []).append((key, value))
+    for subject, kind, thing, sid, sources, numbers in rows(_RELATIONS):
+        statement = Statement(subject, predicate_of(kind), Ref(thing), tuple(qualifiers.get(sid, ())))
+        yield Sourced(statement, places(sources, numbers))
+    for subject, kind, sid, sources, numbers, *fields in rows(_ATTRIBUTES):
+        found = tuple(qualifiers.get(sid, ()))
+        statement = Statement(subject, predicate_of(kind), _value(fields), found, raw=fields[-1])
+        yield Sourced(statement, places(sources, numbers))
 
 
-def _places(row: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    return tuple(zip(row["sources"], row["rows"], strict=True))
+def _value(fields: list[Any]) -> Value:
+    return value_of(dict(zip(_FIELDS, fields, strict=True)))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from threading import Event
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TypeVar
+from uuid import uuid4
 
 from condgraph.cypher.answer import Neo4jAnswer
 from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
+from condgraph.cypher.delete import delete
 from condgraph.cypher.layout import FORMAT
-from condgraph.cypher.load import load_id, write_snapshot
+from condgraph.cypher.load import Loading, Told, busy_error, content_id, make_indexes, prepare, write_snapshot
 from condgraph.cypher.pull import pull
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
@@ -22,13 +26,18 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
     UnknownNameError,
+    nearest,
 )
 from condgraph.engine.facts import Source
-from condgraph.engine.languages import detect
+from condgraph.engine.languages import Lowered, detect
 from condgraph.engine.languages import lower as lower_program
 from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
+
+T = TypeVar("T")
+#: Seconds for which a reader trusts what it last read of the graph's node.
+LEASE: Final = 1.0
 
 
 class Neo4jStore:
@@ -41,6 +50,8 @@ class Neo4jStore:
         self.connection = Connection(place, **login)
         self.place = self.connection.place
         self._schema: StoredSchema | None = None
+        self._current: dict[str, Any] | None = None
+        self._looked = 0.0
 
     def __enter__(self) -> Neo4jStore:
         return self
@@ -57,69 +68,126 @@ class Neo4jStore:
 
     # -- the graph's node -------------------------------------------------------------------------------------------------
 
+    def _state(self) -> dict[str, Any]:
+        """What the graph's node says; empty where there is none."""
+        rows = self.connection.read("MATCH (g:Graph {name: $graph}) RETURN properties(g) AS about", {"graph": self.name})
+        return rows[0]["about"] if rows else {}
+
     def _about(self) -> dict[str, Any]:
         """What the graph's node says; raises where there is none, or a load is not finished."""
-        rows = self.connection.read("MATCH (g:Graph {name: $graph}) RETURN properties(g) AS about", {"graph": self.name})
-        if not rows:
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
-        about: dict[str, Any] = rows[0]["about"]
+        about = self._state()
+        if not about:
+            rows = self.connection.read("MATCH (g:Graph) WHERE g.complete RETURN g.name AS name", {})
+            others = sorted(row["name"] for row in rows)
+            raise StoreMissingError(
+                f"there is no graph {self.name!r} at {self.place}",
+                candidates=nearest(self.name, others),
+                hint=f"the graphs here are {', '.join(others[:20])}" if others else "load something first",
+            )
         if about.get("format") != FORMAT:
-            raise StoreVersionError(f"graph {self.name!r} has format {about.get('format')}, this version reads {FORMAT}")
+            raise StoreVersionError(
+                f"graph {self.name!r} has format {about.get('format')}, this version reads {FORMAT}", hint="load it again"
+            )
         if not about.get("complete"):
             raise StoreBusyError(
                 f"graph {self.name!r} is being loaded, or its load was ended", hint="the same load again goes on where it stopped"
             )
         return about
 
+    def _known(self) -> dict[str, Any]:
+        """The state of the graph, at most `LEASE` seconds old. A load that adds to a graph waits for longer before it writes, so
+        that no reader who looked before it meets half of it.
+        """
+        at = time.monotonic()
+        if self._current is None or at - self._looked > LEASE:
+            about = self._about()
+            if self._current is None or about["content"] != self._current["content"]:
+                self._schema = None
+            self._current, self._looked = about, at
+        return self._current
+
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows; read once, and again after a load."""
+        """What lowering knows; read once, and again after a load, by whomever."""
+        about = self._known()
         if self._schema is None:
-            self._schema = StoredSchema(json.loads(self._about()["schema"]))
+            self._schema = StoredSchema(json.loads(about["schema"]))
         return self._schema
 
     def refresh(self) -> None:
         """Forget the schema, which another process may have changed."""
-        self._schema = None
+        self._schema = self._current = None
+
+    def _steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph: asked once more where a load began and ended meanwhile."""
+        for _ in range(2):
+            before = self._known()["content"]
+            found = ask()
+            if self._known()["content"] == before:
+                return found
+        raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
 
     # -- loading ----------------------------------------------------------------------------------------------------------
 
-    def push(self, snapshot: Snapshot) -> None:
-        """Write a snapshot as this graph, beside what the graph holds already. The same content twice changes nothing."""
+    def push(self, snapshot: Snapshot, *, wait: float = 0.0, told: Told = lambda written, part: None) -> None:
+        """Write a snapshot as this graph, beside what the graph holds already. The same content twice changes nothing.
+
+        `wait` is how many seconds to wait for another process that is writing; `told` hears how many records are written so far,
+        and which part of all that is (None where it is not known).
+        """
+        self._check_writable()
+        adds = content_id(snapshot)
+        about = self._wait_for_others(adds, wait)
+        if about.get("content") == adds and about.get("complete"):
+            return
+        self.refresh()
+        complete = prepare(self.connection)
+        with Loading(self.connection, self.name) as loading:
+            loading.begin(adds, wait=wait, seen=about)
+            previous, attempt = None, ""
+            if "content" in about:
+                if about.get("complete"):
+                    # Readers who looked before hold on to what they saw for so long.
+                    time.sleep(LEASE * 1.2)
+                from condgraph.engine.snapshot.build import Builder
+                from condgraph.engine.snapshot.layout import lay_out
+                from condgraph.engine.snapshot.readback import items
+
+                # Also of a load that was ended: what it wrote is there, each statement with all that belongs to it.
+                previous, attempt = pull(self.connection, self.name), f"{uuid4().hex} "
+                builder = Builder(previous)
+                builder.add(items(snapshot))
+                snapshot = Snapshot.of(*lay_out(builder))
+            write_snapshot(snapshot, loading, self.connection, previous=previous, told=told, attempt=attempt)
+            if not complete:
+                make_indexes(self.connection, loading.beat)
+            loading.finish(content_id(snapshot), snapshot)
+        self.refresh()
+
+    def _wait_for_others(self, load: str, wait: float) -> dict[str, Any]:
+        """The state of the graph once nobody writes it; raises `StoreBusyError` after `wait` seconds."""
+        until = time.monotonic() + wait
+        while True:
+            rows = self.connection.read(
+                "MATCH (g:Graph {name: $graph}) RETURN properties(g) AS about, timestamp() AS now", {"graph": self.name}
+            )
+            about: dict[str, Any] = rows[0]["about"] if rows else {}
+            busy = busy_error(self.name, about, rows[0]["now"], load) if rows else None
+            if busy is None:
+                return about
+            if time.monotonic() >= until:
+                raise busy
+            time.sleep(min(0.25, max(until - time.monotonic(), 0.0)))
+
+    def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
-        rows = self.connection.read(
-            "MATCH (g:Graph {name: $graph}) RETURN g.complete AS complete, g.loading AS loading", {"graph": self.name}
-        )
-        previous = None
-        if rows and rows[0]["complete"]:
-            from condgraph.engine.snapshot.build import Builder
-            from condgraph.engine.snapshot.layout import lay_out
-            from condgraph.engine.snapshot.readback import items
-
-            previous = self.snapshot()
-            builder = Builder(previous)
-            builder.add(items(snapshot))
-            snapshot = Snapshot.of(*lay_out(builder))
-        elif rows and rows[0]["loading"] not in (None, load_id(snapshot)):
-            raise StoreBusyError(
-                f"another load of graph {self.name!r} is not finished", hint="finish it with the same sources, or delete the graph"
-            )
-        write_snapshot(snapshot, self.name, self.connection.write, previous=previous)
-        self._schema = None
 
     def delete(self) -> None:
         """Remove the graph from the database, in batches."""
-        if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
-        self.connection.write("MATCH (g:Graph {name: $graph}) SET g.complete = false", {"graph": self.name})
-        for label in ("Qualifier", "Statement", "Value", "Entity", "Source", "Load", "Graph"):
-            key = "name" if label == "Graph" else "graph"
-            text = f"MATCH (n:{label} {{{key}: $graph}}) WITH n LIMIT 10000 DETACH DELETE n"
-            count = f"MATCH (n:{label} {{{key}: $graph}}) RETURN count(n) AS count"
-            while self.connection.read(count, {"graph": self.name})[0]["count"]:
-                self.connection.write(text, {"graph": self.name})
-        self._schema = None
+        self._check_writable()
+        self.refresh()
+        delete(self.connection, self.name)
 
     # -- asking -----------------------------------------------------------------------------------------------------------
 
@@ -142,10 +210,16 @@ class Neo4jStore:
     ) -> Neo4jAnswer:
         """Answer a program in any language with one query."""
         language = language or detect(program)
-        lowered = lower_program(self._lowering_schema(language), program, language, {"on_unknown": on_unknown, **options})
-        plan, order = optimise(lowered.plan)
-        compiled = compile_plan(plan, self.name, self.schema)
-        rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
+        given = {"on_unknown": on_unknown, **options}
+
+        def ask() -> tuple[Lowered, Node, list[Node], Compiled, list[dict[str, Any]]]:
+            lowered = lower_program(self._lowering_schema(language), program, language, given)
+            plan, order = optimise(lowered.plan)
+            compiled = compile_plan(plan, self.name, self.schema)
+            rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
+            return lowered, plan, order, compiled, rows
+
+        lowered, plan, order, compiled, rows = self._steady(ask)
         answer = Neo4jAnswer(
             self,
             plan,
@@ -217,12 +291,13 @@ class Neo4jStore:
 
     def exists(self) -> bool:
         """Whether the graph is there, and its load is finished."""
-        text = "MATCH (g:Graph {name: $graph}) RETURN g.complete AS complete"
-        return any(row["complete"] for row in self.connection.read(text, {"graph": self.name}))
+        return bool(self._state().get("complete"))
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph."""
-        text = "MATCH (s:Source {graph: $graph}) RETURN s.name AS name, s.location AS location, s.format AS format ORDER BY name"
+        text = (
+            "MATCH (s:Source {graph: $graph}) RETURN s.name AS name, s.location AS location, s.format AS format ORDER BY s.number"
+        )
         return tuple(
             Source(row["name"], row["location"], row["format"]) for row in self.connection.read(text, {"graph": self.name})
         )
@@ -233,6 +308,5 @@ class Neo4jStore:
         return found
 
     def snapshot(self) -> Snapshot:
-        """The whole graph pulled into process, with its sources."""
-        self._about()
-        return pull(self.connection, self.name)
+        """The whole graph pulled into process, with its sources; raises `StoreBusyError` where it is loaded meanwhile."""
+        return self._steady(lambda: pull(self.connection, self.name))

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,17 +235,17 @@ def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
     remote = condgraph.open(neo4j_uri, graph="ended")
     assert isinstance(remote, Neo4jGraph)
     remote.store.delete()
-    write = remote.store.connection.write
-    for allowed in (12, 16, 19, 22, 1000):
+    transaction = remote.store.connection.transaction
+    for allowed in (2, 5, 8, 9, 1000):
         left = [allowed]
 
-        def failing(text: str, parameters: dict[str, object], left: list[int] = left) -> None:
+        def failing(work: Any, left: list[int] = left) -> Any:
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            write(text, parameters)
+            return transaction(work)
 
-        remote.store.connection.write = failing  # type: ignore[method-assign,assignment]
+        remote.store.connection.transaction = failing  # type: ignore[method-assign,assignment]
         if allowed < 1000:
             with pytest.raises(KeyboardInterrupt):
                 remote.push(local)
@@ -252,7 +253,7 @@ def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
                 remote.kopl("FindAll() Count()")
         else:
             remote.push(local)
-    remote.store.connection.write = write  # type: ignore[method-assign]
+    remote.store.connection.transaction = transaction  # type: ignore[method-assign]
     assert contents(remote.snapshot()) == contents(local)
     remote.store.delete()
 
