@@ -21,12 +21,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
 from condgraph.sparql import page, protocol_description
 from condgraph.sparql.protocol import MOST_BYTES, ProtocolError, Request, read, read_graph
 from condgraph.sparql.protocol_text import survey
 from condgraph.sparql.results import GRAPHS, HTML, SOLUTIONS, Chosen, require
-from condgraph.sparql.worker import Head, Query
+from condgraph.sparql.worker import Head, Query, UnwritableError
 from condgraph.sparql.worker_places import BusyError
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def _problem(error: Exception, text: str | None = None) -> ProtocolError:
         return ProtocolError(400, str(error))
     if isinstance(error, UnknownNameError):
         return ProtocolError(404, str(error))
-    if isinstance(error, UnsupportedError):
+    if isinstance(error, UnwritableError):
         return ProtocolError(406, str(error))
     return ProtocolError(500, str(error))
 

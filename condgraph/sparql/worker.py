@@ -342,6 +342,10 @@ class WorkerPool:
                     raise _ToldError(json.loads(data))
 
 
+class UnwritableError(UnsupportedError):
+    """A format cannot say the results."""
+
+
 class _ToldError(Exception):
     """What a worker said is wrong."""
 
@@ -367,8 +371,11 @@ def _error(kind: str, message: str, request: bytes, memory: int) -> CondgraphErr
         return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
     if kind == "missing":
         return UnknownNameError("graph", message)
+    unknown = re.search(r"custom function (<[^>]*>) is not supported", message)
+    if unknown is not None:
+        return UnsupportedError("the store", [f"the function {unknown[1]}"])
     if kind == "unwritable":
-        return UnsupportedError("RDF/XML", [message], hint="ask for Turtle or N-Triples")
+        return UnwritableError("RDF/XML", [message], hint="ask for Turtle or N-Triples")
     if kind == "memory":
         return InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
     return StoreError(f"the query failed: {message}")
