@@ -11,7 +11,7 @@ so an entity that nothing else makes an entity is `loose` and gets a name before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -58,6 +58,18 @@ class Target:
     counts: Mapping[str, int]
 
 
+class Group(list[str]):
+    """The patterns of one group. What is taken away comes last: stores go on from patterns, and not from what a difference left."""
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        super().__init__(patterns)
+        self.minus: list[str] = []
+
+    def text(self) -> str:
+        """All patterns, for between braces."""
+        return " ".join((*self, *self.minus))
+
+
 @dataclass(slots=True)
 class FactRows:
     """Variables (or IRIs) of the facts that patterns leave. `statement` is None where only the direct triple stands there."""
@@ -85,25 +97,30 @@ class Compiler:
         self._variables += 1
         return f"?{prefix}{self._variables}"
 
+    @staticmethod
+    def group() -> Group:
+        """A group without patterns."""
+        return Group()
+
     # -- entities ---------------------------------------------------------------------------------------------------------
 
-    def entities(self, node: Node, e: str, out: list[str]) -> bool:
+    def entities(self, node: Node, e: str, out: Group) -> bool:
         """Patterns that bind `e` to each entity of a set, some more than once; whether `e` is still loose."""
         self._patterns += 1
         if self._patterns > MOST_PATTERNS:
             raise UnsupportedError(TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
         return ENTITIES[type(node)](self, node, e, out)
 
-    def settled(self, node: Node, e: str, out: list[str]) -> None:
+    def settled(self, node: Node, e: str, out: Group) -> None:
         """The same, and `e` is an entity for sure."""
         if self.entities(node, e, out):
             self.settle(e, out)
 
-    def settle(self, e: str, out: list[str]) -> None:
+    def settle(self, e: str, out: Group) -> None:
         """Make sure that a loose variable is an entity: statements have no names."""
         out.append(f"{e} <pred:name> {self.variable('n')} .")
 
-    def every(self, node: alg.Every, e: str, out: list[str]) -> bool:
+    def every(self, node: alg.Every, e: str, out: Group) -> bool:
         """All entities of the kinds; of one source those that are rows of it or stand in its statements."""
         kinds = tuple(dict.fromkeys(node.kinds))
         if node.source is not None:
@@ -120,7 +137,7 @@ class Compiler:
             out.append(f"VALUES {kind} {{ {' '.join(classes)} }} {e} {TYPE} {kind} .")
         return False
 
-    def named(self, node: alg.Named, e: str, out: list[str]) -> bool:
+    def named(self, node: alg.Named, e: str, out: Group) -> bool:
         """Entities by exact name."""
         if len(node.names) == 1:
             out.append(f"{e} <pred:name> {string(node.names[0])} .")
@@ -129,55 +146,55 @@ class Compiler:
             out.append(f"VALUES {name} {{ {' '.join(map(string, node.names))} }} {e} <pred:name> {name} .")
         return False
 
-    def known(self, node: alg.Known, e: str, out: list[str]) -> bool:
+    def known(self, node: alg.Known, e: str, out: Group) -> bool:
         """Entities by id."""
         out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
         return False
 
-    def members(self, node: alg.Members, e: str, out: list[str]) -> bool:
+    def members(self, node: alg.Members, e: str, out: Group) -> bool:
         """Entities in any of the concepts: membership is stored closed."""
         c = self.variable("c")
         out.append(f"{e} <pred:instance_of> {c} .")
         self.entities(node.concepts, c, out)
         return False
 
-    def union(self, node: alg.Union, e: str, out: list[str]) -> bool:
+    def union(self, node: alg.Union, e: str, out: Group) -> bool:
         """Entities in any part; a sub-select, since stores know how to go on from a set that they have."""
         branches, loose = [], False
         for part in node.parts:
-            inner: list[str] = []
+            inner = Group()
             loose |= self.entities(part, e, inner)
-            branches.append(f"{{ {' '.join(inner)} }}")
+            branches.append(f"{{ {inner.text()} }}")
         out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {' UNION '.join(branches)} }} }}")
         return loose
 
-    def intersect(self, node: alg.Intersect, e: str, out: list[str]) -> bool:
+    def intersect(self, node: alg.Intersect, e: str, out: Group) -> bool:
         """Entities in all parts: all patterns hold."""
         loose = True
         for part in node.parts:
             loose &= self.entities(part, e, out)
         return loose
 
-    def minus(self, node: alg.Minus, e: str, out: list[str]) -> bool:
+    def minus(self, node: alg.Minus, e: str, out: Group) -> bool:
         """Entities of the left that are not in the right."""
         loose = self.entities(node.left, e, out)
-        inner: list[str] = []
+        inner = Group()
         self.entities(node.right, e, inner)
-        out.append(f"MINUS {{ SELECT DISTINCT {e} WHERE {{ {' '.join(inner)} }} }}")
+        out.minus.append(f"MINUS {{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
         return loose
 
-    def reached(self, node: alg.Reached, e: str, out: list[str]) -> bool:
+    def reached(self, node: alg.Reached, e: str, out: Group) -> bool:
         """The ends of the facts."""
         return self.facts(node.facts, out, reached=e).loose
 
-    def namesakes(self, node: alg.Namesakes, e: str, out: list[str]) -> bool:
+    def namesakes(self, node: alg.Namesakes, e: str, out: Group) -> bool:
         """All entities of the same names."""
         of, name = self.variable("e"), self.variable("n")
         self.entities(node.of, of, out)
         out.append(f"{of} <pred:name> {name} . {e} <pred:name> {name} .")
         return False
 
-    def neighbour(self, node: alg.Neighbour, e: str, out: list[str]) -> bool:
+    def neighbour(self, node: alg.Neighbour, e: str, out: Group) -> bool:
         """The rows at a distance in their source."""
         of, source, place, other = (self.variable(prefix) for prefix in ("e", "s", "n", "n"))
         self.entities(node.of, of, out)
@@ -187,7 +204,7 @@ class Compiler:
         )
         return False
 
-    def best(self, node: alg.Best, e: str, out: list[str]) -> bool:
+    def best(self, node: alg.Best, e: str, out: Group) -> bool:
         """The entities with the best value of a key, all ties; the most frequent type and unit compete."""
         groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
         if not groups:
@@ -213,16 +230,16 @@ class Compiler:
         def condition(v: str) -> str:
             return f" {v} {TYPE} {pred('Time' if kind is Kind.TIME else 'Quantity')} ." if mixed else ""
 
-        inner: list[str] = []
+        inner = Group()
         rows = self.facts(scan, inner)
         if rows.loose:
             self.settle(rows.reached, inner)
         x, best = self.variable("x"), self.variable("best")
         inner.append(f"{rows.object} <pred:{term}> {x} .{condition(rows.object)}")
-        text = f"SELECT ({'MAX' if largest else 'MIN'}({x}) AS {best}) WHERE {{ {' '.join(inner)} }}"
+        text = f"SELECT ({'MAX' if largest else 'MIN'}({x}) AS {best}) WHERE {{ {inner.text()} }}"
         return (best, text), condition
 
-    def _contest(self, node: alg.Best, scan: alg.Scan, largest: bool, e: str, out: list[str]) -> bool:
+    def _contest(self, node: alg.Best, scan: alg.Scan, largest: bool, e: str, out: Group) -> bool:
         """Several types and units: a sub-select finds the most frequent (ties: times, then units by name), the next the best of it.
 
         A value's type and unit are one text, so that each sub-select binds what the next one looks for.
@@ -240,22 +257,22 @@ class Compiler:
 
         winner, best = self.variable("g"), self.variable("best")
         count = self.variable("times")
-        inner: list[str] = []
+        inner = Group()
         rows = self.facts(scan, inner, whole=True)
         group, key = self.variable("g"), self.variable("x")
         inner.append(grouped(rows.object, group, key))
         most = (
-            f"SELECT ({group} AS {winner}) (COUNT(DISTINCT {rows.statement}) AS {count}) WHERE {{ {' '.join(inner)} }} "
+            f"SELECT ({group} AS {winner}) (COUNT(DISTINCT {rows.statement}) AS {count}) WHERE {{ {inner.text()} }} "
             f"GROUP BY {group} ORDER BY DESC({count}) {group} LIMIT 1"
         )
-        inner = [f"{{ {most} }}"]
+        inner = Group([f"{{ {most} }}"])
         rows = self.facts(scan, inner)
         if rows.loose:
             self.settle(rows.reached, inner)
         group, key = self.variable("g"), self.variable("x")
         inner.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner})")
         choose = "MAX" if largest else "MIN"
-        out.append(f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {' '.join(inner)} }} GROUP BY {winner} }}")
+        out.append(f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {inner.text()} }} GROUP BY {winner} }}")
         rows = self.facts(scan, out, reached=e)
         group, key = self.variable("g"), self.variable("x")
         out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {key} = {best})")
@@ -269,11 +286,11 @@ class Compiler:
 
     # -- facts ------------------------------------------------------------------------------------------------------------
 
-    def facts(self, node: Node, out: list[str], *, whole: bool = False, reached: str | None = None) -> FactRows:
+    def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactRows:
         """Patterns of facts. `whole` binds the statement; `reached` is the variable that the reached end is to have."""
         return FACTS[type(node)](self, node, out, whole, reached)
 
-    def scan(self, node: alg.Scan, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def scan(self, node: alg.Scan, out: Group, whole: bool, reached: str | None) -> FactRows:
         """The statements of a scan."""
         target = reached or self.variable("e")
         other = self.variable("e" if node.reach != node.anchor else "v")
@@ -347,7 +364,7 @@ class Compiler:
                 return True
         return False
 
-    def _predicate(self, node: alg.Scan, out: list[str]) -> str:
+    def _predicate(self, node: alg.Scan, out: Group) -> str:
         if node.predicates is not None and len(node.predicates) == 1:
             return self.iris.predicate(node.predicates[0])
         p = self.variable("p")
@@ -369,7 +386,7 @@ class Compiler:
             counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
         return not any(self.counts.get(name, 1) for name in counted)
 
-    def where(self, node: alg.Where, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def where(self, node: alg.Where, out: Group, whole: bool, reached: str | None) -> FactRows:
         """Facts whose object satisfies the test."""
         rows = self.facts(node.facts, out, whole=whole, reached=reached)
         if isinstance(node.test, alg.Among):
@@ -391,7 +408,7 @@ class Compiler:
             found.update(self.schema.attribute_kinds(name))
         return found
 
-    def where_qualifier(self, node: alg.WhereQualifier, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def where_qualifier(self, node: alg.WhereQualifier, out: Group, whole: bool, reached: str | None) -> FactRows:
         """Facts of which some qualifier satisfies the test."""
         rows = self.facts(node.facts, out, whole=True, reached=reached)
         q = self.variable("q")
@@ -406,7 +423,7 @@ class Compiler:
         out.extend(test_patterns(self, node.test, q, objects, kinds))
         return rows
 
-    def during(self, node: alg.During, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def during(self, node: alg.During, out: Group, whole: bool, reached: str | None) -> FactRows:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.facts(node.facts, out, whole=True, reached=reached)
         a, b = self.variable("a"), self.variable("b")
@@ -414,7 +431,7 @@ class Compiler:
         out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
         return rows
 
-    def where_validity(self, node: alg.WhereValidity, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def where_validity(self, node: alg.WhereValidity, out: Group, whole: bool, reached: str | None) -> FactRows:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time is both."""
         rows = self.facts(node.facts, out, whole=True, reached=reached)
         q, p, a, b = (self.variable(prefix) for prefix in "qpab")
@@ -426,7 +443,7 @@ class Compiler:
         out.extend(test_patterns(self, node.test, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def turn(self, node: alg.Turn, out: list[str], whole: bool, reached: str | None) -> FactRows:
+    def turn(self, node: alg.Turn, out: Group, whole: bool, reached: str | None) -> FactRows:
         """The same statements, with the other end reached; attributes have no entity at their object."""
         rows = self.facts(node.facts, out, whole=whole)
         if node.reach == "object" and rows.objects != "entity":
@@ -442,7 +459,7 @@ class Compiler:
         return rows
 
 
-ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, list[str]], bool]]] = {
+ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, Group], bool]]] = {
     alg.Every: Compiler.every,
     alg.Known: Compiler.known,
     alg.Named: Compiler.named,
@@ -455,7 +472,7 @@ ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, list[str]], bool]
     alg.Namesakes: Compiler.namesakes,
     alg.Best: Compiler.best,
 }
-FACTS: Final[dict[type[Node], Callable[[Compiler, Any, list[str], bool, str | None], FactRows]]] = {
+FACTS: Final[dict[type[Node], Callable[[Compiler, Any, Group, bool, str | None], FactRows]]] = {
     alg.Scan: Compiler.scan,
     alg.Where: Compiler.where,
     alg.WhereQualifier: Compiler.where_qualifier,

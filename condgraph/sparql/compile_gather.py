@@ -24,7 +24,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.compile import TARGET, Compiler, Target
+from condgraph.sparql.compile import TARGET, Compiler, Group, Target
 from condgraph.sparql.compile_plan import Compiled, native
 from condgraph.sparql.layout import PRED, RDF, Names, integer, read_value
 
@@ -87,14 +87,14 @@ def _collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) 
 
 
 def _branch(compiler: Compiler, i: int, leaf: Node) -> str:
-    out: list[str] = []
+    out = Group()
     if isinstance(leaf, alg.Facts):
         rows = compiler.facts(leaf, out, whole=True)
         n = rows.statement
     else:
         n = compiler.variable("e")
         compiler.settled(leaf, n, out)
-    return f"SELECT DISTINCT ({integer(i)} AS ?leaf) ({n} AS ?n) WHERE {{ {' '.join(out)} }}"
+    return f"SELECT DISTINCT ({integer(i)} AS ?leaf) ({n} AS ?n) WHERE {{ {out.text()} }}"
 
 
 def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
@@ -120,11 +120,11 @@ def _namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Ite
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) (?n1 AS ?n) WHERE {{ %s }}"
     texts = sorted({v for part in postorder(node) if isinstance(part, alg.Given) for v in part.values if isinstance(v, str)})
     if texts:
-        out: list[str] = []
+        out = Group()
         compiler.named(alg.Named(tuple(texts)), "?n1", out)
-        yield select % " ".join(out)
+        yield select % out.text()
     for leaf in below:
-        out = []
+        out = Group()
         t = compiler.variable("t")
         if isinstance(leaf, alg.Facts):
             rows = compiler.facts(leaf, out, whole=True)
@@ -135,7 +135,8 @@ def _namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Ite
             e = compiler.variable("e")
             compiler.entities(leaf, e, out)
             out.append(f"{e} <pred:name> {t} .")
-        yield select % f"{' '.join(out)} ?n1 <pred:name> {t} ."
+        out.append(f"?n1 <pred:name> {t} .")
+        yield select % out.text()
 
 
 # -- from rows to a snapshot ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.values import Kind
-from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Target
+from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Group, Target
 from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
 from condgraph.sparql.layout import TYPE, integer
 
@@ -60,38 +60,39 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
         if not native(inner):
             return None
         of = alg.Reached(inner) if isinstance(inner, alg.Facts) else inner
-        out: list[str] = []
+        out = Group()
         compiler.entities(of, "?e", out)
-        return f"SELECT DISTINCT ?e ?name WHERE {{ {' '.join(out)} ?e <pred:name> ?name . }}", "entities"
+        out.append("?e <pred:name> ?name .")
+        return f"SELECT DISTINCT ?e ?name WHERE {{ {out.text()} }}", "entities"
     if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
-        out = []
+        out = Group()
         compiler.settled(plan.of, "?e", out)
-        return f"SELECT (COUNT(DISTINCT ?e) AS ?count) WHERE {{ {' '.join(out)} }}", "count"
+        return f"SELECT (COUNT(DISTINCT ?e) AS ?count) WHERE {{ {out.text()} }}", "count"
     if isinstance(plan, alg.Exists) and native(plan.facts):
-        out = []
+        out = Group()
         rows = compiler.facts(plan.facts, out)
         if rows.loose:
             compiler.settle(rows.reached, out)
-        return f"ASK {{ {' '.join(out)} }}", "truth"
+        return f"ASK {{ {out.text()} }}", "truth"
     if isinstance(plan, alg.Some):
         values = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
         if not _values_are_native(values) or not supports_test(plan.test) or not all(map(native, plan.test.inputs())):
             return None
-        out = []
+        out = Group()
         v, objects, kinds = value_rows(compiler, values, out)
         out.extend(test_patterns(compiler, plan.test, v, objects, kinds))
-        return f"ASK {{ {' '.join(out)} }}", "truth"
+        return f"ASK {{ {out.text()} }}", "truth"
     if isinstance(plan, alg.Distinct):
         values = plan.values
         if isinstance(values, alg.Predicates) and native(values.facts):
-            out = []
+            out = Group()
             rows = compiler.facts(values.facts, out)
             if rows.loose:
                 compiler.settle(rows.reached, out)
-            return f"SELECT DISTINCT {rows.predicate} WHERE {{ {' '.join(out)} }}".replace(rows.predicate, "?p"), "predicates"
+            return f"SELECT DISTINCT {rows.predicate} WHERE {{ {out.text()} }}".replace(rows.predicate, "?p"), "predicates"
         raws = isinstance(values, alg.Objects) and compiler.counts.get("raws", 1)
         if _values_are_native(values) and not raws:
-            out = []
+            out = Group()
             v, objects, kinds = value_rows(compiler, values, out)
             return _values(compiler, v, objects, kinds, out), "values"
     return None
@@ -103,7 +104,7 @@ def _values_are_native(values: Node) -> bool:
     return isinstance(values, alg.Objects) and native(values.facts)
 
 
-def value_rows(compiler: Compiler, values: Node, out: list[str]) -> tuple[str, Objects, Kinds | None]:
+def value_rows(compiler: Compiler, values: Node, out: Group) -> tuple[str, Objects, Kinds | None]:
     """Patterns that bind a variable to the node of each value; the variable, and what it may be."""
     if isinstance(values, alg.Objects):
         rows = compiler.facts(values.facts, out)
@@ -135,14 +136,14 @@ _COLUMNS: Final = {
 }
 
 
-def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, out: list[str]) -> str:
+def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, out: Group) -> str:
     """Each value once, with what is needed to read it."""
     found = {kind for kind, _ in kinds} if kinds is not None and objects == "value" else set()
     if objects == "entity":
         found = {Kind.ENTITY}
     if len(found) == 1 and (kind := next(iter(found))) in _READ and not (kind is Kind.QUANTITY and compiler.counts.get("inexact")):
         out.append(_READ[kind].format(v=v))
-        return f"SELECT DISTINCT {v} {_COLUMNS[kind]} WHERE {{ {' '.join(out)} }}".replace(f"{v} ", "?v ").replace(f"{v})", "?v)")
+        return f"SELECT DISTINCT {v} {_COLUMNS[kind]} WHERE {{ {out.text()} }}".replace(f"{v} ", "?v ").replace(f"{v})", "?v)")
     optional = " ".join(
         f"OPTIONAL {{ {text} }}"
         for text in (
@@ -151,7 +152,7 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
             _READ[Kind.ENTITY].format(v="?v"),
         )
     )
-    inner = f"SELECT DISTINCT ({v} AS ?v) WHERE {{ {' '.join(out)} }}"
+    inner = f"SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }}"
     return (
         f"SELECT ?v (STR(?x) AS ?number) ?unit ?exact ?start ?end ?precision ?name ?kind ?row WHERE {{ {{ {inner} }} {optional} }}"
     )
@@ -174,11 +175,11 @@ def compile_sizes(nodes: list[Node], target: Target) -> str:
         of = alg.Reached(of) if isinstance(of, alg.Facts) else of
         step = integer(i)
         if isinstance(of, alg.Entities) and native(of):
-            out: list[str] = []
+            out = Group()
             e, name = compiler.variable("e"), compiler.variable("n")
             compiler.settled(of, e, out)
-            rows = " ".join(out)
-            parts.append(f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {e}) AS ?size) WHERE {{ {rows} }} }}")
-            first = f"SELECT DISTINCT {e} {name} WHERE {{ {rows} {e} <pred:name> {name} . }} ORDER BY {name} {e} LIMIT 3"
+            parts.append(f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {e}) AS ?size) WHERE {{ {out.text()} }} }}")
+            out.append(f"{e} <pred:name> {name} .")
+            first = f"SELECT DISTINCT {e} {name} WHERE {{ {out.text()} }} ORDER BY {name} {e} LIMIT 3"
             parts.append(f"{{ SELECT ({step} AS ?step) ({name} AS ?name) WHERE {{ {first} }} }}")
     return f"SELECT ?step ?size ?name WHERE {{ {' UNION '.join(parts)} }}" if parts else ""

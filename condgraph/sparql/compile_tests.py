@@ -50,9 +50,9 @@ def test_patterns(compiler: Compiler, test: Test, v: str, objects: Objects, kind
     if isinstance(test, alg.Compare):
         return _compare(compiler, test, v, objects, kinds)
     if isinstance(test, alg.Among):
-        out: list[str] = []
+        out = compiler.group()
         compiler.entities(test.entities, v, out)
-        return out
+        return [out.text()]
     if isinstance(test, alg.AllOf):
         return [line for part in test.tests for line in test_patterns(compiler, part, v, objects, kinds)]
     if isinstance(test, alg.AnyOf):
