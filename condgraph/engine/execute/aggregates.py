@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import Best, Count, Exists, Extreme, Mean, Mode, Scan, Some, Sum
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.facts import literal, object_cells, scan
+from condgraph.engine.execute.factset import FEW
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
-from condgraph.engine.execute.tests import Mask, holds
+from condgraph.engine.execute.tests import Mask, decide, holds
 from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, format_number, parse_number
 
@@ -101,6 +102,12 @@ def best_facts(run: Run, node: Best) -> Numbers:
         return statements.compress(ends == ends.max())
     # The statements stand in the order of their values, and equal ones side by side.
     part = ordered.a if kind is Kind.TIME else ordered.x
+    if len(statements) <= FEW:
+        values = [part[number] for number in (statements - np.int32(base)).tolist()]
+        ties = values.count(values[-1 if largest else 0])
+        winners = statements[-ties:] if largest else statements[:ties]
+        if not snapshot.inexact or kind is Kind.TIME or ties == 1:
+            return winners
     best = part[int(statements[-1 if largest else 0]) - base]
     if largest:
         winners = statements[statements.searchsorted(np.int32(ordered.left(part, best, begin, end) + base)) :]
@@ -245,8 +252,10 @@ def some(run: Run, node: Some) -> bool:
     bag = run.values(node.values)
     few = bag.few() if literal(node.test) else None
     if few is not None:
-        run.warn_types(add_types(few), node.test)
-        satisfied = sum([bool(holds(run, node.test, cell)) for cell in few])
+        ordered, numbers = few
+        satisfies = decide(run, node.test)
+        run.warn_types(add_types(ordered, numbers), node.test)
+        satisfied = sum([bool(satisfies(ordered, number)) for number in numbers])
     else:
         cells = bag.cells()
         run.warn_incomparable(cells, node.test)

@@ -23,7 +23,7 @@ from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.tests import Mask
 from condgraph.engine.facts import Entity, Ref
-from condgraph.engine.snapshot.ordered import Cell, Cells
+from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
     NO_UNIT,
@@ -41,6 +41,7 @@ from condgraph.engine.values import (
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
     from condgraph.engine.execute.scope import Scope
+    from condgraph.engine.snapshot.ordered import Ordered
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
@@ -87,12 +88,14 @@ class Bag:
             at += len(part.ids)
         return Bag(self.scope, parts)
 
-    def few(self) -> list[Cell] | None:
-        """The values one by one, where they are few, and attributes or qualifiers; None for others."""
-        if len(self) > factset.FEW or not all(part.kind in ("att", "q") for part in self.parts):
+    def few(self) -> tuple[Ordered, list[int]] | None:
+        """The cells of a few attributes, or of a few qualifiers, and their numbers; None for others."""
+        if len(self.parts) != 1:
             return None
-        ordered = self.scope.snapshot.ordered
-        return [Cell(ordered(part.kind), number) for part in self.parts for number in part.ids.tolist()]
+        part = self.parts[0]
+        if len(part.ids) > factset.FEW or (part.kind != "att" and part.kind != "q"):
+            return None
+        return self.scope.snapshot.ordered(part.kind), part.ids.tolist()
 
     # -- as columns -------------------------------------------------------------------------------------------------------
 
@@ -277,11 +280,12 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
 #: What can tell values of one type apart; parts that a type does not fill are all the same.
-_TELLING: Final[dict[Kind, tuple[str, ...]]] = {
+_TELLING: Final[dict[int, tuple[str, ...]]] = {
     Kind.TEXT: ("ref",),
     Kind.ENTITY: ("ref",),
     Kind.QUANTITY: ("a", "unit", "ref"),
     Kind.TIME: ("a", "b", "precision"),
+    Kind.UNKNOWN: _IDENTITY,
 }
 
 
@@ -291,18 +295,18 @@ def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int
     if n < 2:
         return np.arange(n)
     kinds = cells["kind"]
-    parts = _TELLING.get(Kind(int(kinds[0])), _IDENTITY) if (kinds == kinds[0]).all() else _IDENTITY
+    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == n else _IDENTITY
     if ordered:
         fresh = np.zeros(n, bool)
         fresh[0] = True
         for name in parts:
             mark = cells[name]
             fresh[1:] |= mark[1:] != mark[:-1]
-        return np.flatnonzero(fresh)
-    varying = [mark for mark in (cells[name] for name in parts) if (mark != mark[0]).any()]
+        return fresh.nonzero()[0]
+    varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
     if not varying:
         return np.zeros(1, np.int64)
-    order = np.lexsort(varying)
+    order = varying[0].argsort(kind="stable") if len(varying) == 1 else np.lexsort(varying)
     fresh = np.zeros(n, bool)
     fresh[0] = True
     for mark in varying:

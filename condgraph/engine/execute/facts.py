@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, union
-from condgraph.engine.execute.tests import Mask, as_places, holds, matches
-from condgraph.engine.snapshot.ordered import Cell, Cells, add_types
+from condgraph.engine.execute.tests import Mask, as_places, decide, holds, matches
+from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
 
 if TYPE_CHECKING:
@@ -215,20 +214,22 @@ def qualifiers_of(run: Run, statements: Numbers, key: int) -> tuple[Numbers, Any
 
 def _one_by_one(run: Run, statements: Numbers, key: int, test: Test) -> Numbers:
     """A few statements are looked at one by one."""
-    ordered = run.snapshot.ordered("q")
-    owned = [(statement, Cell(ordered, number)) for statement, number in qualifiers_one_by_one(run, statements, key)]
-    run.warn_types(add_types([cell for _, cell in owned]), test)
-    found = dict.fromkeys(statement for statement, cell in owned if holds(run, test, cell))
+    ordered, satisfies = run.snapshot.ordered("q"), decide(run, test)
+    owned = qualifiers_one_by_one(run, statements, key)
+    run.warn_types(add_types(ordered, [number for _, number in owned]), test)
+    found = dict.fromkeys([statement for statement, number in owned if satisfies(ordered, number)])
     return statements if len(found) == len(statements) else np.array(list(found), np.int32)
 
 
-def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> Iterator[tuple[int, int]]:
+def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> list[tuple[int, int]]:
     """The qualifiers of a key (None: all) of a few statements: each with its statement, both by number."""
     offsets, keys = run.snapshot.arrays.view("q.offsets"), run.snapshot.arrays.view("q.key")
+    found = []
     for statement in statements.tolist() if len(offsets) else ():
         for number in range(offsets[statement], offsets[statement + 1]):
             if key is None or keys[number] == key:
-                yield statement, number
+                found.append((statement, number))
+    return found
 
 
 def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | None:

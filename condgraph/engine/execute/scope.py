@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.sets import Numbers, among, by_mask, distinct, mask_of
+from condgraph.engine.execute.sets import Numbers, among, ascending, by_mask, distinct, mask_of
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, text_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Scope:
         size = self.snapshot.entities
         if not by_mask(len(entities), size):
             return distinct(entities, size)
+        if ascending(entities):
+            return entities
         mask = mask_of(entities, size)
         found: Numbers = mask.nonzero()[0].astype(np.int32)
         self._masks[id(found)] = found, mask

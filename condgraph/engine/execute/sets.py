@@ -17,8 +17,10 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
     n = len(numbers)
     if n < 2:
         return numbers
-    if n <= 16:
+    if n <= 8:
         return np.array(sorted(set(numbers.tolist())), np.int32)
+    if ascending(numbers):
+        return numbers
     if not by_mask(n, size):
         ordered = np.sort(numbers)
         fresh = np.empty(n, bool)
@@ -26,6 +28,11 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
         np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
         return ordered[fresh]
     return mask_of(numbers, size).nonzero()[0].astype(np.int32)
+
+
+def ascending(numbers: NDArray[Any]) -> bool:
+    """Whether each number is more than the one before, as the ends of one entity's statements are: far quicker than sorting."""
+    return int(np.count_nonzero(numbers[1:] > numbers[:-1])) == len(numbers) - 1
 
 
 def by_mask(numbers: int, size: int) -> bool:

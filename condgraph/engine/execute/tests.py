@@ -8,8 +8,10 @@ it is what the index of a snapshot answers.
 from __future__ import annotations
 
 import math
+import operator as compare_by
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +63,34 @@ def holds(run: Run, test: Test, cells: Cells) -> Any:
     raise PlanError(f"no such test: {test!r}")
 
 
+def decide(run: Run, test: Test) -> Callable[[Ordered, int], Any]:
+    """`holds` for attributes or qualifiers one at a time, by number: what is the same for all of them is looked up once."""
+    if not isinstance(test, Compare):
+        return lambda cells, at: holds(run, test, Cell(cells, at))
+    value, operator = test.value, test.operator
+    if isinstance(value, str) and operator == "=":
+        found, names = run.snapshot.texts.find(value), run.snapshot.entity_name
+
+        def same(cells: Ordered, at: int) -> bool:
+            kind, ref = cells.kind[at], cells.ref[at]
+            return bool(ref == found if kind == 0 else kind == 3 and names[ref] == found)
+
+        return same if found >= 0 else lambda cells, at: False
+    if isinstance(value, Quantity) and not run.snapshot.inexact:
+        unit, compare = unit_number(run.snapshot, value.unit), _COMPARE[operator]
+        number, exact = as_float(value)
+        if exact:
+            return lambda cells, at: cells.kind[at] == 1 and cells.unit[at] == unit and compare(cells.x[at], number)
+    if isinstance(value, Time):
+        return lambda cells, at: cells.kind[at] == 2 and time_mask(operator, value, cells.a[at], cells.b[at])
+    return lambda cells, at: holds(run, test, Cell(cells, at))
+
+
+_COMPARE: Final[dict[Operator, Callable[[float, float], bool]]] = {
+    "=": compare_by.eq, "!=": compare_by.ne, "<": compare_by.lt, ">": compare_by.gt, "<=": compare_by.le, ">=": compare_by.ge,
+}  # fmt: skip
+
+
 def compared_kinds(test: Test) -> set[tuple[Kind, str]]:
     """The types and units a test can hold of (a text test holds of entities, too); empty for tests that are no comparison."""
     if isinstance(test, Compare):
@@ -79,10 +109,10 @@ def _time(operator: Operator, literal: Time, cells: Cells) -> Any:
     return (cells["kind"] == Kind.TIME) & time_mask(operator, literal, cells["a"], cells["b"])
 
 
-def time_mask(operator: Operator, literal: Time, start: NDArray[Any], end: NDArray[Any]) -> Mask:
+def time_mask(operator: Operator, literal: Time, start: Any, end: Any) -> Any:
     """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
     low, high = literal.start, literal.end
-    mask: Mask
+    mask: Any
     if operator == "=":
         mask = (start >= low) & (end <= high)
     elif operator == "!=":
@@ -247,24 +277,20 @@ def _time_matches(operator: Operator, literal: Time, cells: Ordered, low: int, h
     if operator == ">=":
         return [(begin, high)] if begin < high else []
     # What begins in time has to end in time, too.
-    first, last, limit = {
-        "=": (begin, end, literal.end),
-        "<": (low, begin, literal.start),
-        "<=": (low, end, literal.end),
-        "!=": (low, begin, literal.start),
-    }[operator]
+    first = begin if operator == "=" else low
+    last, limit = (end, literal.end) if operator in ("=", "<=") else (begin, literal.start)
     if first >= last:
         found: Runs | Numbers = []
     else:
         ended = cells.column("b", first, last) <= limit
-        found = [(first, last)] if ended.all() else _places(first, ended)
+        found = [(first, last)] if np.count_nonzero(ended) == last - first else _places(first, ended)
     if operator == "!=" and end < high:
         found = [*found, (end, high)] if isinstance(found, list) else np.append(found, np.arange(end, high, dtype=np.int32))
     return found
 
 
 def _places(low: int, mask: Mask) -> Numbers:
-    return (np.flatnonzero(mask) + low).astype(np.int32)
+    return (mask.nonzero()[0] + low).astype(np.int32)
 
 
 def as_places(found: Runs | Numbers) -> Numbers:

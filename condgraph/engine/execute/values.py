@@ -103,14 +103,15 @@ def distinct(run: Run, node: Distinct) -> Bag:
     bag = run.values(node.values)
     if len(bag) < 2:
         return bag
-    if (few := bag.few()) is not None and len(bag.parts) == 1:
+    if (few := bag.few()) is not None:
+        cells, numbers = few
         first: dict[tuple[int, ...], int] = {}
-        for i, cell in enumerate(few):
-            first.setdefault(cell.parts(), i)
-        return bag if len(first) == len(few) else bag.take(np.array(list(first.values())))
+        for i, n in enumerate(numbers):
+            first.setdefault((cells.ref[n], cells.a[n], cells.kind[n], cells.b[n], cells.unit[n], cells.precision[n]), i)
+        return bag if len(first) == len(numbers) else bag.take(np.array(list(first.values())))
     # Attributes of one predicate are numbered by value, so that equal ones stand together.
-    ordered = len(bag.parts) == 1 and bag.parts[0].kind == "att"
-    return bag.take(distinct_positions(bag.cells(), ordered=ordered))
+    positions = distinct_positions(bag.cells(), ordered=len(bag.parts) == 1 and bag.parts[0].kind == "att")
+    return bag if len(positions) == len(bag) else bag.take(positions)
 
 
 def concat(run: Run, node: Concat) -> Bag:

@@ -65,7 +65,8 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
         lowering.warnings, lowering.tidy = warnings, False
     lowering.steps, results = steps, lowering.results
     for function, texts, dependencies in steps:
-        results.append(_RULES[function](lowering, [results[d] for d in dependencies] if dependencies else [], texts))
+        taken = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]
+        results.append(_RULES[function](lowering, taken, texts))
     done = list(zip(map(_function, steps), results, strict=True))
     return Lowered(results[-1], done, lowering.warnings, lowering.order if lowering.tidy else None)
 

@@ -107,6 +107,12 @@ class ArrayFile:
             found = self._views[name] = memoryview(self.get(name).data)
         return found
 
+    def raw(self, name: str) -> tuple[bytes | mmap.mmap, int]:
+        """What an array of bytes lies in, and where it begins there: slices of that are `bytes`, without a view between."""
+        if self._map is None or name not in self._table:
+            return b"", 0
+        return self._map, self._table[name]["offset"]
+
     def verify(self) -> None:
         """Read every byte and compare checksums; raises `StoreDamagedError` naming the array that differs."""
         end = 0
@@ -138,6 +144,14 @@ class MemoryArrays(ArrayFile):
         self._arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         for array in self._arrays.values():
             array.flags.writeable = False
+
+    def raw(self, name: str) -> tuple[bytes | mmap.mmap, int]:
+        """The bytes that the array was made of, else a copy."""
+        found: Any = self.get(name)
+        base = found.base
+        while isinstance(base, np.ndarray):
+            base = base.base
+        return (base if isinstance(base, bytes) and len(base) == found.nbytes else found.tobytes()), 0
 
     @property
     def names(self) -> list[str]:

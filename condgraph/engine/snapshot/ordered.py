@@ -109,20 +109,15 @@ class Cell(Cells):
         """The part "a" read as a float."""
         return self._of.x[self._at]
 
-    def parts(self) -> tuple[int, ...]:
-        """All parts; equal for equal values."""
-        of, at = self._of, self._at
-        return of.kind[at], of.ref[at], of.a[at], of.b[at], of.unit[at], of.precision[at]
-
     def types(self) -> dict[tuple[int, int], int]:
         """The type and unit, by number."""
         return {(self._of.kind[self._at], self._of.unit[self._at]): 1}
 
 
-def add_types(cells: list[Cell]) -> dict[tuple[int, int], int]:
-    """The types of some cells, one at a time."""
+def add_types(cells: Ordered, numbers: list[int]) -> dict[tuple[int, int], int]:
+    """How many cells there are of each type and unit, by number; one at a time."""
     found: dict[tuple[int, int], int] = {}
-    for cell in cells:
-        for of_type in cell.types():
-            found[of_type] = found.get(of_type, 0) + 1
+    for number in numbers:
+        of_type = cells.kind[number], cells.unit[number]
+        found[of_type] = found.get(of_type, 0) + 1
     return found
