@@ -1,0 +1,335 @@
+"""Searching a graph on a server: what the client knows of it, and a connected part of a pattern as something a server can be asked.
+
+The client has a `Catalogue` (ids, names, texts, predicates; no statement), prices the pattern exactly, and drives the search as in
+process: rounds under growing bounds, parts put together, the same order. Only the join of a connected part runs on the server: a
+`PartPlan` says what may stand where at which price under the bound, and a store renders it in its language.
+
+A node of a solution is an entity or a text, which servers keep differently, so a part is asked once for each way in which its nodes
+can be one or the other; most often that is once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.search.domains import BARRED, Bond
+from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
+from condgraph.engine.search.join import Problem
+from condgraph.engine.search.result import INSTANCE_OF
+
+#: What a node of a solution is: an entity (or concept, or row), or a text value.
+Sort: TypeAlias = Literal["entity", "text"]
+#: How an edge runs, seen from the node it is followed from.
+Way: TypeAlias = Literal["out", "in", "both"]
+_NONE: Final = np.empty(0, np.int32)
+
+
+class Catalogue:
+    """The nodes and predicates of a graph on a server, numbered as in a snapshot of it: entities by name, then id; texts behind."""
+
+    def __init__(
+        self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool], *, memberships: bool
+    ) -> None:
+        """`entities` are (id, name, kind); `predicates` says of each whether it has edges between nodes."""
+        ordered = sorted(entities, key=lambda one: (one[1], one[0]))
+        self.ids = [one[0] for one in ordered]
+        self.names = [one[1] for one in ordered]
+        self.kinds = np.array([one[2] for one in ordered], np.int8)
+        self.texts = sorted(texts)
+        self.predicates = sorted(predicates)
+        #: Which predicates have edges; that of memberships last.
+        self.used = np.array([*(predicates[name] for name in self.predicates), memberships], bool)
+        count, size = len(ordered), len(ordered) + len(self.texts)
+        rank = np.empty(size, np.int32)
+        rank[np.array(sorted(range(count), key=self.ids.__getitem__), np.intp)] = np.arange(count, dtype=np.int32)
+        rank[count:] = np.arange(count, size, dtype=np.int32)
+        empty = np.empty(0, np.int32)
+        self.graph = SearchGraph(np.zeros(size + 1, np.int64), empty, empty, len(self.predicates) + 1, count, rank)
+        self._numbers = {ident: number for number, ident in enumerate(self.ids)}
+
+    @property
+    def entities(self) -> int:
+        """How many nodes are entities."""
+        return len(self.ids)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The text of every node."""
+        return [*self.names, *self.texts]
+
+    @cached_property
+    def predicate_names(self) -> list[str]:
+        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        return [*self.predicates, INSTANCE_OF]
+
+    @cached_property
+    def concepts(self) -> Numbers:
+        """All concepts."""
+        return np.flatnonzero(self.kinds == EntityKind.CONCEPT).astype(np.int32)
+
+    @cached_property
+    def _named(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(self.labels):
+            found.setdefault(name, []).append(number)
+        return found
+
+    @cached_property
+    def _text_numbers(self) -> dict[str, int]:
+        return {text: self.entities + place for place, text in enumerate(self.texts)}
+
+    def identified(self, ident: str) -> int:
+        """The node of an entity's id, or -1."""
+        return self._numbers.get(ident, -1)
+
+    def text(self, text: str) -> int:
+        """The node of a text value, or -1."""
+        return self._text_numbers.get(text, -1)
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        return self._named.get(name, [])
+
+    def value(self, number: int) -> Entity | str:
+        """What a node is."""
+        if number >= self.entities:
+            return self.texts[number - self.entities]
+        return Entity(self.ids[number], self.names[number], EntityKind(int(self.kinds[number])))
+
+    def key(self, number: int) -> str:
+        """What a server knows a node by: the id of an entity, a text itself."""
+        return self.texts[number - self.entities] if number >= self.entities else self.ids[number]
+
+
+# -- plans --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePlan:
+    """One edge of the pattern: which way it runs, and what each predicate costs; without `prices` any, at no cost.
+
+    `membership` is the price of a stated membership; None where it may be none.
+    """
+
+    way: Way
+    prices: Mapping[str, int] | None
+    membership: int | None
+
+    @property
+    def impossible(self) -> bool:
+        """Whether no statement can be this edge under the bound."""
+        return self.prices is not None and not self.prices and self.membership is None
+
+
+@dataclass(frozen=True, slots=True)
+class BondPlan:
+    """All edges between two nodes (or at one), seen from `near`: each takes a statement of its own."""
+
+    near: int
+    far: int
+    edges: tuple[EdgePlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """Find `node` by `bond`, then check the `closing` bonds to nodes found before.
+
+    A solution that keeps to the bound has at most `most` so far. Of a `leaf` only the first few beside each parent are wanted.
+    """
+
+    node: int
+    bond: BondPlan
+    closing: tuple[BondPlan, ...]
+    most: int
+    leaf: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """A connected part of a pattern for a server, one way in which its nodes are entities or texts.
+
+    `candidates` are the keys that a node may be, with their terms; a node that is not there may be anything but `excluded`.
+    Asked for are the first `limit` solutions (None: all) by their sum, then the keys of the nodes in their order; where `by` has
+    nodes, the first of each group of them.
+    """
+
+    nodes: tuple[int, ...]
+    sorts: Mapping[int, Sort]
+    seed: int
+    candidates: Mapping[int, tuple[tuple[str, int], ...]]
+    excluded: Mapping[int, tuple[str, ...]]
+    steps: tuple[StepPlan, ...]
+    loops: Mapping[int, BondPlan]
+    #: Pairs of nodes that no edge may join: from the first to the second, or back.
+    apart: tuple[tuple[int, int, bool, bool], ...]
+    injective: bool
+    bound: int
+    #: What a solution may have at the seed.
+    most: int
+    few: int | None
+    limit: int | None
+    by: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a search asked of the server."""
+
+    queries: int = 0
+    rows: int = 0
+    texts: list[str] = field(default_factory=list)
+
+
+def part_plans(
+    problem: Problem,
+    catalogue: Catalogue,
+    nodes: Sequence[int],
+    bound: int,
+    *,
+    few: int | None,
+    limit: int | None,
+    by: Sequence[int],
+) -> Iterator[PartPlan]:
+    """The plans for a connected part under a bound, one for each way in which its nodes can be entities or texts."""
+    least = problem.least(nodes)
+    slack = bound - least
+    if slack < 0:
+        return
+    bonds = [bond for bond in problem.bonds if bond.first in nodes]
+    allowed: dict[int, tuple[Numbers, Costs]] = {}
+    for node in nodes:
+        domain = problem.domains[node]
+        if not domain.open:
+            allowed[node] = domain.within(domain.least + slack)
+    choices: list[tuple[Sort, ...]] = []
+    for node in nodes:
+        sorts: tuple[Sort, ...] = ("entity", "text") if catalogue.texts and node not in problem.loops else ("entity",)
+        if node in allowed:
+            numbers = allowed[node][0]
+            here = {"entity": bool((numbers < catalogue.entities).any()), "text": bool((numbers >= catalogue.entities).any())}
+            sorts = tuple(sort for sort in sorts if here[sort])
+        choices.append(sorts)
+    for chosen in product(*choices):
+        plan = _plan(problem, catalogue, tuple(nodes), bonds, dict(zip(nodes, chosen, strict=True)), allowed, bound, slack)
+        if plan is not None:
+            yield PartPlan(**plan, few=few, limit=limit, by=tuple(node for node in by if node in nodes))
+
+
+def _plan(
+    problem: Problem,
+    catalogue: Catalogue,
+    nodes: tuple[int, ...],
+    bonds: Sequence[Bond],
+    sorts: Mapping[int, Sort],
+    allowed: Mapping[int, tuple[Numbers, Costs]],
+    bound: int,
+    slack: int,
+) -> dict[str, Any] | None:
+    if any(sorts[bond.first] == sorts[bond.second] == "text" for bond in bonds):
+        return None
+    candidates: dict[int, tuple[tuple[str, int], ...]] = {}
+    for node, (numbers, costs) in allowed.items():
+        mine = numbers < catalogue.entities if sorts[node] == "entity" else numbers >= catalogue.entities
+        pairs = zip(numbers[mine].tolist(), costs[mine].tolist(), strict=True)
+        candidates[node] = tuple((catalogue.key(number), cost) for number, cost in pairs)
+    seen = {node: _bond(catalogue, bond, node, slack, sorts) for node, bond in problem.loops.items() if node in nodes}
+    plans = {(bond, side): _bond(catalogue, bond, side, slack, sorts) for bond in bonds for side in (bond.first, bond.second)}
+    if any(edge.impossible for plan in [*seen.values(), *plans.values()] for edge in plan.edges):
+        return None
+    leaves = {
+        node
+        for node in nodes
+        if sum(node in (bond.first, bond.second) for bond in bonds) == 1 and node not in problem.loops and not problem.forbidden
+        and problem.domains[node].open
+    }  # fmt: skip
+    known = [node for node in nodes if node in candidates]
+    if known:
+        seed = min(known, key=lambda node: (len(candidates[node]), node))
+    else:
+        # Texts are found through their entities.
+        seed = max(
+            (node for node in nodes if sorts[node] == "entity"),
+            key=lambda node: (sum(node in (bond.first, bond.second) for bond in bonds), -node),
+            default=-1,
+        )
+        if seed < 0:
+            return None
+    found, steps = [seed], []
+    while len(found) < len(nodes):
+        touching = {n: [b for b in bonds if n in (b.first, b.second) and b.other(n) in found] for n in nodes if n not in found}
+        node = min(
+            (n for n, back in touching.items() if back),
+            key=lambda n: (n in leaves, -len(touching[n]), len(candidates.get(n, ())) if n in candidates else BARRED, n),
+        )
+        back = touching[node]
+        # Dearer bonds first: their predicates are known, and leave fewer neighbours.
+        bond = max(back, key=lambda b: (b.least, len(b.steps)))
+        found.append(node)
+        most = bound - (problem.least(nodes) - problem.least(found))
+        closing = tuple(plans[b, b.other(node)] for b in back if b is not bond)
+        steps.append(StepPlan(node, plans[bond, bond.other(node)], closing, most, node in leaves))
+    excluded = {}
+    for node in nodes:
+        numbers = problem.domains[node].excluded
+        if numbers is not None and node not in candidates:
+            mine = numbers < catalogue.entities if sorts[node] == "entity" else numbers >= catalogue.entities
+            if mine.any():
+                excluded[node] = tuple(catalogue.key(number) for number in numbers[mine].tolist())
+    apart = []
+    size = catalogue.graph.predicates
+    for (one, two), prices in problem.forbidden.items():
+        if one in nodes and two in nodes and not sorts[one] == sorts[two] == "text":
+            apart.append((one, two, int(prices[0]) < BARRED, int(prices[1]) < BARRED) if size else (one, two, False, False))
+    return {
+        "nodes": nodes,
+        "sorts": sorts,
+        "seed": seed,
+        "candidates": candidates,
+        "excluded": excluded,
+        "steps": tuple(steps),
+        "loops": seen,
+        "apart": tuple(apart),
+        "injective": problem.injective,
+        "bound": bound,
+        "most": bound - (problem.least(nodes) - problem.least([seed])),
+    }
+
+
+def _bond(catalogue: Catalogue, bond: Bond, side: int, slack: int, sorts: Mapping[int, Sort]) -> BondPlan:
+    """A bond as a server follows it from one side: predicates that cost no more than the bound leaves."""
+    size = catalogue.graph.predicates
+    far = bond.other(side) if bond.first != bond.second else side
+    edges = []
+    for prices in bond.weights(side):
+        out, back, loop = prices[0 : 2 * size : 2], prices[1 : 2 * size : 2], prices[2 * size : 3 * size]
+        if side == far:
+            own, way = loop, "out"
+        elif sorts[far] == "text":
+            own, way = out, "out"
+        elif sorts[side] == "text":
+            own, way = back, "in"
+        else:
+            both = bool((out < BARRED).any()), bool((back < BARRED).any())
+            own, way = (out if both[0] else back), ("both" if all(both) else "out" if both[0] else "in")
+        edges.append(_edge(catalogue, own, way, slack, members=sorts[side] == sorts[far] == "entity"))  # type: ignore[arg-type]
+    return BondPlan(side, far, tuple(edges))
+
+
+def _edge(catalogue: Catalogue, prices: NDArray[np.int64], way: Way, slack: int, *, members: bool) -> EdgePlan:
+    least = int(prices.min(initial=BARRED))
+    within = np.flatnonzero((prices <= least + slack) & (prices < BARRED) & catalogue.used)
+    if least == 0 and bool((prices[catalogue.used] == 0).all()) and len(within):
+        # An unknown relation: whatever there is.
+        return EdgePlan(way, None, 0 if members and bool(catalogue.used[-1]) else None)
+    last = len(prices) - 1
+    found = {catalogue.predicates[number]: int(prices[number]) for number in within.tolist() if number != last}
+    membership = int(prices[last]) if members and len(within) and within[-1] == last else None
+    return EdgePlan(way, found, membership)
