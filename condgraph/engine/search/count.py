@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from condgraph.engine.search.driver import components, pairs_of
 from condgraph.engine.search.join import Join, Problem
 from condgraph.engine.search.ranking import Rows
@@ -19,7 +21,7 @@ def count(problem: Problem, total: int) -> int:
             found += int((rows.totals == total).sum())
             return total
 
-        Join(problem, parts[0], total, None, (), add).run()
+        _everything(problem, parts[0], total, add)
         return found
     whole: Rows | None = None
     done: list[int] = []
@@ -31,7 +33,7 @@ def count(problem: Problem, total: int) -> int:
             kept.append(rows)
             return bound
 
-        Join(problem, nodes, bound, None, (), keep).run()
+        _everything(problem, nodes, bound, keep)
         if not kept:
             return 0
         own = Rows.joined(kept)
@@ -45,3 +47,10 @@ def count(problem: Problem, total: int) -> int:
         whole = Rows.joined(pairs)
     assert whole is not None
     return int((whole.totals == total).sum())
+
+
+def _everything(problem: Problem, nodes: Sequence[int], bound: int, collect: Callable[[Rows], int]) -> None:
+    if problem.server is not None:
+        collect(problem.server.part(problem, nodes, bound, None, (), None)[0])
+    else:
+        Join(problem, nodes, bound, None, (), collect).run()

@@ -13,13 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from condgraph.engine.search.domains import BARRED
+from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest
 from condgraph.engine.search.join import CHUNK, Join, LateError, Problem, pair_costs
 from condgraph.engine.search.options import MOST
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
 
 #: Candidates of a known node that the bound lets in, round after round.
 _WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
+#: Candidates and predicates that a beam looks at, wider where it finds too few solutions.
+_BEAMS: Final = (16, 256, 4096)
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
         return outcome
     late = False
     sofar: list[Rows] = []
-    for bound in bounds(problem, least):
+    for bound in bounds(problem, least) if problem.server is None else two_phases(problem, parts, least, k, by):
         outcome.rounds, outcome.bound = outcome.rounds + 1, bound
         sofar.clear()
         try:
@@ -89,6 +91,55 @@ def bounds(problem: Problem, least: int) -> Iterator[int]:
     yield BARRED - 1
 
 
+def two_phases(problem: Problem, parts: list[list[int]], least: int, k: int | None, by: Sequence[int]) -> Iterator[int]:
+    """The bounds of a search on a server, where a round costs a query: the least, then the one that a narrow beam finds.
+
+    A beam looks at the nearest candidates and predicates alone, under no bound. What it finds are solutions, so the k-th of them
+    bounds the k-th of all.
+    """
+    yield least
+    wanted = 1 if k is None else k
+    for width in _BEAMS:
+        beam, narrow = narrowed(problem, width)
+        if not narrow:
+            break
+        found = _under(beam, parts, BARRED - 1, wanted, by, [])
+        if len(found) >= wanted:
+            yield int(found.totals[wanted - 1])
+            return
+    yield BARRED - 1
+
+
+def narrowed(problem: Problem, width: int) -> tuple[Problem, bool]:
+    """The same problem with the nearest `width` candidates and predicates alone, and whether that leaves anything out."""
+    narrow = False
+    domains = []
+    for domain in problem.domains:
+        if domain.costs is not None and len(domain.costs) > width:
+            at = nearest(domain.costs, width, np.arange(len(domain.costs)))
+            narrow = narrow or len(at) < int((domain.costs < BARRED).sum())
+            nodes = at.astype(np.int32) if domain.nodes is None else domain.nodes.take(at)
+            domain = Domain(domain.costs.take(at), nodes, domain.excluded)
+        domains.append(domain)
+    bonds, loops = [], {}
+    for bond in [*problem.bonds, *problem.loops.values()]:
+        some = Bond(bond.first, bond.second, bond.edges)
+        some.least, some.steps = bond.least, bond.steps
+        for side in {bond.first, bond.second}:
+            rows = []
+            for prices in bond.weights(side):
+                steps = np.unique(prices[prices < BARRED])
+                if len(steps) > width:
+                    prices, narrow = np.where(prices <= steps[width - 1], prices, BARRED), True
+                rows.append(prices)
+            some.price(side, rows)
+        if bond.first == bond.second:
+            loops[bond.first] = some
+        else:
+            bonds.append(some)
+    return replace(problem, domains=domains, bonds=bonds, loops=loops), narrow
+
+
 def components(problem: Problem) -> list[list[int]]:
     """The nodes of each connected part, parts and nodes by first mention."""
     part = list(range(len(problem.domains)))
@@ -112,7 +163,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
     """The first k solutions, or groups, under a bound (None: all of them)."""
     wanted = MOST + 1 if k is None else k
     if len(parts) == 1:
-        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar).run().rows
+        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
     length = need + (2 * len(problem.domains) if problem.injective or problem.forbidden else 0)
@@ -134,6 +185,8 @@ class _Part:
     length: int
     by: Sequence[int]
     sofar: list[Rows]
+    #: How many groups are wanted; None is all.
+    top: int | None = None
     rows: Rows = field(init=False)
     #: Whether rows beyond `length` were dropped.
     cut: bool = False
@@ -141,6 +194,10 @@ class _Part:
     def run(self) -> _Part:
         self.rows = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in self.nodes})
         self.sofar.append(self.rows)
+        if self.problem.server is not None:
+            self.rows, self.cut = self.problem.server.part(self.problem, self.nodes, self.bound, self.length, self.by, self.top)
+            self.sofar[-1] = self.rows
+            return self
         # An exchange has to avoid the other nodes, and still leave the first ones.
         few = self.length + (len(self.problem.domains) - 1 if self.problem.injective else 0)
         Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
@@ -211,10 +268,17 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
         for (one, two), prices in problem.forbidden.items():
             across = (one in left.columns and two in right.columns) or (one in right.columns and two in left.columns)
             if across and len(pairs):
-                costs = pair_costs(problem.graph, prices[None, :], None, pairs.columns[one], pairs.columns[two])
-                pairs = pairs.take(np.flatnonzero(costs >= BARRED))
+                pairs = pairs.take(np.flatnonzero(~joined(problem, prices, pairs.columns[one], pairs.columns[two])))
         if len(pairs):
             yield pairs
+
+
+def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which pairs an edge of these prices joins (induced subgraphs)."""
+    if problem.server is not None:
+        return problem.server.joined(problem, ones, others, bool(prices[0] < BARRED), bool(prices[1] < BARRED))
+    found: NDArray[np.bool_] = pair_costs(problem.graph, prices[None, :], None, ones, others) < BARRED
+    return found
 
 
 class _Enough:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,25 @@ class Clock:
             raise LateError
 
 
+class Server(Protocol):
+    """Where a graph is that joins connected parts of a pattern itself."""
+
+    def part(
+        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
+    ) -> tuple[Rows, bool]:
+        """The first `length` solutions (None: all) of a part, of each group where it has nodes of `by`; of groups the first `top`.
+
+        Whether there are further ones is the second.
+        """
+        ...
+
+    def joined(
+        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
+    ) -> NDArray[np.bool_]:
+        """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
+        ...
+
+
 @dataclass(slots=True)
 class Problem:
     """A pattern made ready for one graph: domains of its nodes, bonds between them, and what solutions have to keep to."""
@@ -57,6 +76,8 @@ class Problem:
     #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be joined (0 where they must not).
     forbidden: dict[tuple[int, int], NDArray[np.int64]]
     clock: Clock
+    #: Joins connected parts elsewhere; None is here, over `graph`.
+    server: Server | None = None
 
     def least(self, nodes: Sequence[int]) -> int:
         """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""

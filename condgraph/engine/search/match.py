@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,75 @@ from condgraph.engine.search.result import Hits, Matches, Report
 if TYPE_CHECKING:
     from condgraph.engine.linking.encoder import Encoder
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+class Names(Protocol):
+    """What pricing a pattern asks of a graph: its nodes and predicates by name, and never a statement."""
+
+    @property
+    def graph(self) -> SearchGraph:
+        """The nodes by rank, and how many there are."""
+        ...
+
+    @property
+    def predicate_names(self) -> Sequence[str]:
+        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        ...
+
+    @property
+    def concepts(self) -> NDArray[np.int32]:
+        """All concepts."""
+        ...
+
+    def members(self, concepts: tuple[int, ...]) -> NDArray[np.int32]:
+        """The entities in any of these concepts, closed under subclass."""
+        ...
+
+    def identified(self, ident: str) -> int:
+        """The node of an entity's id, or -1."""
+        ...
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        ...
+
+    def some_names(self) -> Sequence[str]:
+        """Names to choose near ones of, for a message."""
+        ...
+
+
+class SnapshotNames:
+    """The names of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.graph = SearchGraph.of(snapshot)
+        self.members, self.identified = snapshot.members, snapshot.identified
+
+    @property
+    def predicate_names(self) -> Sequence[str]:
+        """The names of all predicates, the one of memberships last."""
+        return predicate_names(self._snapshot)
+
+    @property
+    def concepts(self) -> NDArray[np.int32]:
+        """All concepts."""
+        return concepts(self._snapshot)
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        snapshot = self._snapshot
+        texts = text_nodes(snapshot)
+        numbers: list[int] = snapshot.named(name).tolist()
+        text = snapshot.texts.find(name)
+        place = int(texts.searchsorted(text))
+        if text >= 0 and place < len(texts) and texts[place] == text:
+            numbers.append(snapshot.entities + place)
+        return numbers
+
+    def some_names(self) -> Sequence[str]:
+        """Names of entities."""
+        return self._snapshot.texts.take(np.unique(self._snapshot.entity_name[: 1 << 16]))
 
 
 def match(
@@ -67,9 +136,14 @@ def prepare(
     snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, clock: Clock, warnings: list[str]
 ) -> Problem:
     """Price a pattern for a snapshot; what a user should know goes to `warnings`."""
-    graph = SearchGraph.of(snapshot)
-    excluded = {node: _numbers(snapshot, names) for node, names in options.distinct_from}
-    allowed = _types(snapshot, pattern, options, terms, warnings)
+    return priced(SnapshotNames(snapshot), pattern, options, terms, clock, warnings)
+
+
+def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, clock: Clock, warnings: list[str]) -> Problem:
+    """Price a pattern for a graph whose nodes and predicates are known; what a user should know goes to `warnings`."""
+    graph = names.graph
+    excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
+    allowed = _types(names, pattern, options, terms, warnings)
     domains = []
     for number, node in enumerate(pattern.nodes):
         without = excluded.get(number)
@@ -86,7 +160,7 @@ def prepare(
     for edge in pattern.edges:
         found = terms.predicates(edge.relation) if edge.known else None
         if found is not None and options.k_relations is not None:
-            found = _nearest_names(snapshot, found, options.k_relations)
+            found = _nearest_names(names.predicate_names, found, options.k_relations)
         prices.append(found)
     bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
     forbidden = _forbidden(pattern, graph, directed=options.directed) if options.induced else {}
@@ -151,9 +225,9 @@ def _limited(costs: Costs, nodes: Any, k: int, rank: NDArray[Any]) -> tuple[Cost
     return costs[at], at.astype(np.int32) if nodes is None else nodes[at]
 
 
-def _nearest_names(snapshot: Snapshot, prices: Costs, k: int) -> Costs:
+def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
     """The prices of the predicates of the k nearest names; the rest is barred. A predicate may be called as memberships are."""
-    _, place = np.unique(predicate_names(snapshot), return_inverse=True)
+    _, place = np.unique(np.array(names, object), return_inverse=True)
     own = np.full(int(place.max()) + 1, BARRED, np.int64)
     np.minimum.at(own, place, prices)
     found: Costs = np.where(np.isin(place, nearest(own, k, np.arange(len(own)))), prices, BARRED)
@@ -161,13 +235,13 @@ def _nearest_names(snapshot: Snapshot, prices: Costs, k: int) -> Costs:
 
 
 def _types(
-    snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]
+    names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]
 ) -> dict[int, NDArray[np.int32]]:
     """The members of the types nearest to the hint of each unknown node, where types are asked for."""
     hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
-    types = concepts(snapshot)
     if not hinted:
         return {}
+    types = names.concepts
     hints = ", ".join(repr(hint) for hint in dict.fromkeys(hinted.values()))
     if not len(types):
         warnings.append(f"the graph has no types, so hints at them do nothing: {hints}")
@@ -175,38 +249,31 @@ def _types(
     if options.k_types is None:
         warnings.append(f"hints at types do nothing without k_types=: {hints}")
         return {}
-    rank = SearchGraph.of(snapshot).rank
     found = {}
     for number, hint in hinted.items():
         assert hint is not None
         costs, nodes = terms.nodes(hint)
         own = costs.take(types) if nodes is None else Domain(costs, nodes).at(types)
         assert own is not None
-        chosen = types[nearest(own, options.k_types, rank.take(types))]
-        found[number] = np.unique(snapshot.members(tuple(chosen.tolist()))).astype(np.int32)
+        chosen = types[nearest(own, options.k_types, names.graph.rank.take(types))]
+        found[number] = np.unique(names.members(tuple(chosen.tolist()))).astype(np.int32)
     return found
 
 
-def _numbers(snapshot: Snapshot, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
+def _numbers(names: Names, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
     """The nodes that names, ids and entities stand for; a name stands for every node of that name, texts included."""
     found: list[int] = []
-    texts = text_nodes(snapshot)
     for one in excluded:
         if isinstance(one, Entity | Ref):
-            number = snapshot.identified(one.id)
+            number = names.identified(one.id)
             if number < 0:
                 raise UnknownNameError("entity", one.id)
             found.append(number)
             continue
-        numbers = snapshot.named(one).tolist()
-        text = snapshot.texts.find(one)
-        place = int(texts.searchsorted(text))
-        if text >= 0 and place < len(texts) and texts[place] == text:
-            numbers.append(snapshot.entities + place)
+        numbers = names.named(one)
         if not numbers:
             if not isinstance(one, str):
                 raise LiteralError(f"{one!r} is no name")
-            names = snapshot.texts.take(np.unique(snapshot.entity_name[: 1 << 16]))
-            raise UnknownNameError("entity", one, candidates=nearest_names(one, names))
+            raise UnknownNameError("entity", one, candidates=nearest_names(one, names.some_names()))
         found.extend(numbers)
     return np.unique(np.array(found, np.int32))

@@ -217,10 +217,12 @@ def part_plans(
             here = {"entity": bool((numbers < catalogue.entities).any()), "text": bool((numbers >= catalogue.entities).any())}
             sorts = tuple(sort for sort in sorts if here[sort])
         choices.append(sorts)
+    groups = tuple(node for node in by if node in nodes)
     for chosen in product(*choices):
-        plan = _plan(problem, catalogue, tuple(nodes), bonds, dict(zip(nodes, chosen, strict=True)), allowed, bound, slack)
+        sorts_of = dict(zip(nodes, chosen, strict=True))
+        plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, groups)
         if plan is not None:
-            yield PartPlan(**plan, few=few, limit=limit, by=tuple(node for node in by if node in nodes))
+            yield PartPlan(**plan, few=few, limit=limit, by=groups)
 
 
 def _plan(
@@ -232,6 +234,7 @@ def _plan(
     allowed: Mapping[int, tuple[Numbers, Costs]],
     bound: int,
     slack: int,
+    by: tuple[int, ...],
 ) -> dict[str, Any] | None:
     if any(sorts[bond.first] == sorts[bond.second] == "text" for bond in bonds):
         return None
@@ -248,7 +251,7 @@ def _plan(
         node
         for node in nodes
         if sum(node in (bond.first, bond.second) for bond in bonds) == 1 and node not in problem.loops and not problem.forbidden
-        and problem.domains[node].open
+        and problem.domains[node].open and node not in by
     }  # fmt: skip
     known = [node for node in nodes if node in candidates]
     if known:
