@@ -17,7 +17,10 @@ from condgraph.graph import Engine, Graph, LoadReport, OnUnknown, Status
 from condgraph.loaders.base import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.search.result import Matches
 
 
 class Neo4jGraph(Graph):
@@ -85,6 +88,44 @@ class Neo4jGraph(Graph):
         if engine != "snapshot":
             raise OptionError("a graph in Neo4j answers in Neo4j", hint="graph.snapshot().kopl(..., engine='sparql')")
         return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: str | Sequence[str] | None = None,
+        distinct_from: Any = None,
+        injective: bool = True,
+        induced: bool = False,
+        directed: bool = False,
+        k_nodes: int | None = None,
+        k_relations: int | None = None,
+        k_types: int | None = None,
+        fast: bool = False,
+        encoder: Encoder | str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+    ) -> Matches:
+        """The k subgraphs that are most similar to a pattern, as `Graph.match` gives them, joined and ranked by the server."""
+        return self.store.patterns.match(
+            pattern,
+            encoder=encoder,
+            timeout=timeout,
+            limit=limit,
+            cancelled=cancelled,
+            k=k,
+            group_by=group_by,
+            distinct_from=distinct_from,
+            injective=injective,
+            induced=induced,
+            directed=directed,
+            k_nodes=k_nodes,
+            k_relations=k_relations,
+            k_types=k_types,
+            fast=fast,
+        )
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The Cypher of a program, without running it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import cached_property
 from threading import Event
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
 from condgraph.cypher.answer import Neo4jAnswer
@@ -34,6 +35,9 @@ from condgraph.engine.languages import lower as lower_program
 from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
+
+if TYPE_CHECKING:
+    from condgraph.cypher.match import Neo4jPatterns
 
 T = TypeVar("T")
 #: Seconds for which a reader trusts what it last read of the graph's node.
@@ -286,6 +290,13 @@ class Neo4jStore:
         """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""
         self.connection.check_reading(text, parameters or {})
         return self.connection.read(text, parameters or {}, timeout=timeout)
+
+    @cached_property
+    def patterns(self) -> Neo4jPatterns:
+        """Patterns on this graph; what the client has to know for them is fetched when one is asked."""
+        from condgraph.cypher.match import Neo4jPatterns
+
+        return Neo4jPatterns(self)
 
     # -- looking ----------------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest
 from condgraph.engine.search.join import CHUNK, Join, LateError, Problem, pair_costs

@@ -57,7 +57,7 @@ class SnapshotReader:
         prices = bond.weights(bond.first)
         table, idents = [], []
         for number, outward in statements:
-            predicate = relations - 1 if number < 0 else snapshot.predicate_of(number)
+            predicate = relations - 1 if number < 0 else self._predicate(number)
             label = 2 * relations + predicate if one == two else 2 * predicate + (0 if outward else 1)
             table.append([int(price[label]) for price in prices])
             first, second = (one, two) if outward else (two, one)
@@ -81,6 +81,9 @@ class SnapshotReader:
             term = table[place][bond.edges.index(edge_number)] if edge.known else None
             found[edge_number] = EdgeMatch(edge, evidence[0], one != two and subject != head, term)
         return found
+
+    def _predicate(self, number: int) -> int:
+        return self._snapshot.predicate_of(number)
 
     def _between(self, one: int, two: int) -> list[tuple[int, bool]]:
         """All edges between two nodes: the statement (-1: a membership), and whether it runs from the first to the second."""

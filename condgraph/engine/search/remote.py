@@ -197,8 +197,12 @@ def part_plans(
     few: int | None,
     limit: int | None,
     by: Sequence[int],
+    kept: Sequence[int],
 ) -> Iterator[PartPlan]:
-    """The plans for a connected part under a bound, one for each way in which its nodes can be entities or texts."""
+    """The plans for a connected part under a bound, one for each way in which its nodes can be entities or texts.
+
+    `kept` are nodes of which every choice is wanted.
+    """
     least = problem.least(nodes)
     slack = bound - least
     if slack < 0:
@@ -220,7 +224,7 @@ def part_plans(
     groups = tuple(node for node in by if node in nodes)
     for chosen in product(*choices):
         sorts_of = dict(zip(nodes, chosen, strict=True))
-        plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, groups)
+        plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, tuple(kept))
         if plan is not None:
             yield PartPlan(**plan, few=few, limit=limit, by=groups)
 
@@ -281,11 +285,11 @@ def _plan(
         steps.append(StepPlan(node, plans[bond, bond.other(node)], closing, most, node in leaves))
     excluded = {}
     for node in nodes:
-        numbers = problem.domains[node].excluded
-        if numbers is not None and node not in candidates:
-            mine = numbers < catalogue.entities if sorts[node] == "entity" else numbers >= catalogue.entities
+        barred = problem.domains[node].excluded
+        if barred is not None and node not in candidates:
+            mine = barred < catalogue.entities if sorts[node] == "entity" else barred >= catalogue.entities
             if mine.any():
-                excluded[node] = tuple(catalogue.key(number) for number in numbers[mine].tolist())
+                excluded[node] = tuple(catalogue.key(number) for number in barred[mine].tolist())
     apart = []
     size = catalogue.graph.predicates
     for (one, two), prices in problem.forbidden.items():

@@ -171,12 +171,14 @@ class Solutions(Sequence[Solution]):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a search went: how far the bound had to grow, and what it took. `notes` are for the trace of other stores."""
+    """How a search went: how far the bound had to grow, and what it took; on a server, its queries and the rows they gave."""
 
     rounds: int = 0
     bound: int | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    queries: int = 0
+    rows: int = 0
 
 
 class Matches(Answer):

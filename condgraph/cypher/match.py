@@ -1,0 +1,203 @@
+"""Patterns on Neo4j: what the client keeps of a graph for them, the joins as Cypher, and the statements of solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.cypher.compiler import Compiler, FactRows
+from condgraph.cypher.layout import index_key, text_order
+from condgraph.cypher.match_text import is_edge, render
+from condgraph.cypher.paths import described
+from condgraph.cypher.witness import _record, restore
+from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
+from condgraph.engine.linking.encoders import DIMENSION, encoder_of
+from condgraph.engine.search.remote import Catalogue, PartPlan, Tally
+from condgraph.engine.search.remote_match import CatalogueTerms, NamedCatalogue, match_remote
+from condgraph.engine.search.result import Matches
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.cypher.store import Neo4jStore
+
+_CONTENT: Final = "MATCH (g:Graph {name: $graph}) RETURN coalesce(g.content, g.counts) AS content"
+_ENTITIES: Final = "MATCH (e:Entity {graph: $graph}) RETURN e.id AS id, e.name AS name, e.kind AS kind"
+_TEXTS: Final = "MATCH (v:Value) WHERE v.graph = $graph AND v.kind = 'text' RETURN DISTINCT v.text AS text"
+_MEMBERSHIP: Final = (
+    "MATCH (c:Concept) WHERE c.graph = $graph AND EXISTS { MATCH (c)<-[m:MEMBER_OF]-() WHERE size(m.sources) > 0 } "
+    "RETURN c.id AS id LIMIT 1"
+)
+_MEMBERS: Final = (
+    "UNWIND $ids AS id MATCH (c:Entity {graph: $graph, id: id})<-[:MEMBER_OF]-(e:Entity) WHERE e.kind <> 1 "
+    "RETURN DISTINCT e.id AS id"
+)
+
+
+class Kept:
+    """What the client knows of one content of a graph: its catalogue, and terms by encoder."""
+
+    def __init__(self, content: str, catalogue: Catalogue, attributes: tuple[str, ...]) -> None:
+        self.content, self.catalogue, self.attributes = content, catalogue, attributes
+        self.terms: dict[tuple[str, int], CatalogueTerms] = {}
+        #: Ids that the server would put in another order than code points do, and what they are ordered by.
+        self.orders = {ident: order for ident in catalogue.ids if (order := text_order(ident)) != ident}
+        self.long = {index_key(text): text for text in catalogue.texts if index_key(text) != text}
+
+
+class Neo4jPatterns:
+    """Patterns on one graph of a Neo4j database."""
+
+    def __init__(self, store: Neo4jStore) -> None:
+        self._store = store
+        self._kept: Kept | None = None
+
+    def match(
+        self,
+        program: Any,
+        *,
+        encoder: Encoder | str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+        **options: Any,
+    ) -> Matches:
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        kept = self.kept()
+        terms = self._terms(kept, encoder)
+        names = NamedCatalogue(kept.catalogue, lambda concepts: self._members(kept, concepts))
+        found, tally = match_remote(
+            self, names, kept.catalogue, terms, program, timeout=timeout, limit=limit, cancelled=cancelled, **options
+        )
+        found.cypher = "\n;\n".join(dict.fromkeys(tally.texts))
+        return found
+
+    # -- what the client knows ----------------------------------------------------------------------------------------------
+
+    def kept(self) -> Kept:
+        """The catalogue of the graph as it is now; fetched again where its content has changed."""
+        rows = self._read(_CONTENT)
+        content = str(rows[0]["content"]) if rows else ""
+        kept = self._kept
+        if kept is None or kept.content != content:
+            self._store.refresh()
+            kept = self._kept = self._fetch(content)
+        return kept
+
+    def _fetch(self, content: str) -> Kept:
+        schema = self._store.schema
+        entities = [(row["id"], row["name"], row["kind"]) for row in self._read(_ENTITIES)]
+        texts = [row["text"] for row in self._read(_TEXTS)]
+        attributes = tuple(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name)))
+        used = {*schema.relations, *attributes}
+        predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
+        catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)))
+        return Kept(content, catalogue, attributes)
+
+    def _terms(self, kept: Kept, encoder: Encoder | str | None) -> CatalogueTerms:
+        asked = LexicalEncoder(DIMENSION) if encoder is None else encoder_of(encoder)
+        key = asked.id, asked.dimension
+        found = kept.terms.get(key)
+        if found is None:
+            if isinstance(asked, LexicalEncoder):
+                found = CatalogueTerms.lexical(kept.catalogue, asked)
+            else:
+                found = CatalogueTerms.dense(kept.catalogue, asked, {})
+            kept.terms[key] = found
+        return found
+
+    def _members(self, kept: Kept, concepts: tuple[int, ...]) -> NDArray[np.int32]:
+        rows = self._read(_MEMBERS, ids=[kept.catalogue.ids[number] for number in concepts])
+        return np.unique(np.array([kept.catalogue.identified(row["id"]) for row in rows], np.int32))
+
+    def _read(self, text: str, **parameters: Any) -> list[dict[str, Any]]:
+        return self._store.connection.read(text, {"graph": self._store.name, **parameters})
+
+    # -- what the server does -----------------------------------------------------------------------------------------------
+
+    def rows(
+        self, plan: PartPlan, catalogue: Catalogue, tally: Tally, timeout: float | None, cancelled: Event | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The solutions of a part: sums, and numbers of nodes."""
+        kept = self._kept
+        assert kept is not None
+        text, parameters = render(plan, self._store.name, kept.attributes, kept.orders)
+        tally.queries += 1
+        tally.texts.append(text)
+        rows = self._store.connection.read(text, parameters, timeout=timeout, cancelled=cancelled)
+        width = len(plan.nodes)
+        found = [row["row"] for row in rows]
+        totals = np.array([row[0] for row in found], np.int64)
+        if not found:
+            return totals, np.empty((0, width), np.int32)
+        columns = []
+        for place, node in enumerate(plan.nodes):
+            keys = [row[place - width] for row in found]
+            if plan.sorts[node] == "entity":
+                columns.append([catalogue.identified(key) for key in keys])
+            else:
+                columns.append([catalogue.text(kept.long.get(key, key)) for key in keys])
+        return totals, np.array(columns, np.int32).T
+
+    def joined(
+        self, catalogue: Catalogue, ones: Sequence[int], others: Sequence[int], forward: bool, backward: bool,
+        timeout: float | None, cancelled: Event | None,
+    ) -> Sequence[bool]:  # fmt: skip
+        """Which pairs of nodes an edge joins."""
+        wanted: list[tuple[int, int, int]] = []
+        for place, (one, two) in enumerate(zip(ones, others, strict=True)):
+            wanted += [(place, a, b) for a, b, way in ((one, two, forward), (two, one, backward)) if way]
+        found = [False] * len(ones)
+        edge = is_edge("r")
+        texts = {
+            True: f"UNWIND $pairs AS p MATCH (a:Entity {{graph: $graph, id: p[1]}}) MATCH (b:Entity {{graph: $graph, id: p[2]}}) "
+            f"WITH p, a, b WHERE EXISTS {{ MATCH (a)-[r]->(b) WHERE {edge} }} RETURN p[0] AS place",
+            False: "UNWIND $pairs AS p MATCH (a:Entity {graph: $graph, id: p[1]}) WITH p, a "
+            "WHERE EXISTS { MATCH (a)-[]->(v:Value) WHERE v.kind = 'text' AND v.key = p[2] } RETURN p[0] AS place",
+        }
+        for to_entity, text in texts.items():
+            pairs = [
+                [place, catalogue.ids[a], catalogue.ids[b] if to_entity else index_key(catalogue.key(b))]
+                for place, a, b in wanted
+                if a < catalogue.entities and (b < catalogue.entities) is to_entity
+            ]
+            if pairs:
+                for row in self._store.connection.read(
+                    text, {"graph": self._store.name, "pairs": pairs}, timeout=timeout, cancelled=cancelled
+                ):
+                    found[row["place"]] = True
+        return found
+
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
+        """All statements and stated memberships between pairs of nodes, with qualifiers and sources: one query."""
+        entities, texts = [], []
+        for one, two in pairs:
+            for a, b in {(one, two), (two, one)}:
+                if a < catalogue.entities and b < catalogue.entities:
+                    entities.append([catalogue.ids[a], catalogue.ids[b]])
+                elif a < catalogue.entities:
+                    texts.append([catalogue.ids[a], index_key(catalogue.key(b))])
+        compiler = Compiler(self._store.name, self._store.schema, [])
+        relation = _record(compiler, FactRows([], None, [], "f", "a", "b", "relation", "subject"))
+        attribute = _record(compiler, FactRows([], None, [], "f", "a", "v", "attribute", "subject"))
+        start = "MATCH (a:Entity {graph: $graph, id: p[0]})"
+        end = "MATCH (b:Entity {graph: $graph, id: p[1]})"
+        places = "sources: m.sources, rows: m.rows"
+        text = "\nUNION ALL\n".join(
+            [
+                f"UNWIND $entities AS p {start} {end} MATCH (a)-[f]->(b) WHERE f.sid IS NOT NULL "
+                f"RETURN 0 AS unit, {relation} AS row",
+                f"UNWIND $texts AS p {start} MATCH (a)-[f]->(v:Value) WHERE v.kind = 'text' AND v.key = p[1] "
+                f"RETURN 0 AS unit, {attribute} AS row",
+                f"UNWIND $entities AS p {start} {end} MATCH (a)-[m:MEMBER_OF]->(b) WHERE size(m.sources) > 0 "
+                f"RETURN -1 AS unit, {{m: {{a: {described('a')}, b: {described('b')}, {places}}}}} AS row",
+                f"UNWIND $ids AS id MATCH (e:Entity {{graph: $graph, id: id}}) RETURN 0 AS unit, {{e: {described('e')}}} AS row",
+            ]
+        )
+        ids = sorted({catalogue.ids[number] for pair in pairs for number in pair if number < catalogue.entities})
+        parameters = {**compiler.parameters, "entities": entities, "texts": texts, "ids": ids}
+        return restore(self._store.connection.read(text, parameters), self._store.sources())

@@ -1,0 +1,306 @@
+"""From a pattern to its answer on a server: priced and driven by the client as in process, joined by the server (`remote`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import DeadlineError, OptionError
+from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
+from condgraph.engine.linking.encoders import encode
+from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
+from condgraph.engine.search.distances import Terms
+from condgraph.engine.search.domains import BARRED, Bond
+from condgraph.engine.search.driver import search
+from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+from condgraph.engine.search.join import Clock, LateError, Problem
+from condgraph.engine.search.match import priced
+from condgraph.engine.search.options import MatchOptions, options_for
+from condgraph.engine.search.ranking import Rows, best_of_groups, first
+from condgraph.engine.search.reader import SnapshotReader
+from condgraph.engine.search.remote import Catalogue, PartPlan, Tally, part_plans
+from condgraph.engine.search.result import EdgeMatch, Hits, Matches, NodeMatch, Report
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Solutions whose statements are fetched together.
+TOGETHER: Final = 1000
+
+
+class PatternStore(Protocol):
+    """A store that patterns are searched on."""
+
+    def rows(
+        self, plan: PartPlan, catalogue: Catalogue, tally: Tally, timeout: float | None, cancelled: Event | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The solutions of a plan: sums, shape (n,), and numbers of nodes, shape (n, nodes of the plan)."""
+        ...
+
+    def joined(
+        self, catalogue: Catalogue, ones: Sequence[int], others: Sequence[int], forward: bool, backward: bool,
+        timeout: float | None, cancelled: Event | None,
+    ) -> Sequence[bool]:  # fmt: skip
+        """Which pairs of nodes an edge joins, from the first to the second, or back."""
+        ...
+
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
+        """All statements and memberships between these pairs of nodes, in either direction, as a small snapshot."""
+        ...
+
+
+class CatalogueTerms:
+    """Terms from vectors of the names of a catalogue; every distinct name is looked at once, and what is found is kept."""
+
+    def __init__(self, catalogue: Catalogue, encoder: Encoder, texts: Sequence[str], nodes: Vectors, edges: Vectors) -> None:
+        """`texts` are those that `nodes` has the vectors of; `edges` has the vectors of the predicates in their order."""
+        place = {text: number for number, text in enumerate(texts)}
+        self.encoder, self._nodes, self._edges = encoder, nodes, edges
+        self._places = np.array([place[label] for label in catalogue.labels], np.int32)
+        self._used = catalogue.used
+        self._found: dict[str, Costs] = {}
+        self._predicates: dict[str, Costs] = {}
+        self._vectors: dict[str, Any] = {}
+
+    @classmethod
+    def lexical(cls, catalogue: Catalogue, encoder: LexicalEncoder) -> CatalogueTerms:
+        """The terms of the lexical encoder, whose vectors are made here: that is quicker than to fetch them."""
+        texts = sorted(set(catalogue.labels))
+        vectors = SparseVectors(encoder.sparse(texts)), SparseVectors(encoder.sparse(catalogue.predicate_names))
+        return cls(catalogue, encoder, texts, *vectors)
+
+    @classmethod
+    def dense(cls, catalogue: Catalogue, encoder: Encoder, known: dict[str, NDArray[np.float32]]) -> CatalogueTerms:
+        """The terms of vectors that were fetched; what is missing among them is encoded."""
+        texts = sorted(set(catalogue.labels))
+        missing = [text for text in dict.fromkeys([*texts, *catalogue.predicate_names]) if text not in known]
+        if missing:
+            known = known | dict(zip(missing, encode(encoder, missing), strict=True))
+        both = (
+            DenseVectors(np.stack([known[text] for text in some]) if some else np.empty((0, encoder.dimension), np.float32))
+            for some in (texts, catalogue.predicate_names)
+        )
+        return cls(catalogue, encoder, texts, *both)
+
+    @property
+    def id(self) -> str:
+        """The encoder's id."""
+        return self.encoder.id
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encode texts together."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if fresh:
+            if len(self._vectors) > 4096:
+                self._vectors.clear()
+            self._vectors.update(zip(fresh, encode(self.encoder, fresh), strict=True))
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """The vector of a text."""
+        self.prepare([text])
+        found: NDArray[np.float32] = self._vectors[text]
+        return found
+
+    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+        """One term a node."""
+        found = self._found.get(text)
+        if found is None:
+            if (len(self._found) + 1) * len(self._places) > 50_000_000:
+                self._found.clear()
+            found = self._found[text] = self._nodes.distances(self.vector(text)).take(self._places)
+        return found, None
+
+    def predicates(self, text: str) -> Costs:
+        """One term a predicate."""
+        found = self._predicates.get(text)
+        if found is None:
+            if len(self._predicates) > 4096:
+                self._predicates.clear()
+            found = self._predicates[text] = np.where(self._used, self._edges.distances(self.vector(text)), BARRED)
+        return found
+
+
+class NamedCatalogue:
+    """A catalogue with its members, which pricing a pattern asks for (`match.Names`)."""
+
+    def __init__(self, catalogue: Catalogue, members: Any) -> None:
+        self._catalogue, self.members = catalogue, members
+        self.graph, self.predicate_names = catalogue.graph, catalogue.predicate_names
+        self.concepts, self.identified, self.named = catalogue.concepts, catalogue.identified, catalogue.named
+
+    def some_names(self) -> Sequence[str]:
+        """Names of entities."""
+        return self._catalogue.names[: 1 << 16]
+
+
+class Parts:
+    """The joins of a search on a store (`join.Server`)."""
+
+    def __init__(self, store: PatternStore, catalogue: Catalogue, clock: Clock, tally: Tally) -> None:
+        self.store, self.catalogue, self.clock, self.tally = store, catalogue, clock, tally
+
+    def part(
+        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
+    ) -> tuple[Rows, bool]:
+        """The first `length` solutions of a part, of each group where it has nodes of `by`."""
+        rank, groups = problem.graph.rank, [node for node in by if node in nodes]
+        few = None if length is None else length + (len(problem.domains) - 1 if problem.injective else 0)
+        # One more than asked for tells whether there are more; of groups the server gives the best, or all rows to choose from.
+        limit = None if length is None else length + 1
+        if groups:
+            limit = top if length == 1 else None
+        grouped = groups if groups and length == 1 else []
+        found = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
+        for plan in part_plans(problem, self.catalogue, nodes, bound, few=few, limit=limit, by=grouped, kept=groups):
+            totals, numbers = self._ask(
+                lambda timeout, plan=plan: self.store.rows(plan, self.catalogue, self.tally, timeout, self.clock.cancelled)
+            )
+            self.tally.rows += len(totals)
+            found.append(Rows(totals, {node: numbers[:, place] for place, node in enumerate(plan.nodes)}))
+        rows = Rows.joined(found)
+        if length is None:
+            return rows, False
+        before = len(rows)
+        if groups:
+            rows = best_of_groups(rows, groups, rank, length)
+            # Groups of which the server gave the best alone: that others are there is not known, and matters to pairs only.
+            return rows, len(rows) < before or bool(grouped)
+        rows = first(rows, rank, length)
+        return rows, len(rows) < before
+
+    def joined(
+        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
+    ) -> NDArray[np.bool_]:
+        """Which of these pairs of nodes some edge joins."""
+        keys, which = np.unique(ones.astype(np.int64) << 32 | others, return_inverse=True)
+        first_ones, second_ones = (keys >> 32).tolist(), (keys & 0xFFFFFFFF).tolist()
+        found = self._ask(
+            lambda timeout: self.store.joined(
+                self.catalogue, first_ones, second_ones, forward, backward, timeout, self.clock.cancelled
+            )
+        )
+        self.tally.queries += 1
+        return np.array(found, bool)[which]
+
+    def _ask(self, ask: Any) -> Any:
+        self.clock.check()
+        try:
+            return ask(None if self.clock.deadline is None else max(self.clock.deadline - time.monotonic(), 0.001))
+        except DeadlineError:
+            raise LateError from None
+
+
+class RemoteReader:
+    """Reads solutions back: nodes from the catalogue, statements fetched when the first edge is looked at (`result.Reader`)."""
+
+    def __init__(
+        self, store: PatternStore, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions
+    ) -> None:
+        self._store, self._catalogue, self._pattern, self._problem, self._options = store, catalogue, pattern, problem, options
+        self._ahead: list[tuple[int, ...]] = []
+        self._readers: dict[tuple[int, ...], _SmallReader] = {}
+
+    def expect(self, solutions: NDArray[np.int32]) -> None:
+        """The solutions there are, so that their statements are fetched together."""
+        self._ahead = [tuple(row) for row in solutions.tolist()]
+
+    def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
+        """What the nodes are, with their terms."""
+        found = []
+        for node, domain, number in zip(self._pattern.nodes, self._problem.domains, numbers, strict=True):
+            terms = domain.at(np.array([number])) if node.known else None
+            found.append(NodeMatch(node, self._catalogue.value(number), None if terms is None else int(terms[0])))
+        return tuple(found)
+
+    def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
+        """The statement of each edge."""
+        key = tuple(numbers)
+        reader = self._readers.get(key)
+        if reader is None:
+            at = self._ahead.index(key) if key in self._ahead else -1
+            together = [key] if at < 0 else self._ahead[at : at + TOGETHER]
+            bonds = [*self._problem.bonds, *self._problem.loops.values()]
+            pairs = sorted({(one[bond.first], one[bond.second]) for one in together for bond in bonds})
+            small = self._store.between(self._catalogue, pairs)
+            reader = _SmallReader(small, self._catalogue, self._pattern, self._problem, self._options)
+            self._readers.update(dict.fromkeys(together, reader))
+        return reader.edges(numbers)
+
+    def count(self, numbers: Sequence[int], total: int) -> int:
+        """How many solutions of the same group have this distance."""
+        from condgraph.engine.search.count import count
+        from condgraph.engine.search.driver import limited
+
+        problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
+        problem.clock = Clock()
+        if isinstance(problem.server, Parts):
+            problem.server = Parts(problem.server.store, self._catalogue, problem.clock, Tally())
+        return count(problem, total)
+
+
+class _SmallReader(SnapshotReader):
+    """Statements read from a small snapshot, whose nodes and predicates have other numbers than the catalogue's."""
+
+    def __init__(self, small: Snapshot, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions) -> None:
+        super().__init__(small, pattern, problem, options)
+        self._catalogue = catalogue
+        texts = small.texts.take(text_nodes(small))
+        self._texts = {text: small.entities + place for place, text in enumerate(texts)}
+        names = {name: number for number, name in enumerate(catalogue.predicates)}
+        self._numbers = [names.get(small.predicate_name(number), -1) for number in range(small.predicate_count)]
+
+    def _bond(self, bond: Bond, one: int, two: int) -> dict[int, EdgeMatch]:
+        return super()._bond(bond, self._small(one), self._small(two))
+
+    def _small(self, number: int) -> int:
+        value = self._catalogue.key(number)
+        return self._texts[value] if number >= self._catalogue.entities else self._snapshot.identified(value)
+
+    def _predicate(self, number: int) -> int:
+        return self._numbers[super()._predicate(number)]
+
+
+def match_remote(
+    store: PatternStore,
+    names: NamedCatalogue,
+    catalogue: Catalogue,
+    terms: Terms,
+    program: Any,
+    *,
+    timeout: float | None = None,
+    limit: int | None = None,
+    cancelled: Event | None = None,
+    warnings: Sequence[str] = (),
+    **options: Any,
+) -> tuple[Matches, Tally]:
+    """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it gives."""
+    begin = time.perf_counter()
+    if timeout is not None and timeout <= 0:
+        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is the most solutions to show, not {limit}")
+    clock = Clock(None if timeout is None else time.monotonic() + timeout, cancelled)
+    pattern = Pattern.of(program)
+    chosen = options_for(pattern, **options)
+    prepare = getattr(terms, "prepare", None)
+    if prepare is not None:
+        prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
+    told = list(warnings)
+    problem = priced(names, pattern, chosen, terms, clock, told)
+    tally = Tally()
+    problem.server = Parts(store, catalogue, clock, tally)
+    outcome = search(problem, chosen.k, chosen.group_by)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
+    hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
+    notes = (f"{tally.queries} queries", f"{tally.rows} rows")
+    report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
+    reader = RemoteReader(store, catalogue, pattern, problem, chosen)
+    reader.expect(nodes)
+    found = Matches(pattern, chosen, hits, reader, program=program, warnings=told, report=report, encoder=terms.id, limit=limit)
+    return found, tally
