@@ -25,7 +25,6 @@ from condgraph.engine.values import Kind
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
-_CONTENT: Final = "MATCH (g:Graph {name: $graph}) RETURN coalesce(g.content, g.counts) AS content"
 _ENTITIES: Final = "MATCH (e:Entity {graph: $graph}) RETURN e.id AS id, e.name AS name, e.kind AS kind"
 _TEXTS: Final = "MATCH (v:Value) WHERE v.graph = $graph AND v.kind = 'text' RETURN DISTINCT v.text AS text"
 _MEMBERSHIP: Final = (
@@ -67,6 +66,17 @@ class Neo4jPatterns:
         **options: Any,
     ) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        return self._store.steady(lambda: self._match(program, encoder, timeout, limit, cancelled, options))
+
+    def _match(
+        self,
+        program: Any,
+        encoder: Encoder | str | None,
+        timeout: float | None,
+        limit: int | None,
+        cancelled: Event | None,
+        options: dict[str, Any],
+    ) -> Matches:
         kept = self.kept()
         terms = self._terms(kept, encoder)
         names = NamedCatalogue(kept.catalogue, lambda concepts: self._members(kept, concepts))
@@ -80,11 +90,8 @@ class Neo4jPatterns:
 
     def kept(self) -> Kept:
         """The catalogue of the graph as it is now; fetched again where its content has changed."""
-        rows = self._read(_CONTENT)
-        content = str(rows[0]["content"]) if rows else ""
-        kept = self._kept
+        content, kept = self._store.content, self._kept
         if kept is None or kept.content != content:
-            self._store.refresh()
             kept = self._kept = self._fetch(content)
         return kept
 

@@ -118,11 +118,17 @@ class Neo4jStore:
             self._schema = StoredSchema(json.loads(about["schema"]))
         return self._schema
 
+    @property
+    def content(self) -> str:
+        """A name for what the graph holds, at most a second old: the same content has the same name."""
+        found: str = self._known()["content"]
+        return found
+
     def refresh(self) -> None:
         """Forget the schema, which another process may have changed."""
         self._schema = self._current = None
 
-    def _steady(self, ask: Callable[[], T]) -> T:
+    def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives, of one state of the graph: asked once more where a load began and ended meanwhile."""
         for _ in range(2):
             before = self._known()["content"]
@@ -223,7 +229,7 @@ class Neo4jStore:
             rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
             return lowered, plan, order, compiled, rows
 
-        lowered, plan, order, compiled, rows = self._steady(ask)
+        lowered, plan, order, compiled, rows = self.steady(ask)
         answer = Neo4jAnswer(
             self,
             plan,
@@ -320,4 +326,4 @@ class Neo4jStore:
 
     def snapshot(self) -> Snapshot:
         """The whole graph pulled into process, with its sources; raises `StoreBusyError` where it is loaded meanwhile."""
-        return self._steady(lambda: pull(self.connection, self.name))
+        return self.steady(lambda: pull(self.connection, self.name))
