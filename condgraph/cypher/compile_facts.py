@@ -20,8 +20,8 @@ def family_of(node: alg.Scan) -> alg.Family:
 def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     """The statements of a scan."""
     family = family_of(node)
-    if family == "relation" and node.family == "attribute":
-        # Nothing: asked for at an end that attributes do not have.
+    if node.predicates == () or (family == "relation" and node.family == "attribute"):
+        # Nothing: no predicate, or an end that attributes do not have.
         e, f, o = (compiler.name(prefix) for prefix in "efo")
         empty = f"UNWIND [] AS {f} WITH {f}, null AS {e}, null AS {o}"
         return FactRows([empty], None, [], f, e, o, "relation", node.reach)

@@ -82,6 +82,8 @@ class Neo4jNames:
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
         """The names of subjects."""
+        if not predicates:
+            return iter(())
         text = f"MATCH (s:Entity)-[f{paths.types(predicates)}]->() WHERE s.graph = $graph RETURN DISTINCT s.name AS name"
         return (row["name"] for row in self._rows(text))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from condgraph import CondgraphError, Graph
 from condgraph.engine.answer import Evidence
+from condgraph.engine.errors import StoreError
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
             evidence=tuple(map(shown, answer.evidence)) if evidence else (),
         )
     except CondgraphError as error:
-        return Outcome(error=type(error).__name__)
+        return Outcome(error=type(error).__name__ if not isinstance(error, StoreError) else str(error))
 
 
 def shown(evidence: Evidence) -> str:

@@ -73,6 +73,10 @@ class Scope:
             else:
                 columns["ref"][i] = self._text(text_of(value))
 
+    def given_text(self, number: int) -> str:
+        """A text that the graph does not have, by its number below -1."""
+        return list(self._given)[-2 - number]
+
     def _text(self, text: str) -> int:
         found = self.snapshot.texts.find(text)
         return found if found >= 0 else self._given.setdefault(text, -2 - len(self._given))

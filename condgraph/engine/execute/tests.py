@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Not, Operator, Test, Versus
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.functions import OPERATORS
 from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, format_number, parse_number
 
@@ -202,7 +203,12 @@ def _text(run: Run, operator: Operator, literal: str, cells: Cells) -> Any:
     elif entity.any():
         refs = refs.copy()
         refs[entity] = snapshot.entity_name.take(refs[entity])
-    return (entity | (kind == Kind.TEXT)) & text_mask(snapshot, operator, literal, refs)
+    mask = text_mask(snapshot, operator, literal, refs)
+    if not isinstance(cells, Cell):
+        # Texts that the graph does not have are numbered as they come.
+        for i in np.flatnonzero(refs < -1).tolist():
+            mask[i] = OPERATORS[operator](run.scope.given_text(int(refs[i])), literal)
+    return (entity | (kind == Kind.TEXT)) & mask
 
 
 def text_mask(snapshot: Snapshot, operator: Operator, literal: str, refs: NDArray[Any]) -> Mask:
@@ -241,7 +247,8 @@ def matches(run: Run, test: Compare, cells: Ordered, low: int, high: int, *, ent
         first = cells.left(cells.x, number, low, high)
         last = cells.right(cells.x, number, first, high)
     else:
-        assert isinstance(value, str)
+        if not isinstance(value, str):
+            raise PlanError("nothing compares with a value that is not known")
         texts = run.snapshot.texts
         found = texts.find(value)
         if found < 0 and operator in ("=", "!="):

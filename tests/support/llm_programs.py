@@ -1,0 +1,170 @@
+"""Random graphs of tables and facts in time, and random LLM queries over them: all subsets of parameters, all kinds of functions.
+
+Choices come from a `Pick` (`graphs`). Names and values are few, so that programs find something; a part of the programs has no
+meaning, and is the same error wherever it is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from condgraph.engine.facts import Entity, EntityKind, Ref, Sourced, Statement
+from condgraph.engine.values import UNKNOWN, Quantity, Time, text_of
+from tests.support.graphs import Pick
+
+PLAYERS = ("Ann", "Bob", "Cid", "Dora Maar", "Zoë")
+TEAMS = ("Red", "Blue", "Green")
+#: Columns of the table, each with what its cells can be: a value, or a value and how it stood.
+CELLS: dict[str, tuple[Any, ...]] = {
+    "Name": PLAYERS,
+    "Team": TEAMS,
+    "Points": (Quantity(5), Quantity(7), Quantity(10), (Quantity(1000), "1,000"), Quantity(0.5)),
+    "Weight": (Quantity(70, "kg"), Quantity(75.5, "kg"), Quantity(150, "lb"), "heavy"),
+    "Joined": (Time.day(1999, 5, 1), Time.day(2003, 3, 8), Time.year(2003), (Time.day(2003, 12, 24), "Dec 24, 2003")),
+    "Score": ("5-7", "5-10", "10-2", "7-7 (a)", "6"),
+    "Note": ("captain", "new", "1999", UNKNOWN, Quantity(3), "no"),
+}
+COLUMNS = tuple(CELLS)
+RELATIONS = ("works at", "knows", "city", "age", "plays for")
+KEYS = ("time", "start time", "end time", "role")
+PLACES = ("Acme", "Beta", "Oslo", "Rome")
+YEARS = (1998, 1999, 2000, 2003, 2005, 2010)
+LITERALS = (*PLAYERS, *TEAMS, *PLACES, "boss", "clerk", "10", "5", "0", "70 kg", "2003", "1999", "2003-03-08", "highest", "most")
+FUNCTIONS_OF_ONE = (
+    *("count", "sum", "mean", "max", "min", "most", "least", "previous_row", "next_row", "row_number", "first", "last", "sort"),
+    *("unique", "set_negation", "extract_year", "is_empty", "exists", "round", "argmax"),
+)
+FUNCTIONS_OF_TWO = (
+    *("set_union", "set_intersection", "set_difference", "compare", "difference", "subtract", "add", "divide", "equal", "is_in"),
+    *("duration", "max", "sum"),
+)
+
+
+def table(pick: Pick) -> list[Any]:
+    """A table of a few rows as items of the source "people": cells may be missing, and stand twice."""
+    items: list[Any] = []
+    for number in range(1, 3 + pick.below(5)):
+        row = f"people/{number}"
+        items.append(Sourced(Entity(row, f"people row {number}", EntityKind.ROW, number), (("people", number),)))
+        for column in COLUMNS:
+            for _ in range((1, 1, 1, 1, 0, 2)[pick.below(6)]):
+                cell = pick.one(CELLS[column])
+                value, raw = cell if isinstance(cell, tuple) else (cell, None)
+                items.append(Sourced(Statement(row, column, value, (), number, raw), (("people", number),)))
+    return items
+
+
+def _validity(pick: Pick) -> tuple[tuple[str, Any], ...]:
+    kind = pick.below(6)
+    first, last = sorted((pick.one(YEARS), pick.one(YEARS)))
+    found: list[tuple[str, Any]] = []
+    if kind in (0, 1, 2):
+        found = [("start time", Time.year(first)), ("end time", Time.year(last))]
+    elif kind == 3:
+        found = [("point in time", pick.one((Time.day(first, 3, 8), Time.month(first, 5), Time.year(first))))]
+    elif kind == 4:
+        found = [pick.one((("start time", Time.year(first)), ("end time", Time.day(last, 6, 30)), ("start time", UNKNOWN)))]
+    if pick.below(2):
+        found.append(("role", pick.one(("boss", "clerk", Ref("Bob")))))
+    return tuple(found)
+
+
+def facts(pick: Pick) -> list[Any]:
+    """Statements about people and places, most with a validity, as items of the source "work"."""
+    items: list[Any] = []
+    for _ in range(4 + pick.below(16)):
+        who = pick.one((*PLAYERS, *PLACES[:2]))
+        kind = pick.below(6)
+        if kind < 3:
+            one = Statement(who, "works at", Ref(pick.one(PLACES[:2])), _validity(pick))
+        elif kind == 3:
+            one = Statement(who, pick.one(("knows", "plays for")), Ref(pick.one((*PLAYERS, *TEAMS))), _validity(pick))
+        elif kind == 4:
+            one = Statement(who, "city", pick.one(PLACES[2:]))
+        else:
+            age = pick.one((Quantity(30), Quantity(40), Quantity(2**53 + 1), Time.year(2003)))
+            one = Statement(who, "age", age, _validity(pick))
+        items.append(Sourced(one, (("work", 0),) if pick.below(3) else (("work", 0), ("more work", 1))))
+    return items
+
+
+def graph(pick: Pick) -> tuple[list[Any], bool | None]:
+    """A table (True), facts (False), or both (None): items, and which it is."""
+    kind = pick.one((True, False, None))
+    return [*(table(pick) if kind is not False else ()), *(facts(pick) if kind is not True else ())], kind
+
+
+def _operand(pick: Pick, earlier: int) -> str:
+    if earlier and pick.below(3):
+        return f"output_of_query{earlier - (pick.below(earlier) if pick.below(3) == 0 else 0)}"
+    return pick.one(LITERALS)
+
+
+#: What a literal of a relation can be.
+OBJECTS: dict[str, tuple[str, ...]] = {
+    **{column: tuple(cell[1] if isinstance(cell, tuple) else text_of(cell) for cell in cells) for column, cells in CELLS.items()},
+    "row_number": ("1", "2", "3", "highest"),
+    "works at": PLACES[:2],
+    "knows": PLAYERS,
+    "plays for": (*PLAYERS, *TEAMS),
+    "city": PLACES[2:],
+    "age": ("30", "40", "2003", "9007199254740993"),
+    "time": ("2000", "2003", "1999", "latest", "earliest"),
+    "start time": ("2000", "2003", "1998", "first"),
+    "end time": ("2003", "2010", "last"),
+    "role": ("boss", "clerk", "Bob"),
+}
+
+
+def _search(pick: Pick, earlier: int, tables: bool) -> str:
+    names = (*COLUMNS, "row_number") if tables else RELATIONS
+    heads = PLAYERS if tables else (*PLAYERS, *PLACES[:2])
+    parts = []
+    relation = ""
+    used = earlier == 0
+    for letter, parameter in zip("HRTKV", ("head_entity", "relation", "tail_entity", "key", "value"), strict=True):
+        if pick.below(5) > (3 if letter == "R" else 1):
+            continue
+        if letter == "R":
+            text = relation = pick.one(names)
+        elif letter == "K":
+            text = pick.one(names if tables or pick.below(2) else KEYS)
+            relation = text if "value" in parameter or not relation or pick.below(2) else relation
+        elif not used:
+            used, text = True, f"output_of_query{earlier}"
+        elif letter == "H" or not relation:
+            text = pick.one(heads)
+        else:
+            text = pick.one(OBJECTS[relation])
+        operator = pick.one(("=", "=", "=", ">", "<", ">=", "<=", "!=")) if letter in "TV" else "="
+        parts.append(f"{parameter}{operator}'{text}'")
+    if not used and pick.below(3):
+        parts.append(f"head_entity='output_of_query{earlier}'" if "head_entity" not in str(parts) else "")
+    return f"get_information({', '.join(part for part in parts if part)})"
+
+
+def _step(pick: Pick, earlier: int, tables: bool) -> str:
+    kind = pick.below(8)
+    if earlier == 0 or kind < 3:
+        return _search(pick, earlier, tables)
+    mine = f"output_of_query{earlier}"
+    if kind == 3:
+        operator = pick.one(("=", "!=", "<", ">", "<=", ">="))
+        return f"keep(set='{mine}', value{operator}'{_operand(pick, earlier - 1) if earlier > 1 else pick.one(LITERALS)}')"
+    if kind == 4:
+        return f"{pick.one(FUNCTIONS_OF_TWO)}(set1='{mine}', set2='{_operand(pick, earlier)}')"
+    if kind == 5 and earlier > 1:
+        operator = pick.one(("=", "<", ">"))
+        return f"if({mine} {operator} output_of_query{earlier - 1}, {mine}, '{_operand(pick, earlier)}')"
+    return f"{pick.one(FUNCTIONS_OF_ONE)}(set='{mine}')"
+
+
+def program(pick: Pick, *, most: int = 4, tables: bool | None = None) -> str:
+    """A program of some queries, each using the one before."""
+    lines = []
+    over = pick.below(2) == 1 if tables is None else tables
+    for at in range(1 + pick.below(most)):
+        if tables is None and pick.below(6) == 0:
+            over = not over
+        lines.append(f'Query{at + 1}: "{_step(pick, at, over)}"')
+    return "\n".join(lines)
