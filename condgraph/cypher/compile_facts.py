@@ -167,7 +167,7 @@ def written(compiler: Compiler, facts: FactRows, q: str, part: str) -> str:
     Bounds in the wrong order are unknown, whatever the qualifiers say.
     """
     names = compiler.parameter([START_TIME if part == "start" else END_TIME, POINT_IN_TIME])
-    unknown = compiler.parameter(UNKNOWN_START), compiler.parameter(UNKNOWN_END)
+    unknown = compiler.constant(UNKNOWN_START), compiler.constant(UNKNOWN_END)
     bad = f"{facts.fact}.since = {unknown[0]} AND {facts.fact}.until = {unknown[1]}"
     return f"{q}.name IN {names} AND {q}.kind = 'time' AND NOT ({bad})"
 

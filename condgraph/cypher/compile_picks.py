@@ -95,7 +95,7 @@ def clip(compiler: Compiler, node: alg.Clip) -> ValueRows:
     limits = times_of(compiler, node.limits)
     rows = compiler.values(node.values)
     c, w, a, b, d = rows.cell, *(compiler.name(prefix) for prefix in "wabd")
-    first, last = compiler.parameter(OPEN_START), compiler.parameter(OPEN_END)
+    first, last = compiler.constant(OPEN_START), compiler.constant(OPEN_END)
     operator, y = node.operator, compiler.name("y")
     outside = ""
     if operator == "=":
@@ -140,7 +140,7 @@ def _merged(compiler: Compiler, times: str) -> str:
 
 def precision_of(compiler: Compiler, start: str, end: str) -> str:
     """The precision of an interval: a year, a month or a day where it is exactly that, else a span."""
-    first, last = compiler.parameter(OPEN_START), compiler.parameter(UNKNOWN_END)
+    first, last = compiler.constant(OPEN_START), compiler.constant(UNKNOWN_END)
     a, b = (f"datetime({{epochSeconds: {one}}})" for one in (start, end))
     return (
         f"CASE WHEN {start} <= {first} OR {end} >= {last} THEN {Precision.SPAN.value} "
@@ -158,7 +158,7 @@ def bound(compiler: Compiler, node: alg.Bound) -> ValueRows:
     c, m, u, d, b = rows.cell, *(compiler.name(prefix) for prefix in "mudb")
     start = node.part == "start"
     edge = f"{c}.{node.part}"
-    first, last = compiler.parameter(OPEN_START), compiler.parameter(UNKNOWN_END)
+    first, last = compiler.constant(OPEN_START), compiler.constant(UNKNOWN_END)
     span = f"({c}.kind = 'time' AND {c}.precision = 0)"
 
     def ends(test: str) -> str:

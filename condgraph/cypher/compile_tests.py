@@ -168,13 +168,13 @@ def span_condition(compiler: Compiler, relation: alg.Span, f: str, low: str, hig
     """How a validity stands to an interval; a bound that is not known is taken at its least favourable."""
     since, until = f"{f}.since", f"{f}.until"
     # As parameters: the least number there is cannot be written as a literal.
-    first, last = compiler.parameter(UNKNOWN_START), compiler.parameter(UNKNOWN_END)
+    first, last = compiler.constant(UNKNOWN_START), compiler.constant(UNKNOWN_END)
     if relation == "overlaps":
         inside_start = f"{since} <> {first} AND {since} >= {low} AND {since} < {high}"
         inside_end = f"{until} <> {last} AND {until} > {low} AND {until} <= {high}"
         both = f"{since} <> {first} AND {until} <> {last} AND {since} < {high} AND {until} > {low}"
         return f"(({inside_start}) OR ({inside_end}) OR ({both}))"
-    open_start, open_end = compiler.parameter(OPEN_START), compiler.parameter(OPEN_END)
+    open_start, open_end = compiler.constant(OPEN_START), compiler.constant(OPEN_END)
     if relation == "contains":
         latest_start = f"CASE WHEN {since} <> {first} THEN {since} WHEN {until} <> {last} THEN {until} ELSE {open_end} END"
         earliest_end = f"CASE WHEN {until} <> {last} THEN {until} WHEN {since} <> {first} THEN {since} ELSE {open_start} END"

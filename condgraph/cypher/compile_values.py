@@ -60,7 +60,7 @@ def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
         q = compiler.name("q")
         clauses = _qualified(compiler, facts, q, written(compiler, facts, q, node.part))
         return ValueRows(clauses, q, facts.subject, None, paths.place(f, facts.value))
-    facts.conditions.append(f"{f}.since <> {compiler.parameter(UNKNOWN_START)} AND {f}.until <> {compiler.parameter(UNKNOWN_END)}")
+    facts.conditions.append(f"{f}.since <> {compiler.constant(UNKNOWN_START)} AND {f}.until <> {compiler.constant(UNKNOWN_END)}")
     c, n = compiler.name("c"), compiler.name("n")
     kept = f"WITH {paths.validity_cell(f)} AS {c}, {facts.subject}, {paths.place(f, facts.value)} AS {n}"
     return ValueRows([*facts.render(), kept], c, facts.subject, None, n)

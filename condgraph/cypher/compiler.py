@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.values import Quantity, Value, text_of
+from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Value, text_of
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
@@ -110,7 +110,7 @@ class Compiler:
         self.refers = any(isinstance(node, alg.Referents) or _among(getattr(node, "test", None)) for node in order)
         #: Clauses that bind lists, in order.
         self.lets: list[str] = []
-        self._names = 0
+        self._names = self._given = 0
         self._let_names: list[str] = []
         self._shared = _shared(roots, order)
         self._bound: dict[int, Shared] = {}
@@ -124,7 +124,14 @@ class Compiler:
 
     def parameter(self, value: Any) -> str:
         """A parameter holding a value."""
-        name = f"p{len(self.parameters)}"
+        self._given += 1
+        name = f"p{self._given}"
+        self.parameters[name] = value
+        return f"${name}"
+
+    def constant(self, value: int) -> str:
+        """A parameter holding a bound of times, the same one each time: not every integer can be written as a literal."""
+        name = _BOUNDS[value]
         self.parameters[name] = value
         return f"${name}"
 
@@ -219,6 +226,7 @@ class Compiler:
         return f"= {self.parameter(keys[0])}" if len(keys) == 1 else f"IN {self.parameter(keys)}"
 
 
+_BOUNDS: Final = {OPEN_START: "openStart", OPEN_END: "openEnd", UNKNOWN_START: "unknownStart", UNKNOWN_END: "unknownEnd"}
 #: Operators that cost nothing to say twice.
 _CHEAP = (alg.Named, alg.Known, alg.Every, alg.Given)
 

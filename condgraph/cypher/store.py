@@ -242,7 +242,7 @@ class Neo4jStore:
             limit=limit,
             notes=getattr(lowered, "notes", None),
         )
-        if on_unknown == "error" and (not answer.values or answer.values in ([0], [False])):
+        if language == "kopl" and on_unknown == "error" and (not answer.values or answer.values in ([0], [False])):
             self._check_names(order)
         return answer
 
