@@ -1,0 +1,340 @@
+"""The connection to a SPARQL endpoint: queries and updates over HTTP, deadlines kept towards the caller, typed errors.
+
+Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store are. The protocol has no word for a
+deadline, so only the socket is told: the caller is freed at the deadline in any case, the connection is closed, and the server ends
+the query as it is configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so in a header;
+that is an error here, never a shorter answer.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+from urllib.parse import quote, unquote, urlsplit
+
+from condgraph.engine.errors import (
+    CancelledError,
+    DeadlineError,
+    MissingExtraError,
+    OptionError,
+    ParseError,
+    ReadOnlyError,
+    StoreError,
+)
+from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
+
+if TYPE_CHECKING:
+    import pyoxigraph
+    from SPARQLWrapper import SPARQLWrapper
+
+T = TypeVar("T")
+Method = Literal["auto", "get", "post"]
+
+#: Longest request line (in characters of the encoded query) that is sent by GET; longer queries go by POST.
+LONGEST_GET: Final = 1_500
+#: How long the caller waits beyond a deadline for the socket's own timeout.
+_GRACE: Final = 0.3
+_CHUNK: Final = 1 << 18
+_RESULTS: Final = ("application/sparql-results+json", "application/json")
+_GRAPHS: Final = {
+    "application/n-triples": "N_TRIPLES",
+    "text/plain": "N_TRIPLES",
+    "text/turtle": "TURTLE",
+    "application/x-turtle": "TURTLE",
+    "application/rdf+xml": "RDF_XML",
+}
+
+
+class Endpoint:
+    """A SPARQL 1.1 endpoint.
+
+    `query` is its address (`http://user:password@host/sparql`; else `SPARQL_USERNAME` and `SPARQL_PASSWORD`), `update` that for
+    updates (the same where none is given), `store` that of the Graph Store Protocol, where there is one. Basic or digest
+    authentication, as the server asks for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is
+    the deadline of every query that is given none.
+    """
+
+    def __init__(
+        self,
+        query: str,
+        *,
+        update: str | None = None,
+        store: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        method: Method = "auto",
+        timeout: float | None = None,
+        read_only: bool = False,
+    ) -> None:
+        if method not in ("auto", "get", "post"):
+            raise OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
+        told = [_address(url) for url in (query, update or query, store or query)]
+        self.query_url, self.update_url = told[0][0], told[1][0]
+        self.store_url = None if store is None else told[2][0]
+        self._user = user or next((one for _, one, _ in told if one), None) or os.environ.get("SPARQL_USERNAME")
+        self._password = password or next((one for _, _, one in told if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
+        self._method, self.timeout, self.read_only = method, timeout, read_only
+        self._pool: ThreadPoolExecutor | None = None
+        #: What kind of store answers; known after the first query.
+        self.dialect: Dialect = STANDARD
+
+    def __repr__(self) -> str:
+        return f"<Endpoint {self.query_url}>"
+
+    def close(self) -> None:
+        """Let go of waiting threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    # -- reading ----------------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        text: str,
+        *,
+        graphs: Iterable[str] = (),
+        timeout: float | None = None,
+        cancelled: Event | None = None,
+    ) -> pyoxigraph.QuerySolutions | pyoxigraph.QueryBoolean:
+        """Run a SELECT or an ASK over the default graph that is the union of `graphs` (the endpoint's own where none is named).
+
+        Raises `DeadlineError` at the deadline, `ParseError` for a query that the server cannot read, `StoreError` otherwise.
+        """
+        import pyoxigraph
+
+        timeout = self.timeout if timeout is None else timeout
+        named = tuple(graphs)
+        body = self._waited(lambda: self._results(text, named, timeout), timeout, cancelled)
+        try:
+            return pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
+        except SyntaxError as error:
+            raise StoreError(f"{self.query_url} answers what is no SPARQL result: {error}") from None
+
+    def _results(self, text: str, graphs: tuple[str, ...], timeout: float | None) -> bytes:
+        until = None if timeout is None else time.monotonic() + timeout
+        for attempt in (1, 2):
+            try:
+                with self._errors(self.query_url), self._send(text, graphs, timeout, _RESULTS[0], "json") as response:
+                    kind = response.headers.get_content_type()
+                    if kind not in _RESULTS:
+                        raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
+                    self._check_whole(response)
+                    return b"".join(_chunks(response, until))
+            except _DroppedError:
+                # As a server does that restarts; reading is repeated once, writing never.
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def triples(self, text: str, *, graphs: Iterable[str] = (), timeout: float | None = None) -> Iterator[pyoxigraph.Triple]:
+        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive."""
+        import pyoxigraph
+
+        accept = ", ".join(["application/n-triples", "text/turtle;q=0.9", "application/rdf+xml;q=0.5"])
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._errors(self.query_url), self._send(text, tuple(graphs), timeout, accept, "n3") as response:
+            form = _GRAPHS.get(response.headers.get_content_type())
+            if form is None:
+                raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
+            self._check_whole(response)
+            for quad in pyoxigraph.parse(cast("Any", _Reader(response, until)), getattr(pyoxigraph.RdfFormat, form)):
+                yield quad.triple
+
+    def _send(self, text: str, graphs: tuple[str, ...], timeout: float | None, accept: str, form: str) -> Any:
+        wrapper = self._wrapper(self.query_url, accept, timeout)
+        for graph in graphs:
+            wrapper.addDefaultGraph(graph)
+        short = len(quote(text, safe="")) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
+        wrapper.setMethod("GET" if self._method == "get" or (self._method == "auto" and short) else "POST")
+        wrapper.queryString, wrapper.queryType = text, "SELECT" if form == "json" else "CONSTRUCT"
+        wrapper.setReturnFormat(form)
+        return wrapper.query().response
+
+    # -- writing ----------------------------------------------------------------------------------------------------------
+
+    def update(self, text: str, *, timeout: float | None = None) -> None:
+        """Run a SPARQL Update; raises `ReadOnlyError` on an endpoint that was opened for reading."""
+        self._check_writable()
+
+        def send() -> None:
+            wrapper = self._wrapper(self.update_url, "*/*", timeout)
+            wrapper.setMethod("POST")
+            wrapper.queryString, wrapper.queryType = text, "INSERT"
+            with self._errors(self.update_url), wrapper.query().response as response:
+                response.read()
+
+        self._waited(send, timeout, None)
+
+    def add(self, lines: bytes, graph: str) -> None:
+        """Add N-Triples to a named graph by the Graph Store Protocol."""
+        self._check_writable()
+        if self.store_url is None:
+            raise StoreError("the endpoint has no address for the Graph Store Protocol", hint="store= gives it")
+        mark = "&" if "?" in self.store_url else "?"
+        request = urllib.request.Request(f"{self.store_url}{mark}graph={quote(graph, safe='')}", lines, method="POST")
+        request.add_header("Content-Type", "application/n-triples")
+        with self._errors(self.store_url), self._opener(self.store_url).open(request) as response:
+            response.read()
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"{self.query_url} was opened for reading", hint="open it with read_only=False")
+
+    # -- one request ------------------------------------------------------------------------------------------------------
+
+    def _wrapper(self, url: str, accept: str, timeout: float | None) -> SPARQLWrapper:
+        wrapper = _wrapper_class()(url)
+        wrapper.opener = self._opener(url)
+        wrapper.agent = "condgraph"
+        wrapper.setOnlyConneg(True)
+        wrapper.addCustomHttpHeader("Accept", accept)
+        if timeout is not None:
+            # SPARQLWrapper takes whole seconds by its type, and hands them to the socket as they are.
+            wrapper.timeout = cast("int", timeout + _GRACE)
+        return cast("SPARQLWrapper", wrapper)
+
+    def _opener(self, url: str) -> urllib.request.OpenerDirector:
+        # One for each request: urllib counts the failures of a digest in the handler, which threads must not share.
+        if not self._user:
+            return urllib.request.build_opener()
+        known = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+        known.add_password(None, url, self._user, self._password)
+        return urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(known), urllib.request.HTTPDigestAuthHandler(known))
+
+    def _waited(self, work: Callable[[], T], timeout: float | None, cancelled: Event | None) -> T:
+        """The result of some work, or `DeadlineError` at the deadline, or `CancelledError` soon after `cancelled` is set."""
+        if timeout is None and cancelled is None:
+            return work()
+        if timeout is not None and timeout <= 0:
+            raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(32, thread_name_prefix="condgraph-sparql")
+        future: Future[T] = self._pool.submit(work)
+        until = None if timeout is None else time.monotonic() + timeout + _GRACE
+        while True:
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            step = left if cancelled is None else 0.05 if left is None else min(0.05, left)
+            try:
+                return future.result(step)
+            except FutureTimeout:
+                if cancelled is not None and cancelled.is_set():
+                    future.cancel()
+                    raise CancelledError("the query was cancelled") from None
+                if until is not None and time.monotonic() >= until:
+                    future.cancel()
+                    raise _late() from None
+
+    def _check_whole(self, response: Any) -> None:
+        """Raise where the server says that it gives only a part of the answer; note what kind of store it is."""
+        self.dialect = dialect_of(response.headers.get("Server", ""))
+        if response.headers.get("X-SPARQL-MaxRows"):
+            raise StoreError(
+                f"{self.query_url} cuts results at {response.headers['X-SPARQL-MaxRows']} rows",
+                hint="raise ResultSetMaxRows of the server, or ask for less",
+            )
+        if response.headers.get("X-SQL-State", "").startswith("S1TA"):
+            raise DeadlineError("the server ended the query at its own limit and gives a part of the answer")
+
+    @contextmanager
+    def _errors(self, url: str) -> Iterator[None]:
+        try:
+            yield
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.read(4_000).decode(errors="replace").strip()
+            raise _refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, TimeoutError):
+                raise _late() from None
+            if isinstance(error.reason, ConnectionResetError):
+                raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
+            raise StoreError(
+                f"no server answers at {url}: {error.reason}", hint="is it running, and is the address right?"
+            ) from None
+        except TimeoutError:
+            raise _late() from None
+        except (ConnectionError, http.client.HTTPException) as error:
+            raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
+
+
+class _DroppedError(StoreError):
+    """The server closed the connection before it had answered."""
+
+
+def _wrapper_class() -> Any:
+    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole process to do a digest."""
+    try:
+        from SPARQLWrapper import SPARQLWrapper
+    except ImportError:
+        raise MissingExtraError("SPARQLWrapper", "sparql") from None
+
+    class Wrapper(SPARQLWrapper):
+        """A request."""
+
+        opener: urllib.request.OpenerDirector
+
+        def _query(self) -> tuple[Any, str]:
+            request = self._createRequest()
+            if self.timeout is None:
+                return self.opener.open(request), self.returnFormat
+            return self.opener.open(request, timeout=self.timeout), self.returnFormat
+
+    return Wrapper
+
+
+def _refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
+    """The error that an HTTP status means."""
+    short = " ".join(said.split())[:600]
+    if code in (401, 403):
+        return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
+    if code in (404, 405, 406, 415) or kind == "text/html":
+        return StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
+    if code == 400:
+        return ParseError(f"the server cannot read the query: {short}")
+    if code in (408, 504) or any(mark in said for mark in ("S1T00", "imeout", "timed out", "imed out")):
+        return DeadlineError(f"the server ended the query: {short}", hint="its own limit may be shorter than timeout=")
+    return StoreError(f"the server says ({code}): {short}")
+
+
+def _late() -> DeadlineError:
+    return DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help")
+
+
+def _address(url: str) -> tuple[str, str | None, str | None]:
+    """An address without its user and password, and these."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OptionError(f"{url.rpartition('@')[2]!r} is no address of an endpoint", hint="such as http://localhost:8890/sparql")
+    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return plain, parts.username and unquote(parts.username), parts.password and unquote(parts.password)
+
+
+def _chunks(response: Any, until: float | None) -> Iterator[bytes]:
+    """The body, piece by piece: a server that sends slowly is held to the deadline as well."""
+    while data := response.read(_CHUNK):
+        if until is not None and time.monotonic() > until:
+            raise _late()
+        yield data
+
+
+class _Reader:
+    """A response as a file, held to a deadline."""
+
+    def __init__(self, response: Any, until: float | None) -> None:
+        self._response, self._until = response, until
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes."""
+        if self._until is not None and time.monotonic() > self._until:
+            raise _late()
+        return bytes(self._response.read(size))

@@ -1,0 +1,73 @@
+"""What stores do otherwise than SPARQL 1.1 says, in one place.
+
+A store is told by the `Server` header of its answers. Of Virtuoso: its parser has memory for some thousand triples of one
+`INSERT DATA`, and its column store refuses larger inserts now and then (openlink/virtuoso-opensource#571), so that loading goes by
+its Graph Store Protocol, or by small updates; it prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, and says in
+headers where it cut a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a kind of store is talked to."""
+
+    name: str
+    #: Triples of one `INSERT DATA`, and of one request of the Graph Store Protocol.
+    update_batch: int
+    store_batch: int
+    #: Terms of one list of a query.
+    list_length: int
+    #: The path of its Graph Store Protocol, by the path of its queries.
+    stores: tuple[tuple[str, str], ...] = ()
+
+    def store_url(self, query: str) -> str | None:
+        """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not known."""
+        parts = urlsplit(query)
+        for path, store in self.stores:
+            if parts.path.rstrip("/") == path:
+                return parts._replace(path=store).geturl()
+        return None
+
+
+STANDARD: Final = Dialect("standard", 5_000, 20_000, 2_000)
+VIRTUOSO: Final = Dialect(
+    "virtuoso", 500, 20_000, 500, (("/sparql", "/sparql-graph-crud"), ("/sparql-auth", "/sparql-graph-crud-auth"))
+)
+OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
+#: What a server says when a request is too large for it; it is sent in parts then.
+TOO_LARGE: Final = ("memory", "(413)", "too large", "10000 lines", "out of seg data")
+
+
+def dialect_of(server: str) -> Dialect:
+    """The dialect of a store by the `Server` header of its answers.
+
+    >>> dialect_of("Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu").name, dialect_of("Apache").name
+    ('virtuoso', 'standard')
+    """
+    name = server.lower()
+    return VIRTUOSO if name.startswith("virtuoso") else OXIGRAPH if name.startswith("oxigraph") else STANDARD
+
+
+def cut(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Things in lists of at most `size`.
+
+    >>> list(cut("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    batch: list[T] = []
+    for thing in things:
+        batch.append(thing)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
