@@ -11,18 +11,31 @@ from condgraph.graph import Graph
 NEO4J_SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
-def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = False) -> Graph:
-    """Open a graph: a directory (made by the first load), "memory:", or Neo4j.
+SPARQL_SCHEMES: Final = ("sparql+http", "sparql+https")
+
+
+def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> Graph:
+    """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
 
     Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`; user and password from it or from `NEO4J_USERNAME` and
-    `NEO4J_PASSWORD`, the database from `NEO4J_DATABASE`), a `neo4j.Driver`, or a `py2neo.Graph`.
+    `NEO4J_PASSWORD`, the database from `NEO4J_DATABASE`), a `neo4j.Driver`, or a `py2neo.Graph`. An endpoint is
+    `sparql+https://host/sparql`, with options: `update` and `store`, its addresses for updates and for the Graph Store Protocol,
+    `base`, the IRI of the graph, `user`, `password`, `method`.
     """
     if isinstance(place, (str, os.PathLike)):
         scheme, mark, _ = os.fspath(place).partition("://")
+        if scheme in SPARQL_SCHEMES and mark:
+            from condgraph.remote_sparql import SparqlGraph
+
+            return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
+        if options:
+            raise OptionError(f"{place!r} takes no option {next(iter(options))!r}", hint="options are for SPARQL endpoints")
         if not mark:
             return Graph(place, graph=graph, read_only=read_only)
         if scheme not in NEO4J_SCHEMES:
-            raise OptionError(f"{place!r} is no directory", hint="this version opens directories, 'memory:' and Neo4j")
+            raise OptionError(
+                f"{place!r} is no directory", hint="directories, 'memory:', Neo4j and SPARQL endpoints open"
+            )
     # The driver and all that needs it are imported for those who have a server.
     from condgraph.remote import Neo4jGraph
 

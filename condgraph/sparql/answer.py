@@ -5,7 +5,6 @@ A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Event
@@ -20,11 +19,11 @@ from condgraph.engine.execute.bags import order_key
 from condgraph.engine.facts import Entity
 from condgraph.engine.languages import detect, lower
 from condgraph.engine.passes import optimise
-from condgraph.engine.values import Quantity, Value, text_of
+from condgraph.engine.values import Value, text_of
 from condgraph.sparql.compile import TARGET, Target
 from condgraph.sparql.compile_gather import Gathered, finish
 from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_value, value_hash
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, exactly, read_value
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -259,17 +258,3 @@ def _term(row: QuerySolution, variable: str) -> Any:
         return row[variable]
     except KeyError:
         return None
-
-
-def exactly(value: Value, wanted: str) -> Value:
-    """A quantity as its node's hash says it is: some stores print fewer digits of a double than it has."""
-    if not isinstance(value, Quantity) or value_hash(value) == wanted:
-        return value
-    below = above = float(value.number)
-    for _ in range(64):
-        below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
-        for near in (below, above):
-            found = Quantity(int(near) if near.is_integer() else near, value.unit)
-            if value_hash(found) == wanted:
-                return found
-    return value

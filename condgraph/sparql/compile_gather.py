@@ -26,7 +26,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 from condgraph.sparql.compile import TARGET, Compiler, Group, Target
 from condgraph.sparql.compile_plan import Compiled, native
-from condgraph.sparql.layout import PRED, RDF, Names, integer, read_value
+from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -52,13 +52,13 @@ def gather(plan: Node, target: Target) -> Compiled:
         branches.extend(_namesakes(compiler, i, node, below))
     about = " ".join(f"<{PRED}{term}>" for term in _ABOUT) + f" <{RDF}type>"
     text = (
-        "SELECT DISTINCT ?leaf ?n ?s ?p ?o WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
+        "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
         + " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        + " } } { ?n ?p ?o . FILTER(?p IN (<pred:fact_h>, <pred:fact_r>, <pred:fact_t>, <pred:source>, <pred:row>, <pred:raw>, "
+        + " } } { ?n ?p ?x . FILTER(?p IN (<pred:fact_h>, <pred:fact_r>, <pred:fact_t>, <pred:source>, <pred:row>, <pred:raw>, "
         f'<pred:record>, <pred:name>, <pred:position>, <{RDF}type>) || (STRSTARTS(STR(?n), "{target.names.base}.s/") && '
         f'STRSTARTS(STR(?p), "{target.names.base}"))) BIND(?n AS ?s) }} UNION {{ ?n <pred:fact_h>|<pred:fact_t>|<pred:record> ?s . '
-        f"VALUES ?p {{ {about} }} ?s ?p ?o . }} UNION {{ ?n <pred:fact_h> ?h . ?n ?k ?s . "
-        f'FILTER(STRSTARTS(STR(?k), "{target.names.base}")) VALUES ?p {{ {about} }} ?s ?p ?o . }} }}'
+        f"VALUES ?p {{ {about} }} ?s ?p ?x . }} UNION {{ ?n <pred:fact_h> ?h . ?n ?k ?s . "
+        f'FILTER(STRSTARTS(STR(?k), "{target.names.base}")) VALUES ?p {{ {about} }} ?s ?p ?x . }} }}'
     )
     return Compiled(text, "gathered", tuple(everything))
 
@@ -222,7 +222,8 @@ class Gathered:
             return Ref(self.names.name_of(node))
         about = self._about[node]
         found = {term.removeprefix(PRED): values[0] for term, values in about.items()}
-        return read_value(found | {"type": found[f"{RDF}type"].removeprefix(PRED)})
+        value = read_value(found | {"type": found[f"{RDF}type"].removeprefix(PRED)})
+        return exactly(value, node[len(self.names.base) + len(VALUE) :])
 
 
 _KINDS: Final = {f"{PRED}Entity": EntityKind.ENTITY, f"{PRED}Concept": EntityKind.CONCEPT, f"{PRED}Row": EntityKind.ROW}

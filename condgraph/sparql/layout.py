@@ -32,6 +32,7 @@ several.
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
@@ -355,3 +356,17 @@ def read_number(double_text: str, exact: str | None = None) -> Number:
         return parse_number(exact)
     number = float(double_text)
     return int(number) if number.is_integer() else number
+
+
+def exactly(value: Value, wanted: str) -> Value:
+    """A quantity as its node's hash says it is: some stores print fewer digits of a double than it has."""
+    if not isinstance(value, Quantity) or value_hash(value) == wanted:
+        return value
+    below = above = float(value.number)
+    for _ in range(64):
+        below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
+        for near in (below, above):
+            found = Quantity(int(near) if near.is_integer() else near, value.unit)
+            if value_hash(found) == wanted:
+                return found
+    return value

@@ -20,7 +20,7 @@ from condgraph.engine.errors import ParseError, StoreBusyError, StoreError
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.sparql.dialect import TOO_LARGE, cut
-from condgraph.sparql.layout import string
+from condgraph.sparql.layout import LAYOUT, string
 from condgraph.sparql.write import triples
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Characters of one literal of the schema; it stands in as many as it takes.
 _PIECE: Final = 30_000
+#: Raised when the triples or the schema of an older version would be read wrongly: the same content is written anew then.
+FORMAT: Final = 2
 _STATE: Final = ("load", "loading", "over", "loaded", "schema", "counts", "layout", "label")
 
 #: Hears how many triples are written so far.
@@ -38,6 +40,7 @@ Told = Callable[[int], None]
 def load_id(snapshot: Snapshot) -> str:
     """A name for the load of this content: the same content gives the same name."""
     digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
+    digest.update(f"{LAYOUT} {FORMAT} ".encode())
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
 

@@ -7,7 +7,6 @@ text; the hash tells which of the neighbouring ones it is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import Quantity, Value
+from condgraph.engine.values import Value
 from condgraph.sparql.layout import (
     ENTITY_CLASSES,
     MEMBER,
@@ -31,6 +30,7 @@ from condgraph.sparql.layout import (
     SUBCLASS,
     VALUE,
     Names,
+    exactly,
     read_value,
     value_hash,
 )
@@ -46,8 +46,6 @@ _KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
 _EXACTLY: Final = f"SELECT ?v (STR(?x) AS ?o) WHERE {{ ?v <{_TYPE}> <pred:Quantity> ; <pred:value> ?x }}"
 #: Everything that the graph holds.
 EVERYTHING: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
-#: How many neighbours of a double are tried on each side.
-_NEIGHBOURS: Final = 16
 
 #: What is said of a node, by the term of the vocabulary; where several things are, the last one.
 Said = dict[str, str]
@@ -209,15 +207,7 @@ def _is_statement(item: Any) -> bool:
 def exact_value(node: str, said: Said, names: Names) -> Value:
     """The value of a node, which the node's name has the hash of; raises `StoreDamagedError` where it is another one."""
     wanted = node[len(names.base) + len(VALUE) :]
-    value = read_value(said)
-    if value_hash(value) == wanted:
-        return value
-    if isinstance(value, Quantity) and isinstance(value.number, (int, float)):
-        up = down = float(value.number)
-        for _ in range(_NEIGHBOURS):
-            up, down = math.nextafter(up, math.inf), math.nextafter(down, -math.inf)
-            for number in (up, down):
-                near = Quantity(int(number) if number.is_integer() else number, value.unit)
-                if value_hash(near) == wanted:
-                    return near
-    raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
+    value = exactly(read_value(said), wanted)
+    if value_hash(value) != wanted:
+        raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
+    return value

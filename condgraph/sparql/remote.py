@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from functools import cached_property
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import OptionError, ReadOnlyError, StoreBusyError, StoreMissingError, StoreVersionError
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.errors import (
+    OptionError,
+    ReadOnlyError,
+    StoreBusyError,
+    StoreMissingError,
+    StoreVersionError,
+    UnknownNameError,
+)
 from condgraph.engine.facts import Source
+from condgraph.engine.languages import detect, lower
+from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
+from condgraph.sparql.answer import Place, answer
 from condgraph.sparql.client import Endpoint, Method
-from condgraph.sparql.layout import LAYOUT, base_iri, checked_base
+from condgraph.sparql.compile import Target
+from condgraph.sparql.compile_plan import compile_plan
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
 from condgraph.sparql.load import load_id, schema_of, state, write_snapshot
 from condgraph.sparql.pull import EVERYTHING, pull, sources
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
+
+    from condgraph.engine.answer import Answer
 
 
 class SparqlStore:
@@ -50,6 +67,9 @@ class SparqlStore:
         self.place = self.endpoint.query_url
         self._update_given = update is not None
         self._schema: StoredSchema | None = None
+        self._load = ""
+        self._counts: dict[str, int] = {}
+        self._pulled: tuple[str, Snapshot] | None = None
 
     def __enter__(self) -> SparqlStore:
         return self
@@ -83,7 +103,14 @@ class SparqlStore:
     def schema(self) -> StoredSchema:
         """What lowering knows; read once, and again after a load."""
         if self._schema is None:
-            self._schema = StoredSchema(json.loads(schema_of(self.about())))
+            found = self.about()
+            self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
+            try:
+                self._schema = StoredSchema(json.loads(schema_of(found)))
+            except KeyError as error:
+                raise StoreVersionError(
+                    f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
+                ) from None
         return self._schema
 
     def refresh(self) -> None:
@@ -102,12 +129,110 @@ class SparqlStore:
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph, by name."""
-        return tuple(sorted(sources(self.select), key=lambda source: source.name))
+        return tuple(sorted(sources(self._rows), key=lambda source: source.name))
 
-    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterator[QuerySolution]:
-        """The rows of a SELECT over the graph."""
-        found: Any = self.endpoint.query(text, graphs=(self.base,), timeout=timeout, cancelled=cancelled)
-        return iter(found)
+    # -- asking -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        schema: Any = self.schema
+        return Target(Names(self.base), schema, self._counts)
+
+    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph that this reader knows: a load that began since is an error, or is seen whole."""
+        found: list[QuerySolution] = list(self._run(self._guarded(text), timeout, cancelled))
+        if not found or (len(found) == 1 and _nothing(found[0])):
+            self._check_load()
+        return found
+
+    def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
+        """The answer of an ASK over the graph."""
+        found = bool(self._run(self._guarded(text), timeout, cancelled))
+        if not found:
+            self._check_load()
+        return found
+
+    def _run(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
+        return self.endpoint.query(text, graphs=(self.base,), timeout=timeout, cancelled=cancelled)
+
+    def _guarded(self, text: str) -> str:
+        """The query, which gives nothing where the graph is not the one whose schema it was written for."""
+        mark = f'<{self.base}> <pred:load> "{self._load}" . '
+        return text.replace("{ ", "{ " + mark, 1)
+
+    def _check_load(self) -> None:
+        """After an answer with nothing in it: was that the guard?"""
+        if self.about()["load"] != [self._load]:
+            self._schema = None
+            raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
+
+    def query(
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: str = "error",
+        cancelled: Event | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Answer a program in any language with one SPARQL query; `timeout` in seconds is that of the query."""
+        for attempt in range(3):
+            try:
+                return self._query(program, language, timeout, limit, on_unknown, cancelled, options)
+            except _LoadedAnewError:
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _query(
+        self,
+        program: Any,
+        language: str | None,
+        timeout: float | None,
+        limit: int | None,
+        on_unknown: str,
+        cancelled: Event | None,
+        options: dict[str, Any],
+    ) -> Answer:
+        language = language or detect(program)
+        found = answer(
+            self._lowering(language),
+            program,
+            language,
+            timeout=timeout,
+            limit=limit,
+            cancelled=cancelled,
+            on_unknown=on_unknown,
+            **options,
+        )
+        if on_unknown == "error" and language == "kopl" and (not found.values or found.values in ([0], [False])):
+            self._check_names(found.plan)
+        return found
+
+    def _lowering(self, language: str) -> Place:
+        """This store as lowering needs it: names in LLM queries are resolved among all of the graph, which is pulled once."""
+        return self if language == "kopl" else _Linked(self)
+
+    def _check_names(self, plan: Node) -> None:
+        """After an empty answer: an entity that the graph does not have is an error, as it is in process."""
+        names = sorted({name for node in postorder(plan) if isinstance(node, alg.Named) for name in node.names})
+        for some in cut(names, self.endpoint.dialect.list_length):
+            text = f"SELECT ?n WHERE {{ ?e <pred:name> ?n . FILTER(?n IN ({', '.join(map(string, some))})) }}"
+            known = {row["n"].value for row in self._run(text, None, None)}
+            for name in some:
+                if name not in known:
+                    raise UnknownNameError("entity", name)
+
+    def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
+        """The SPARQL of a program, without running it."""
+        language = language or detect(program)
+        place = self._lowering(language)
+        schema: Any = place.target.schema
+        lowered = lower(schema, program, language, {"on_unknown": on_unknown, **options})
+        return compile_plan(optimise(lowered.plan)[0], place.target).text
 
     # -- loading ----------------------------------------------------------------------------------------------------------
 
@@ -147,6 +272,40 @@ class SparqlStore:
         self.about()
         return self._pull()
 
+    def linked(self) -> Snapshot:
+        """The graph pulled into process, kept for as long as it is the same: for those who look names up in it."""
+        load = self.about()["load"][0]
+        if self._pulled is None or self._pulled[0] != load:
+            self._pulled = load, self._pull()
+        return self._pulled[1]
+
+    def _rows(self, text: str) -> Any:
+        return self._run(text, None, None)
+
     def _pull(self, *, lenient: bool = False) -> Snapshot:
         triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,))
-        return pull(triples, self.select, self.base, lenient=lenient)
+        return pull(triples, self._rows, self.base, lenient=lenient)
+
+
+class _LoadedAnewError(StoreBusyError):
+    """The graph is another one than it was when its schema was read."""
+
+
+class _Linked:
+    """A store whose schema is that of the whole graph, pulled into process."""
+
+    def __init__(self, store: SparqlStore) -> None:
+        self._store = store
+        self.select, self.ask = store.select, store.ask
+
+    @cached_property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        target = self._store.target
+        return Target(target.names, self._store.linked().schema, target.counts)
+
+
+def _nothing(row: QuerySolution) -> bool:
+    """Whether the only row of an answer is a count of nothing."""
+    terms = [term for term in row if term is not None]
+    return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
