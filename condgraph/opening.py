@@ -33,9 +33,7 @@ def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = Fa
         if not mark:
             return Graph(place, graph=graph, read_only=read_only)
         if scheme not in NEO4J_SCHEMES:
-            raise OptionError(
-                f"{place!r} is no directory", hint="directories, 'memory:', Neo4j and SPARQL endpoints open"
-            )
+            raise OptionError(f"{place!r} is no directory", hint="directories, 'memory:', Neo4j and SPARQL endpoints open")
     # The driver and all that needs it are imported for those who have a server.
     from condgraph.remote import Neo4jGraph
 

@@ -218,7 +218,11 @@ class Compiler:
             best, condition = self._extreme(scan, term, largest, kind, len(self.schema.attribute_kinds(node.key)) > 1)
             out.append(f"{{ {best[1]} }}")
             rows = self.facts(scan, out, reached=e)
-            out.append(f"{rows.object} <pred:{term}> {best[0]} .{condition(rows.object)}")
+            if term == "order":
+                x = self.variable("x")
+                out.append(f"{rows.object} <pred:order> {x} . FILTER(STR({x}) = {best[0]}){condition(rows.object)}")
+            else:
+                out.append(f"{rows.object} <pred:{term}> {best[0]} .{condition(rows.object)}")
             return rows.loose
         return self._contest(node, scan, largest, e, out)
 
@@ -236,7 +240,9 @@ class Compiler:
             self.settle(rows.reached, inner)
         x, best = self.variable("x"), self.variable("best")
         inner.append(f"{rows.object} <pred:{term}> {x} .{condition(rows.object)}")
-        text = f"SELECT ({'MAX' if largest else 'MIN'}({x}) AS {best}) WHERE {{ {inner.text()} }}"
+        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        of = f"STR({x})" if term == "order" else x
+        text = f"SELECT ({'MAX' if largest else 'MIN'}({of}) AS {best}) WHERE {{ {inner.text()} }}"
         return (best, text), condition
 
     def _contest(self, node: alg.Best, scan: alg.Scan, largest: bool, e: str, out: Group) -> bool:
@@ -248,11 +254,10 @@ class Compiler:
         edge = "end" if largest else "start"
 
         def grouped(v: str, group: str, key: str) -> str:
-            unit, a, b = self.variable("u"), self.variable("x"), self.variable("x")
+            unit = self.variable("u")
             return (
-                f"OPTIONAL {{ {v} <pred:unit> {unit} . {v} <pred:{number}> {a} . }} OPTIONAL {{ {v} <pred:{edge}> {b} . }} "
-                f'BIND(IF(BOUND({unit}), CONCAT("1", {unit}), IF(BOUND({b}), "0", "2")) AS {group}) '
-                f"BIND(COALESCE({a}, {b}) AS {key}) FILTER(BOUND({key}))"
+                f'{{ {v} <pred:unit> {unit} . {v} <pred:{number}> {key} . BIND(CONCAT("1", {unit}) AS {group}) }} UNION '
+                f'{{ {v} <pred:{edge}> {key} . BIND("0" AS {group}) }}'
             )
 
         winner, best = self.variable("g"), self.variable("best")
@@ -272,10 +277,12 @@ class Compiler:
         group, key = self.variable("g"), self.variable("x")
         inner.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner})")
         choose = "MAX" if largest else "MIN"
-        out.append(f"{{ SELECT {winner} ({choose}({key}) AS {best}) WHERE {{ {inner.text()} }} GROUP BY {winner} }}")
+        of = f'IF({group} = "0", {key}, STR({key}))' if number == "order" else key
+        out.append(f"{{ SELECT {winner} ({choose}({of}) AS {best}) WHERE {{ {inner.text()} }} GROUP BY {winner} }}")
         rows = self.facts(scan, out, reached=e)
         group, key = self.variable("g"), self.variable("x")
-        out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {key} = {best})")
+        same = f"STR({key}) = STR({best})" if number == "order" else f"{key} = {best}"
+        out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {same})")
         return rows.loose
 
     def source(self, name: str) -> str:

@@ -107,7 +107,7 @@ def _quantity(compiler: Compiler, operator: Operator, literal: Quantity, v: str,
     if compiler.counts.get("inexact"):
         if operator == "=":
             return [f"{v} <pred:order> {string(order_text(number))} .{unit}"]
-        return [f"{v} <pred:order> {x} .{unit} FILTER({x} {operator} {string(order_text(number))})"]
+        return [f"{v} <pred:order> {x} .{unit} FILTER(STR({x}) {operator} {string(order_text(number))})"]
     if inexact(number):
         # All numbers of the graph are what their doubles print; the literal lies beside one of them.
         try:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
     StoreBusyError,
     StoreMissingError,
     StoreVersionError,
-    UnknownNameError,
 )
 from condgraph.engine.facts import Source
 from condgraph.engine.languages import detect, lower
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
+
+#: Names of entities whose being there is remembered.
+_MOST_NAMES = 100_000
 
 
 class SparqlStore:
@@ -106,7 +107,7 @@ class SparqlStore:
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
             try:
-                self._schema = StoredSchema(json.loads(schema_of(found)))
+                self._schema = _Schema(json.loads(schema_of(found)), self)
             except KeyError as error:
                 raise StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -198,7 +199,7 @@ class SparqlStore:
         options: dict[str, Any],
     ) -> Answer:
         language = language or detect(program)
-        found = answer(
+        return answer(
             self._lowering(language),
             program,
             language,
@@ -208,23 +209,21 @@ class SparqlStore:
             on_unknown=on_unknown,
             **options,
         )
-        if on_unknown == "error" and language == "kopl" and (not found.values or found.values in ([0], [False])):
-            self._check_names(found.plan)
-        return found
 
     def _lowering(self, language: str) -> Place:
         """This store as lowering needs it: names in LLM queries are resolved among all of the graph, which is pulled once."""
         return self if language == "kopl" else _Linked(self)
 
-    def _check_names(self, plan: Node) -> None:
-        """After an empty answer: an entity that the graph does not have is an error, as it is in process."""
-        names = sorted({name for node in postorder(plan) if isinstance(node, alg.Named) for name in node.names})
+    def named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that an entity or concept has."""
+        found: set[str] = set()
         for some in cut(names, self.endpoint.dialect.list_length):
-            text = f"SELECT ?n WHERE {{ ?e <pred:name> ?n . FILTER(?n IN ({', '.join(map(string, some))})) }}"
-            known = {row["n"].value for row in self._run(text, None, None)}
-            for name in some:
-                if name not in known:
-                    raise UnknownNameError("entity", name)
+            # One name is found by its index; Virtuoso is slow on long VALUES.
+            wanted = string(some[0]) if len(some) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, some))}))"
+            text = f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> {wanted} }}"
+            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text, None, None))
+            found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
+        return found
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The SPARQL of a program, without running it."""
@@ -289,6 +288,24 @@ class SparqlStore:
 
 class _LoadedAnewError(StoreBusyError):
     """The graph is another one than it was when its schema was read."""
+
+
+class _Schema(StoredSchema):
+    """A stored schema that looks names of entities up where the graph is, each once."""
+
+    def __init__(self, found: dict[str, Any], store: SparqlStore) -> None:
+        super().__init__(found)
+        self._store = store
+        self._names: dict[str, bool] = {}
+
+    def has_entity(self, name: str) -> bool:
+        """Some entity or concept has exactly this name: one small query for a name that was not asked for before."""
+        found = self._names.get(name)
+        if found is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            found = self._names[name] = bool(self._store.named((name,)))
+        return found
 
 
 class _Linked:
