@@ -37,7 +37,7 @@ def serve(
     ] = None,
     memory: Annotated[
         int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
-    ] = 4096,
+    ] = 2048,
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
     ] = 10.0,

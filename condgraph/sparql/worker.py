@@ -4,9 +4,9 @@ Oxigraph cannot be told to stop, so a query that has a deadline, or somebody who
 is killed when its time is over. Processes are kept between queries, and shared by all threads and event loops; a short query costs
 one round trip over a socket more than in process. Results come serialised, in the format that was asked for, part by part.
 
-A query that runs for longer than a quantum gives its place up: its process goes on with the lowest priority, beside the others,
-and a fresh one takes the place. When as many long queries run as are allowed, one that becomes long is ended, and begins anew when
-there is room, in what its deadline leaves it: short queries never wait for longer than a quantum behind long ones.
+A query that takes more than a quantum of a processor's time gives its place up: its process goes on with the lowest priority, and
+another one takes the place. When as many long queries run as are allowed, one that becomes long is ended, and begins anew when
+there is room, in what its deadline leaves it: short queries do not wait behind long ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ Solutions = Literal["json", "xml", "csv", "tsv"]
 Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml"]
 
 #: Bytes of data that one process may have.
-MEMORY: Final = 4 << 30
+MEMORY: Final = 2 << 30
+#: Seconds between two looks at how long a query has run.
+_LEAST_LOOK: Final = 0.01
 #: Below this a process cannot open a store.
 LEAST_MEMORY: Final = 256 << 20
 
@@ -198,8 +200,9 @@ class AsyncResults(_Conversation, AsyncIterator[bytes]):
 class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
-    `workers` queries run at once, and beside them up to `long` that run for longer than `quantum` seconds (as many by default);
-    further ones wait, at most `waiting` of them. `memory` is how many bytes of data a process may have, 0 for any number.
+    `workers` queries run at once, and beside them up to `long` (eight times as many by default) that take more than `quantum`
+    seconds of a processor; further ones wait, at most `waiting` of them. `memory` is how many bytes of data a process may have,
+    0 for any number.
     """
 
     def __init__(
@@ -209,7 +212,7 @@ class WorkerPool:
         workers: int = 2,
         long: int | None = None,
         waiting: int = 10_000,
-        quantum: float = 0.1,
+        quantum: float = 0.03,
         memory: int = MEMORY,
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
@@ -218,7 +221,7 @@ class WorkerPool:
             raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # Where no long queries may run beside the others, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
-        self._places = Places(workers, workers if long is None else long, waiting, memory)
+        self._places = Places(workers, 8 * workers if long is None else long, waiting, memory)
         self.use(source)
         # Whoever forgets to close a pool leaves no process behind.
         self._end = weakref.finalize(self, self._places.close)
@@ -303,22 +306,28 @@ class WorkerPool:
             if not (yield Wait(worker, until, writing=True)):
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             sent = worker.send()
-        whole = None if worker.long else self._quantum
-        # A process that is starting is given the time for it.
-        quantum = None if whole is None or not worker.ready else time.monotonic() + whole
+        quantum = None if worker.long else self._quantum
+        # What a busy machine does not give is not counted; a process that is starting is given the time for it.
+        begin = worker.busy() if worker.ready else None
+        look = time.monotonic() + (quantum or 0.0)
         while True:
-            soon = until if quantum is None else quantum if until is None else min(quantum, until)
+            soon = until if quantum is None or begin is None else look if until is None else min(look, until)
             come = yield Wait(worker, soon)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             if not come:
-                if self._places.demote(worker):
+                if quantum is None or begin is None:
+                    continue
+                left = quantum - (worker.busy() - begin)
+                if left > 0:
+                    look = now + max(left, _LEAST_LOOK)
+                elif self._places.demote(worker):
                     quantum = None
                 elif head is None:
                     return False
                 else:
-                    quantum = now + (whole or 0.0)
+                    look = now + quantum
                 continue
             try:
                 frames = worker.receive()
@@ -329,7 +338,7 @@ class WorkerPool:
                     yield data
                 elif kind == b"R":
                     worker.ready = True
-                    quantum = None if whole is None else now + whole
+                    begin, look = worker.busy(), now + (quantum or 0.0)
                 elif kind == b"H":
                     said = json.loads(data)
                     head = Head(said["kind"], tuple(said.get("variables", ())))

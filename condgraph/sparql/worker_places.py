@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future
-from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
@@ -27,7 +26,7 @@ class BusyError(InterruptedQueryError):
 
 
 class Places:
-    """`size` places for queries, and room for `long` that have given theirs up."""
+    """`size` places for queries, and room for `long` that have given theirs up. A place is not a process: those are kept beside."""
 
     def __init__(self, size: int, long: int, waiting: int, memory: int) -> None:
         self._size, self._most_long, self._most_waiting, self._memory = size, long, waiting, memory
@@ -38,8 +37,8 @@ class Places:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._closed = False
-        #: Places that are taken or about to be, and long queries.
-        self._taken = self._long = 0
+        #: Places that are free, long queries that run, and processes that are being started.
+        self._free, self._long, self._starting = self._size, 0, 0
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._waiting: deque[Future[Worker]] = deque()
@@ -74,26 +73,17 @@ class Places:
         with self._lock:
             if self._closed:
                 raise StoreError("the worker processes were closed")
-            if not long:
-                while self._idle:
-                    worker = self._idle.pop()
-                    if worker.alive():
-                        return worker
-                    self._bury(worker)
-                    self._taken -= 1
+            if not long and self._free and not self._waiting:
+                worker = self._kept()
+                if worker is not None:
+                    self._free -= 1
+                    return worker
             queue = self._long_waiting if long else self._waiting
             if len(queue) >= self._most_waiting:
                 raise BusyError(f"{len(queue)} queries wait already", hint="try again later")
             promise: Future[Worker] = Future()
-            if long:
-                if self._long < self._most_long:
-                    self._long += 1
-                    self._starts.do(partial(self._start_long, promise))
-                else:
-                    queue.append(promise)
-            else:
-                queue.append(promise)
-                self._fill()
+            queue.append(promise)
+            self._give()
             return promise
 
     def withdraw(self, promise: Future[Worker]) -> None:
@@ -108,98 +98,102 @@ class Places:
                 worker.close()  # the pool was closed meanwhile
                 return
             if worker.long:
-                # Its priority cannot be raised again.
                 self._long -= 1
-                self._bury(worker)
-                self._next_long()
-            elif healthy and not self._closed:
-                self._give(worker)
+                healthy = healthy and worker.restore()
+                worker.long = False
             else:
-                self._taken -= 1
+                self._free += 1
+            if healthy and len(self._idle) < 2 * self._size:
+                self._idle.append(worker)
+            else:
                 self._bury(worker)
-                self._fill(warm=True)
+                self._spare()
+            self._give()
 
     def demote(self, worker: Worker) -> bool:
         """Take a worker for long from its place; False where as many long queries run as may."""
         with self._lock:
             if self._closed or self._long >= self._most_long:
                 return False
-            self._taken -= 1
+            self._free += 1
             self._long += 1
             worker.long = True
             worker.lower()
-            self._fill(warm=True)
+            self._give()
+            self._spare()
             return True
 
-    def _give(self, worker: Worker) -> None:
-        while self._waiting:
-            promise = self._waiting.popleft()
+    def _kept(self) -> Worker | None:
+        """A process that waits for work."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive():
+                return worker
+            self._bury(worker)
+        return None
+
+    def _give(self) -> None:
+        """Give places and processes to those who wait, and start what is missing."""
+        while self._long_waiting and self._long < self._most_long and self._promised(self._long_waiting, long=True):
+            self._long += 1
+        while self._waiting and self._free and self._promised(self._waiting, long=False):
+            self._free -= 1
+        wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), self._most_long - self._long)
+        self._start(wanted - self._starting)
+
+    def _promised(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
+        """Give a process to the first who waits; False where there is none, or nobody."""
+        worker = self._kept()
+        if worker is None:
+            return False
+        while queue:
+            promise = queue.popleft()
             if promise.set_running_or_notify_cancel():
+                if long:
+                    worker.long = True
+                    worker.lower()
                 promise.set_result(worker)
-                return
+                return True
         self._idle.append(worker)
+        return False
 
-    def _fill(self, *, warm: bool = False) -> None:
-        """Start workers for those who wait; with `warm`, one though nobody waits."""
-        wanted = max(len(self._waiting), int(warm))
-        while self._taken < self._size and wanted > 0 and not self._closed:
-            self._taken += 1
-            wanted -= 1
-            self._starts.do(self._start)
+    def _spare(self) -> None:
+        """When processes are killed, some are started before they are asked for."""
+        self._start(self._size - self._starting - len(self._idle))
 
-    def _next_long(self) -> None:
-        while self._long_waiting and not self._closed:
-            promise = self._long_waiting.popleft()
-            if not promise.cancelled():
-                self._long += 1
-                self._starts.do(partial(self._start_long, promise))
+    # -- what the threads do ----------------------------------------------------------------------------------------------
+
+    def _start(self, count: int) -> None:
+        room = self._size + self._most_long - len(self._all) - self._starting
+        for _ in range(min(count, room)):
+            if self._closed:
                 return
+            self._starting += 1
+            self._starts.do(self._started)
 
-    # -- what the threads do ---------------------------------------------------------------------------------------------
-
-    def _started(self) -> Worker:
-        worker = Worker(self._memory)
-        self.opened(worker)
-        return worker
-
-    def _start(self) -> None:
-        """Start a process for a place."""
+    def _started(self) -> None:
+        """Start a process."""
         try:
-            worker = self._started()
+            worker = Worker(self._memory)
+            self.opened(worker)
         except (OSError, StoreError) as error:
             with self._lock:
-                self._taken -= 1
-                promises, self._waiting = self._waiting, deque()
+                self._starting -= 1
+                promises = [*self._waiting, *self._long_waiting]
+                self._waiting.clear()
+                self._long_waiting.clear()
             for promise in promises:
                 if promise.set_running_or_notify_cancel():
                     promise.set_exception(StoreError(f"no worker process can be started: {error}"))
             return
         with self._lock:
+            self._starting -= 1
             self._all.add(worker)
             if self._closed:
                 self._bury(worker)
             else:
-                self._give(worker)
-
-    def _start_long(self, promise: Future[Worker]) -> None:
-        """Start a process for a query that is known to be long."""
-        if not promise.set_running_or_notify_cancel():
-            with self._lock:
-                self._long -= 1
-                self._next_long()
-            return
-        try:
-            worker = self._started()
-        except (OSError, StoreError) as error:
-            with self._lock:
-                self._long -= 1
-            promise.set_exception(StoreError(f"no worker process can be started: {error}"))
-            return
-        worker.long = True
-        worker.lower()
-        with self._lock:
-            self._all.add(worker)
-        promise.set_result(worker)
+                self._idle.append(worker)
+                self._give()
 
     def _bury(self, worker: Worker) -> None:
         self._all.discard(worker)

@@ -400,6 +400,8 @@ def _without_network() -> None:
 def main(library: str, memory: int) -> None:
     """Serve requests on descriptor 0; `library` is the folder that pyoxigraph is in, `memory` the most bytes of data, 0 for any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where the machine has no memory left, this is the process to end
     if memory:
         import resource
 

@@ -240,7 +240,7 @@ def test_many_threads_and_long_queries_at_once(store: Path) -> None:
         def long(_: int) -> float:
             begin = time.monotonic()
             with pytest.raises(DeadlineError):
-                pool.query(Query(RUNAWAY), timeout=3.0)
+                pool.query(Query(RUNAWAY), timeout=6.0)
             return time.monotonic() - begin
 
         short(1)
@@ -251,8 +251,8 @@ def test_many_threads_and_long_queries_at_once(store: Path) -> None:
             slowest = max(one.result() for one in answered)
             ends = [one.result() for one in ended]
         # Eight queries without end take neither both places nor the time of the others.
-        assert slowest < 2.5
-        assert all(3.0 <= end < 6 for end in ends)
+        assert slowest < 5
+        assert all(6.0 <= end < 9 for end in ends)
         assert len(pool.pids()) <= 4
 
 

@@ -1,0 +1,100 @@
+"""The page of `condgraph serve` in a real browser: YASGUI comes from the server, asks it, and shows what it answers.
+
+With `CONDGRAPH_SCREENSHOT` set to a path, a picture of the page is left there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.samples import SAMPLES
+from tests.endpoint.test_serve import command
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUERY = """PREFIX pred: <pred:>
+# Relative IRIs are names of the graph.
+SELECT ?mountain ?metres ?country WHERE {
+  ?m pred:name ?mountain ; <height>/pred:value ?metres ; <country>/pred:name ?country
+  FILTER(?metres > 8000)
+} ORDER BY DESC(?metres)"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    services = os.environ.get("CONDGRAPH_SERVICES")
+    if CHROMIUM is None:
+        if services:
+            pytest.fail("no Chromium is installed")
+        pytest.skip("no Chromium is installed")
+    if not services:
+        pytest.importorskip("playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as tools:
+        found = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("page") / "world"
+    with condgraph.open(folder) as graph:
+        for sample in SAMPLES:
+            graph.load(sample.path, format=sample.format, **sample.options)
+    with command("-d", str(folder), "--timeout", "5") as (url, _):
+        yield url
+
+
+def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 760})
+    page = context.new_page()
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.goto(served + "/")
+    page.wait_for_selector(".CodeMirror")
+    # The first query is there to be run.
+    page.click(".yasqe_queryButton")
+    page.wait_for_selector(".yasr table.dataTable tbody tr")
+    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", QUERY)
+    with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST") as answered:
+        page.click(".yasqe_queryButton")
+    assert answered.value.status == 200
+    page.wait_for_function("document.querySelector('.yasr table.dataTable')?.innerText.includes('Annapurna I')")
+    shown = page.inner_text(".yasr table.dataTable")
+    assert "Nepal" in shown
+    picture = os.environ.get("CONDGRAPH_SCREENSHOT")
+    if picture:
+        page.wait_for_timeout(300)
+        page.screenshot(path=picture)
+    # A query that is wrong shows what the server says of it.
+    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT * { ?s ?p ?o } LIMIT many")
+    page.evaluate("yasgui.getTab().query().catch(() => null)")
+    page.wait_for_selector(".yasr .errorResult, .yasr .error_result, .yasr [class*=error]")
+    assert "line 1" in page.inner_text(".yasr")
+    context.close()
+    elsewhere = [url for url in asked if not url.startswith((served, "data:"))]
+    assert not elsewhere
+    # A status of 400 is told on the console by the browser itself.
+    assert not [one for one in said if one.startswith("error") and "400" not in one], said
+
+
+def test_the_licences_are_there() -> None:
+    from condgraph.sparql.page import STATIC
+
+    text = (STATIC / "yasgui.LICENSES.txt").read_text(encoding="utf-8")
+    for package in ("@zazuko/yasgui ", "codemirror ", "datatables.net", "jquery "):
+        assert f"\n{package}" in text
+    script = (STATIC / "yasgui.min.js").read_text(encoding="utf-8")
+    assert "sourceMappingURL" not in script
+    assert sum(Path(path).stat().st_size for path in STATIC.iterdir()) < 3 << 20
