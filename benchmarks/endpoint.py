@@ -203,7 +203,7 @@ def measure(given: argparse.Namespace, url: str, pid: int) -> tuple[dict[str, An
         "columns": ["queries", "number", "a second", "median, ms", "p95, ms", "p99, ms", "longest, ms"],
         "rows": rows,
         "notes": [
-            f"{given.clients} clients for {given.seconds:g} s each time, on the server's machine; {given.entities:,} entities; a tenth "
+            f"{given.clients} clients on the same machine, {given.seconds:g} s each time; {given.entities:,} entities; a tenth "
             f"of the queries are runaways, whose deadline is {given.timeout:g} s. The 99th percentile of the others is {grown:.2g} "
             "times what it is without them.",
             f"Answers that are wrong, or have no status of the protocol: {len(wrong)}.",
