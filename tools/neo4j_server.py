@@ -31,6 +31,9 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 </dependencies></project>
 """
 _OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
+#: Java options of a server that lives for minutes: it would compile for longer than that pays.
+_SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_ADMIN = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-XX:+UseParallelGC")
 _ENTRY = "META-INF/services/org.neo4j.server.startup.EntryPoint"
 
 
@@ -81,11 +84,17 @@ def free_port() -> int:
 
 
 class Neo4jServer:
-    """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side; no authentication."""
+    """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side.
 
-    def __init__(self, version: str = LTS, *, memory: str = "1g") -> None:
-        self.version, self.memory = version, memory
-        self.home = Path(tempfile.mkdtemp(prefix="condgraph-neo4j-"))
+    There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a server that
+    lives for minutes: its Java compiles less. `home` is a folder that is there already.
+    """
+
+    def __init__(
+        self, version: str = LTS, *, memory: str = "1g", short: bool = False, password: str | None = None, home: Path | None = None
+    ) -> None:
+        self.version, self.memory, self.short, self.password = version, memory, short, password
+        self.home = Path(tempfile.mkdtemp(prefix="condgraph-neo4j-")) if home is None else home
         self.bolt_port, self.http_port = free_port(), free_port()
         self.uri = f"bolt://127.0.0.1:{self.bolt_port}"
         self.http = f"http://127.0.0.1:{self.http_port}"
@@ -113,7 +122,7 @@ class Neo4jServer:
             "server.bolt.advertised_address": f"127.0.0.1:{self.bolt_port}",
             "server.http.listen_address": f"127.0.0.1:{self.http_port}",
             "server.https.enabled": "false",
-            "dbms.security.auth_enabled": "false",
+            "dbms.security.auth_enabled": "false" if self.password is None else "true",
             "dbms.usage_report.enabled": "false",
             "dbms.security.allow_csv_import_from_file_urls": "false",
             "server.directories.import": "import",
@@ -122,10 +131,13 @@ class Neo4jServer:
             "db.transaction.monitor.check.interval": "200ms",
         }
         (self.home / "conf" / "neo4j.conf").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        if self.password is not None and not (self.home / "data" / "dbms").exists():
+            self.admin("dbms", "set-initial-password", self.password)
         log = (self.home / "console.log").open("ab")
         command = [
             java,
             f"-Xmx{self.memory}",
+            *(_SHORT if self.short else ()),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENS),
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dlog4j2.disable.jmx=true",
@@ -154,6 +166,21 @@ class Neo4jServer:
                 return b"bolt_direct" in http.recv(4096)
         except OSError:
             return False
+
+    def admin(self, *arguments: str) -> str:
+        """Run `neo4j-admin` on the server's folder, and give what it says; raises `ServerError` where it fails."""
+        lib, java = jars(self.version), java_for(self.version)
+        command = [java, "-Xmx512m", *_ADMIN, "-cp", f"{lib}/*", "org.neo4j.cli.AdminTool", *arguments]
+        environment = os.environ | {"NEO4J_HOME": str(self.home), "NEO4J_CONF": str(self.home / "conf")}
+        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if said.returncode:
+            raise ServerError(f"neo4j-admin {' '.join(arguments[:2])} failed:\n{said.stdout[-3000:]}\n{said.stderr[-3000:]}")
+        return said.stdout
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it runs."""
+        return None if self._process is None else self._process.pid
 
     def kill(self) -> None:
         """End it as a crash would."""

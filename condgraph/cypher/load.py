@@ -52,38 +52,27 @@ _ATTRIBUTE: Final = (
     "(o:Value {graph: $graph, sid: r[2], sources: r[3], rows: r[4], predicate: r[9], name: r[10], raw: r[11], "
     f"{cell_properties('r', 12)}}}) "
 )
-_NEW: Final = (
-    "UNWIND $rows AS r CREATE (e:%s {graph: $graph, id: r[0], name: r[1], key: r[2], kind: r[3], order: r[4], ranks: r[5]%s})"
-)
-_CHANGED: Final = (
-    "UNWIND $rows AS r MATCH (e:Entity {graph: $graph, id: r[0]}) "
-    "SET e:%s, e.name = r[1], e.key = r[2], e.kind = r[3], e.order = r[4], e.ranks = r[5]%s"
-)
-#: The text that writes each kind of batch.
+_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row")
+#: The text that writes each kind of batch. They are few, since the first run of a text costs the server its planning.
 TEXTS: Final[dict[str, str]] = {
     "sources": "UNWIND $rows AS r MERGE (s:Source {graph: $graph, name: r[0]}) "
     "SET s.number = r[1], s.location = r[2], s.format = r[3]",
     "predicates": "UNWIND $rows AS r MERGE (p:Predicate {graph: $graph, name: r[0]}) "
     "SET p.relations = r[1], p.attributes = r[2], p.qualifiers = r[3]",
-    "entities": _NEW % ("Entity", ""),
-    "concepts": _NEW % ("Entity:Concept", ""),
-    "rows": _NEW % ("Entity:Row", ", source: r[6], row: r[7]"),
-    "entities that changed": _CHANGED % ("Entity", ""),
-    "concepts that changed": _CHANGED % ("Concept", ""),
-    "rows that changed": _CHANGED % ("Row", ", e.source = r[6], e.row = r[7]"),
+    "entities": "UNWIND $rows AS r CREATE (:Entity:$(r[8]) {graph: $graph, "
+    f"{', '.join(f'{name}: r[{i}]' for i, name in enumerate(_PROPERTIES))}}})",
+    "entities that changed": "UNWIND $rows AS r MATCH (e:Entity {graph: $graph, id: r[0]}) SET e:$(r[8]), "
+    f"{', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_PROPERTIES) if i)}",
     "relations": _RELATION,
     "relations with qualifiers": _RELATION
     + "CREATE (a)<-[:SUBJECT]-(o:Statement {graph: $graph, sid: r[3], name: r[10]})-[:OBJECT]->(b) "
     + "WITH es, o, r UNWIND r[11] AS q "
     + _QUALIFIERS,
-    "attributes": _ATTRIBUTE,
-    "attributes with qualifiers": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
+    "attributes": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
     "sources of relations": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.sources = r[4], f.rows = r[5]",
     "sources of attributes": "UNWIND $rows AS r MATCH (v:Value {graph: $graph, sid: r[0]}) SET v.sources = r[1], v.rows = r[2]",
-    "members": _PAIR + "CREATE (a)-[:MEMBER_OF {sources: r[2], rows: r[3]}]->(b)",
-    "members that changed": _PAIR + "MATCH (a)-[m:MEMBER_OF]->(b) SET m.sources = r[2], m.rows = r[3]",
-    "subclasses": _PAIR + "CREATE (a)-[:SUBCLASS_OF {sources: r[2], rows: r[3]}]->(b)",
-    "subclasses that changed": _PAIR + "MATCH (a)-[m:SUBCLASS_OF]->(b) SET m.sources = r[2], m.rows = r[3]",
+    "members": _RELATION,
+    "members that changed": _PAIR + "MATCH (a)-[m:$(r[2])]->(b) WHERE m.sid IS NULL SET m.sources = r[4], m.rows = r[5]",
 }
 
 _LOCKED: Final = "MERGE (g:Graph {name: $graph}) SET g.beat = coalesce(g.beat, 0) RETURN properties(g) AS about, timestamp() AS now"
@@ -92,7 +81,10 @@ _OWN: Final = (
     "g.beat = timestamp()"
 )
 _STILL: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.beat = timestamp() RETURN g.name AS name"
-_ONCE: Final = "MERGE (l:Load {graph: $graph, batch: $batch}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
+_ONCE: Final = (
+    "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.beat = timestamp() "
+    "MERGE (l:Load {graph: $graph, batch: $batch}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
+)
 _RELEASE: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) REMOVE g.owner"
 _DONE: Final = (
     "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.complete = true, g.content = $content, g.counts = $counts, "
@@ -169,11 +161,17 @@ class Loading:
 
     def _still(self, transaction: Transaction) -> None:
         if not transaction.run(_STILL, {"graph": self.graph, "owner": self._owner.name}).rows:
-            raise StoreBusyError(f"graph {self.graph!r} was taken over by another process, or deleted")
+            raise self._taken()
+
+    def _taken(self) -> StoreBusyError:
+        return StoreBusyError(f"graph {self.graph!r} was taken over by another process, or deleted")
 
     def _write(self, transaction: Transaction, name: str, batch: Batch) -> None:
-        self._still(transaction)
-        if not transaction.run(_ONCE, {"graph": self.graph, "batch": name, "records": len(batch.rows)}).nodes:
+        about = {"graph": self.graph, "owner": self._owner.name, "batch": name, "records": len(batch.rows)}
+        once = transaction.run(_ONCE, about)
+        if not once.rows:
+            raise self._taken()
+        if not once.nodes:
             return
         made = transaction.run(TEXTS[batch.kind], {"graph": self.graph, "ids": batch.ids, "rows": batch.rows})
         for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):

@@ -33,6 +33,8 @@ CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end",
 _NOTHING: Final = (None,) * len(CELL)
 _WORDS: Final = tuple(kind.name.lower() for kind in Kind)
 
+_LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: ["Concept"], EntityKind.ROW: ["Row"]}
+
 Numbers = NDArray[np.int32]
 Rows = list[list[Any]]
 
@@ -75,26 +77,26 @@ class RowMaker:
         if self.previous is not None:
             return None
         get, snapshot = self.snapshot.arrays.get, self.snapshot
-        pairs = len(concept_pairs(snapshot, "mem")) + len(concept_pairs(snapshot, "sub"))
+        pairs = sum(len(Pairs(snapshot, prefix).keys) for prefix in ("mem", "sub"))
         return len(get("src.name")) + len(self._predicates) + snapshot.entities + snapshot.statements + pairs
 
     def batches(self) -> Iterator[Batch]:
         """All of them, in the order in which they have to be written."""
         yield from self._cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
         yield from self._cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
-        changed = self._changed_entities()
-        for kind, one in (("entities", EntityKind.ENTITY), ("concepts", EntityKind.CONCEPT), ("rows", EntityKind.ROW)):
-            for part, numbers in zip(("", " that changed"), changed, strict=True):
-                yield from self._cut(kind + part, numbers[self.snapshot.entity_kind[numbers] == one], self._entities)
+        for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
+            yield from self._cut(kind, numbers, self._entities)
         yield from self._statements()
         yield from self._more_sources()
         yield from self._concepts()
 
-    def _cut(self, kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch]) -> Iterator[Batch]:
+    def _cut(
+        self, kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch], called: str | None = None
+    ) -> Iterator[Batch]:
         """Batches of records by number; the first ones are smaller."""
         at, size = 0, _FIRST
         while at < len(numbers):
-            yield make(kind, f"{kind} {at}", numbers[at : at + size])
+            yield make(kind, f"{called or kind} {at}", numbers[at : at + size])
             at, size = at + size, min(size * 2, BATCH)
 
     # -- sources, predicates, entities ------------------------------------------------------------------------------------
@@ -133,10 +135,13 @@ class RowMaker:
         called = snapshot.texts.take(snapshot.entity_name[numbers])
         orders, ranks = map(_order, called), map(inner_ranks, called)
         rows: Rows = [list(row) for row in zip(idents, called, map(index_key, called), kinds, orders, ranks, strict=True)]
-        if kind.startswith("rows"):
+        if len(snapshot.arrays.get("ent.row")):
             places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
-            for row, source, number in zip(rows, places, at, strict=True):
-                row += [self._sources_named[source], number] if source >= 0 else [None, None]
+        else:
+            places = at = [-1] * len(rows)
+        for row, source, number in zip(rows, places, at, strict=True):
+            row += [self._sources_named[source], number] if source >= 0 else [None, None]
+            row.append(_LABELS[row[3]])
         return Batch(kind, name, [], rows, nodes=None if kind.endswith("changed") else len(rows))
 
     # -- statements -------------------------------------------------------------------------------------------------------
@@ -152,6 +157,9 @@ class RowMaker:
         ):
             order = np.argsort(subjects, kind="stable").astype(np.int32) + np.int32(first)
             order = order[self._fresh[order]]
+            if family == "attributes":
+                yield from self._cut(family, order, make)
+                continue
             for kind, numbers in ((family, order[~owners[order]]), (f"{family} with qualifiers", order[owners[order]])):
                 yield from self._cut(kind, numbers, make)
 
@@ -196,8 +204,6 @@ class RowMaker:
             shown = None if raw < 0 else snapshot.texts[raw]
             caption = caption_of(cell[1] if shown is None else shown)
             rows.append([s, self._types[p], sid, *places, *valid, self._predicates[p], caption, shown, *cell])
-        if not kind.endswith("qualifiers"):
-            return Batch(kind, name, ids.texts(), rows, len(rows), len(rows))
         references, qualifiers = self._qualify(rows, numbers, ids)
         return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, len(rows) + qualifiers + references)
 
@@ -307,35 +313,62 @@ class RowMaker:
     # -- concepts ---------------------------------------------------------------------------------------------------------
 
     def _concepts(self) -> Iterator[Batch]:
-        """Membership, also what follows from it, and subclasses: those that are new, and those with other sources."""
-        for prefix, kind in (("mem", "members"), ("sub", "subclasses")):
-            now = concept_pairs(self.snapshot, prefix)
-            before: dict[tuple[str, str], tuple[tuple[str, int], ...]] = {}
-            if self.previous is not None:
-                before = {
-                    _named(self.previous, pair): _sourced(self.previous, at)
-                    for pair, at in concept_pairs(self.previous, prefix).items()
-                }
-            new, changed = [], []
-            for pair, at in now.items():
-                known = before.get(_named(self.snapshot, pair)) if before else None
-                if known is None:
-                    new.append((*pair, at))
-                elif known != _sourced(self.snapshot, at):
-                    changed.append((*pair, at))
-            for word, found in ((kind, new), (f"{kind} that changed", changed)):
-                every = np.arange(len(found), dtype=np.int32)
-                yield from self._cut(word, every, lambda kind, name, numbers, found=found: self._pairs(kind, name, numbers, found))  # type: ignore[misc]
+        """Membership, also what follows from it, and subclasses: those that are new, and those with further sources."""
+        snapshot, previous = self.snapshot, self.previous
+        for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
+            pairs = Pairs(snapshot, prefix)
+            every = np.arange(len(pairs.keys))
+            parts = (("members", every), ("members that changed", every[:0]))
+            if previous is not None:
+                numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
+                before = Pairs(previous, prefix, numbers, snapshot.entities)
+                at = np.minimum(np.searchsorted(before.keys, pairs.keys), max(len(before.keys) - 1, 0))
+                known = before.keys[at] == pairs.keys if len(before.keys) else np.zeros(len(every), bool)
+                # Sources are only ever added.
+                more = known & (np.diff(pairs.bounds) != (np.diff(before.bounds)[at] if len(before.keys) else 0))
+                parts = (("members", every[~known]), ("members that changed", every[more]))
+            for kind, places in parts:
 
-    def _pairs(self, kind: str, name: str, numbers: Numbers, found: list[tuple[int, int, list[tuple[int, int]]]]) -> Batch:
+                def make(kind: str, name: str, at: Numbers, pairs: Pairs = pairs, edge: str = edge) -> Batch:
+                    return self._pairs(kind, name, at, pairs, edge)
+
+                yield from self._cut(kind, places.astype(np.int32), make, f"{kind} {edge}")
+
+    def _pairs(self, kind: str, name: str, at: Numbers, pairs: Pairs, edge: str) -> Batch:
         ids = _Ids(self.snapshot)
-        part = [found[i] for i in numbers.tolist()]
-        ends = [ids.places(np.array([one[side] for one in part], np.int32)) for side in (0, 1)]
+        ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
+        begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
         rows: Rows = [
-            [one, other, [self._sources_named[source] for source, _ in at], [row for _, row in at]]
-            for one, other, (_, _, at) in zip(*ends, part, strict=True)
+            [one, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
+            + [None] * 4
+            for one, other, low, high in zip(*ends, begin, end, strict=True)
         ]
         return Batch(kind, name, ids.texts(), rows, *((None, None) if kind.endswith("changed") else (0, len(rows))))
+
+
+class Pairs:
+    """Direct membership ("mem") or subclasses ("sub"), and for membership what follows from it, without sources.
+
+    `keys` [K] int64, sorted: the first entity times the number of entities, plus the second. `bounds` [K + 1]: where the `sources`
+    and `rows` of each stand. `numbers` and `entities` say other numbers for the entities.
+    """
+
+    def __init__(self, snapshot: Snapshot, prefix: str, numbers: NDArray[Any] | None = None, entities: int | None = None) -> None:
+        get = snapshot.arrays.get
+        width = snapshot.entities if entities is None else entities
+        first, second = (get(f"{prefix}.{name}").astype(np.int64) for name in (("e", "c") if prefix == "mem" else ("c", "p")))
+        lists, members = np.empty(0, np.int64), np.empty(0, np.int64)
+        if prefix == "mem":
+            lists = np.repeat(get("con.entity"), np.diff(get("con.offsets"))).astype(np.int64)
+            members = get("con.items").astype(np.int64)
+        if numbers is not None:
+            first, second, lists, members = (numbers[column] for column in (first, second, lists, members))
+        stated = first * width + second
+        order = np.argsort(stated, kind="stable")
+        stated = stated[order]
+        self.keys = np.unique(np.concatenate([stated, members * width + lists]))
+        self.bounds = np.searchsorted(stated, np.append(self.keys, np.iinfo(np.int64).max))
+        self.sources, self.rows = get(f"{prefix}.src")[order], get(f"{prefix}.row")[order]
 
 
 class _Ids:
@@ -354,29 +387,6 @@ class _Ids:
         """Their ids, in the order of places."""
         numbers = np.fromiter(self._places, np.int32, len(self._places))
         return self._snapshot.texts.take(self._snapshot.entity_id[numbers])
-
-
-def concept_pairs(snapshot: Snapshot, prefix: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Direct membership ("mem") or subclasses ("sub") with their sources, and for membership what follows from it, without."""
-    get = snapshot.arrays.get
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    columns = ("mem.e", "mem.c", "mem.src", "mem.row") if prefix == "mem" else ("sub.c", "sub.p", "sub.src", "sub.row")
-    for one, other, source, row in zip(*(get(name).tolist() for name in columns), strict=True):
-        found.setdefault((one, other), []).append((source, row))
-    if prefix == "mem":
-        offsets, items = get("con.offsets"), get("con.items")
-        for at, concept in enumerate(get("con.entity").tolist()):
-            for entity in items[offsets[at] : offsets[at + 1]].tolist():
-                found.setdefault((entity, concept), [])
-    return found
-
-
-def _named(snapshot: Snapshot, pair: tuple[int, int]) -> tuple[str, str]:
-    return snapshot.ident(pair[0]), snapshot.ident(pair[1])
-
-
-def _sourced(snapshot: Snapshot, places: list[tuple[int, int]]) -> tuple[tuple[str, int], ...]:
-    return tuple((snapshot.source_of(source).name, row) for source, row in places)
 
 
 def _order(text: str) -> str | None:
