@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import lanes
+from tests.support import lanes, neo4j_servers
+from tests.support.neo4j_servers import each_neo4j_uri, neo4j_uri, neo4j_version
 from tests.support.sparql_servers import oxigraph_server, virtuoso_server
 
-__all__ = ["oxigraph_server", "virtuoso_server"]
+__all__ = ["each_neo4j_uri", "neo4j_uri", "neo4j_version", "oxigraph_server", "virtuoso_server"]
 
 # Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries the same examples each time, so
 # that a change is judged by what it changes; everybody else tries new ones.
@@ -50,9 +51,23 @@ def oracle() -> Path:
     return _shared("oracle")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of servers are marked, and what takes long is left out unless everything is asked for."""
     lanes.mark(items)
+    if getattr(config.option, "loadgroup", False):
+        _group(items)
+
+
+def _group(items: list[pytest.Item]) -> None:
+    """Keep tests of one group on one worker: pytest 9.2 no longer reads the attribute in which pytest-xdist 3.8 says the group."""
+    try:
+        from _pytest.nodeid import coerce_node_id
+    except ImportError:
+        return
+    for item in items:
+        groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group") if mark.args})
+        if groups and hasattr(item, "_id") and "@" not in item.nodeid.rpartition("]")[2]:
+            item._id = coerce_node_id(f"{item.nodeid}@{'_'.join(groups)}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -60,6 +75,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
+    given = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
+    for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all(config._tmp_path_factory):  # type: ignore[attr-defined]
+        reporter.write_line(line)
     reasons: Counter[str] = Counter()
     for report in reporter.stats.get("skipped", []):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

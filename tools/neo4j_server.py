@@ -9,6 +9,7 @@ Needs a Java that the version runs on (17 or 21 for 5.26, 25 for 2026.x) and Mav
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -86,8 +87,8 @@ def free_port() -> int:
 class Neo4jServer:
     """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side.
 
-    There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a server that
-    lives for minutes: its Java compiles less. `home` is a folder that is there already.
+    There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a
+    server that lives for minutes: its Java compiles less. `home` is a folder that is there already.
     """
 
     def __init__(
@@ -217,16 +218,34 @@ def main() -> None:
     """Run one in the foreground."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", default=LTS)
+    parser.add_argument("--memory", default="1g", help="the most memory its Java takes for objects")
+    parser.add_argument("--short", action="store_true", help="for minutes: its Java compiles less")
+    parser.add_argument("--password", help="ask for this password of the user neo4j")
+    parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
+    parser.add_argument("--while", type=int, dest="process", metavar="PID", help="stop when this process is gone")
     options = parser.parse_args()
     ends = {signal.SIGINT, signal.SIGTERM}
     try:
-        with Neo4jServer(options.version) as server:
+        with Neo4jServer(options.version, memory=options.memory, short=options.short, password=options.password) as server:
             # Blocked, so that they are waited for and do not end this process before its server.
             signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-            print(f"{server.uri}  ({server.http})", flush=True)
-            signal.sigwait(ends)
+            about = {"uri": server.uri, "http": server.http, "server": server.pid}
+            print(json.dumps(about) if options.json else f"{server.uri}  ({server.http})", flush=True)
+            while signal.sigtimedwait(ends, 1.0) is None:
+                if options.process is not None and not _runs(options.process):
+                    break
     except ServerError as error:
         sys.exit(str(error))
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 if __name__ == "__main__":

@@ -195,8 +195,8 @@ class Loading:
 
 def busy_error(graph: str, about: dict[str, Any], now: int, load: str) -> StoreBusyError | None:
     """Why a graph cannot be written for `load` now, from what its node says; None where it can."""
-    if about.get("owner") and not Owner.gone(about["owner"], (now - about.get("beat", 0)) / 1000):
-        since = (now - about.get("beat", 0)) / 1000
+    since = max(now - about.get("beat", 0), 0) / 1000
+    if about.get("owner") and not Owner.gone(about["owner"], since):
         return StoreBusyError(
             f"graph {graph!r} is being loaded by another process, which wrote last {since:.0f} s ago", hint="wait= waits for it"
         )

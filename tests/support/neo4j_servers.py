@@ -1,0 +1,156 @@
+"""A real Neo4j for the tests, one of each version for all workers of a run.
+
+In this order: the server at `NEO4J_URI` (or `NEO4J_URL`); one started from Maven's jars (`tools/neo4j_server.py`); a container,
+where there is a Docker engine. `CONDGRAPH_NEO4J` says the version to start (5.26 LTS otherwise). Where none can be had the tests
+are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure. The run ends with a line that says which.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "neo4j_server.py"
+if str(TOOL.parent) not in sys.path:
+    sys.path.append(str(TOOL.parent))
+
+
+def _root(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a run share."""
+    base = factory.getbasetemp()
+    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "neo4j"
+    root.mkdir(exist_ok=True)
+    return root
+
+
+def shared_server(factory: pytest.TempPathFactory, version: str) -> dict[str, Any]:
+    """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first worker that asks."""
+    root = _root(factory)
+    place = root / f"{version}.json"
+    with (root / f"{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            place.write_text(json.dumps(_start(version, root)))
+    found: dict[str, Any] = json.loads(place.read_text())
+    if "error" in found:
+        if os.environ.get("CONDGRAPH_SERVICES"):
+            pytest.fail(f"no Neo4j {version}: {found['error']}")
+        pytest.skip(f"no Neo4j {version}: {found['error']}")
+    return found
+
+
+def _start(version: str, root: Path) -> dict[str, Any]:
+    # The process that all workers of a run belong to, or this one: the server ends with it, however that ends.
+    run = os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid()
+    log = root / f"{version}.log"
+    command = [sys.executable, str(TOOL), "--version", version, "--short", "--json", "--while", str(run)]
+    with log.open("w") as out:
+        tool = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        text = log.read_text()
+        if text.endswith("}\n"):
+            return json.loads(text.splitlines()[-1]) | {"pid": tool.pid, "kind": "started from Maven's jars"}
+        if tool.poll() is not None:
+            return _container(version) or {"error": text.strip()}
+        time.sleep(0.1)
+    tool.terminate()
+    return {"error": "it did not start within five minutes"}
+
+
+def _container(version: str) -> dict[str, Any] | None:
+    """The server in a container, where there is a Docker engine."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
+        return None
+    command = [docker, "run", "--rm", "-d", "-p", "127.0.0.1::7687", "-p", "127.0.0.1::7474", "-e", "NEO4J_AUTH=none"]
+    said = subprocess.run([*command, f"neo4j:{version}-community"], capture_output=True, text=True, check=False)
+    if said.returncode:
+        return {"error": said.stderr.strip()}
+    container = said.stdout.strip()
+    ports = {}
+    for port in ("7687", "7474"):
+        found = subprocess.run([docker, "port", container, port], capture_output=True, text=True, check=True).stdout
+        ports[port] = found.split()[0]
+    import neo4j
+
+    uri, until = f"bolt://{ports['7687']}", time.monotonic() + 120
+    while time.monotonic() < until:
+        try:
+            with neo4j.GraphDatabase.driver(uri) as driver:
+                driver.verify_connectivity()
+            return {"uri": uri, "http": f"http://{ports['7474']}", "container": container, "kind": "in a container"}
+        except neo4j.exceptions.DriverError:
+            time.sleep(0.5)
+    return {"error": f"container {container} does not answer", "container": container}
+
+
+def stop_all(factory: pytest.TempPathFactory) -> list[str]:
+    """Stop the servers of the run, once all workers are done; a line about each."""
+    root = factory.getbasetemp() / "neo4j"
+    lines = []
+    for place in sorted(root.glob("*.json")) if root.exists() else ():
+        found = json.loads(place.read_text())
+        if "container" in found:
+            subprocess.run(["docker", "stop", found["container"]], capture_output=True, check=False)
+        elif "pid" in found:
+            _end(found["pid"])
+        if "uri" in found:
+            lines.append(f"Neo4j {place.stem}: {found['uri']}, {found['kind']}")
+        place.unlink()
+    return lines
+
+
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+        # The child of a worker is not this process's to wait for.
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+            os.kill(pid, 0)
+            time.sleep(0.1)
+    except ProcessLookupError:
+        return
+
+
+def _given() -> str | None:
+    return os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
+
+
+@pytest.fixture(scope="session")
+def neo4j_version() -> str:
+    """The version that is started where no address is given."""
+    from neo4j_server import CURRENT, LTS
+
+    return {"lts": LTS, "current": CURRENT}.get(found := os.environ.get("CONDGRAPH_NEO4J") or LTS, found)
+
+
+@pytest.fixture(scope="session")
+def neo4j_uri(tmp_path_factory: pytest.TempPathFactory, neo4j_version: str) -> str:
+    """The address of a server that is up."""
+    return _given() or shared_server(tmp_path_factory, neo4j_version)["uri"]
+
+
+@pytest.fixture(scope="session", params=["lts", "current"])
+def each_neo4j_uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a server of each version that is supported; of the one that is given, where one is."""
+    from neo4j_server import CURRENT, LTS
+
+    if _given():
+        if request.param != "lts":
+            pytest.skip("NEO4J_URI says which server is tested")
+        return _given() or ""
+    return shared_server(tmp_path_factory, LTS if request.param == "lts" else CURRENT)["uri"]
