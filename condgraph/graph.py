@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from condgraph.engine.linking.kept_vectors import IndexReport
     from condgraph.engine.search.result import Matches
     from condgraph.sparql.embedded import EmbeddedStore
+    from condgraph.sparql.table import Table
 
 OnUnknown = Literal["error", "empty"]
 #: What answers a local graph: the snapshot in process, or SPARQL on the embedded RDF store.
@@ -309,6 +310,24 @@ class Graph:
         if engine != "sparql":
             raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
         return self.rdf().answer(program, language, **options)
+
+    def sparql(
+        self,
+        text: str,
+        *,
+        dialect: str = "standard",
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Table:
+        """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of typed values.
+
+        `dialect="kqapro"` takes queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
+        """
+        return self.rdf().text(
+            text, dialect=dialect, timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
+        )
 
     def rdf(self) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, kept beside the generation it was built from."""

@@ -14,6 +14,7 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Engine, Graph, OnUnknown, Status
 from condgraph.sparql.remote import SparqlStore
+from condgraph.sparql.table import Table
 
 
 class SparqlGraph(Graph):
@@ -95,6 +96,19 @@ class SparqlGraph(Graph):
             cancelled=cancelled,
             engine=engine,
         )
+
+    def sparql(
+        self,
+        text: str,
+        *,
+        dialect: str = "standard",
+        timeout: float | None = None,
+        limit: int | None = None,
+        on_unknown: OnUnknown = "error",
+        cancelled: Event | None = None,
+    ) -> Table:
+        """Run a SPARQL 1.1 query that a person wrote, read-only, over this graph on the server."""
+        return self.store.text(text, dialect=dialect, timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The SPARQL of a program, without running it."""

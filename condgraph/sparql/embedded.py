@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.sparql.compile import Target
 from condgraph.sparql.layout import LAYOUT, Names, base_iri
+from condgraph.sparql.protocol_text import makes_triples
 from condgraph.sparql.write import counts, quads
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from condgraph.engine.answer import Answer, EvidenceList
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.sparql.table import Table
     from condgraph.sparql.worker import WorkerPool
 
 _FOLDER: Final = f"rdf{LAYOUT}"
@@ -127,6 +129,36 @@ class EmbeddedStore:
 
         with self._workers.query(Query(text, default_graphs=[self.base]), timeout=timeout, cancelled=cancelled) as results:
             return parse_query_results(results.read(), QueryResultsFormat.JSON)
+
+    def text(
+        self,
+        text: str,
+        *,
+        dialect: str = "standard",
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+        on_unknown: str = "error",
+    ) -> Table:
+        """Run a query that people wrote, read-only; its results as a table (`query_text`)."""
+        from condgraph.sparql.query_text import run
+
+        def runs(one: str) -> Any:
+            return self._triples(one, timeout, cancelled) if makes_triples(one) else self._query(one, timeout, cancelled)
+
+        names, schema = self.target.names, self.target.schema
+        return run(text, runs, names, schema, dialect=dialect, limit=limit, on_unknown=on_unknown)
+
+    def _triples(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
+        if timeout is None and cancelled is None:
+            return self.store.query(text, default_graph=self._graph)
+        from pyoxigraph import RdfFormat, parse
+
+        from condgraph.sparql.worker import Query
+
+        query = Query(text, triples="ntriples", default_graphs=[self.base])
+        with self._workers.query(query, timeout=timeout, cancelled=cancelled) as results:
+            return [quad.triple for quad in parse(results.read(), RdfFormat.N_TRIPLES)]
 
     @cached_property
     def kept(self) -> Path:

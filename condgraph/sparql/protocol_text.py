@@ -61,3 +61,12 @@ def survey(text: str) -> Survey:
         elif word == "service":
             service = True
     return Survey(form, dataset, service)
+
+
+def makes_triples(text: str) -> bool:
+    """Whether a query gives triples, and no solutions.
+
+    >>> makes_triples("DESCRIBE <x>"), makes_triples("ASK {}")
+    (True, False)
+    """
+    return survey(text).form in ("construct", "describe")

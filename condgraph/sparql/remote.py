@@ -31,7 +31,10 @@ from condgraph.sparql.compile_plan import compile_plan
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
 from condgraph.sparql.load import load_id, schema_of, state, write_snapshot
+from condgraph.sparql.protocol_text import makes_triples
 from condgraph.sparql.pull import EVERYTHING, pull, sources
+from condgraph.sparql.query_text import run
+from condgraph.sparql.table import Table
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -224,6 +227,36 @@ class SparqlStore:
             rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text, None, None))
             found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
         return found
+
+    def text(
+        self,
+        text: str,
+        *,
+        dialect: str = "standard",
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+        on_unknown: str = "error",
+    ) -> Table:
+        """Run a query that people wrote, read-only; its results as a table (`query_text`)."""
+
+        def runs(one: str) -> Any:
+            if makes_triples(one):
+                return self.endpoint.triples(one, graphs=(self.base,), timeout=timeout)
+            return self._run(one, timeout, cancelled)
+
+        target, length = self.target, self.endpoint.dialect.list_length
+        return run(
+            text,
+            runs,
+            target.names,
+            target.schema,
+            dialect=dialect,
+            limit=limit,
+            on_unknown=on_unknown,
+            federated=True,
+            list_length=length,
+        )
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The SPARQL of a program, without running it."""

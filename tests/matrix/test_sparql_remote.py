@@ -109,7 +109,6 @@ def test_random_programs(server: Any, seed: int) -> None:
     remote.delete()
 
 
-@pytest.mark.data
 def test_oracle_programs(server: Any, oracle: Path) -> None:
     """A sample; `python benchmarks/sparql_stores.py` runs them all."""
     local, remote = condgraph.open(), opened(server, "oracle")
