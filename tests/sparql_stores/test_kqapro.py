@@ -151,13 +151,14 @@ FIGURES = [
     ),
     (
         'SELECT DISTINCT ?qpv WHERE { ?e_1 <pred:name> "MTV Video Music Award for Best Visual Effects" . '
-        '?e_2 <pred:name> "T-Pain" . ?e_1 <winner> ?e_2 . [ <pred:fact_h> ?e_1 ; <pred:fact_r> <winner> ; <pred:fact_t> ?e_2 ] <point_in_time> ?qpv . }',
+        '?e_2 <pred:name> "T-Pain" . ?e_1 <winner> ?e_2 . '
+        "[ <pred:fact_h> ?e_1 ; <pred:fact_r> <winner> ; <pred:fact_t> ?e_2 ] <point_in_time> ?qpv . }",
         ["2008"],
     ),
     (
         'SELECT DISTINCT ?qpv WHERE { ?e_1 <pred:name> "John Houseman" . ?e_1 <ethnic_group> ?e_3 . '
-        '?e_3 <pred:name> "Jewish people" . ?e_2 <pred:name> "Academy Award for Best Picture" . ?e_1 <nominated_for> ?e_2 . [ <pred:fact_h> ?e_1 ; '
-        "<pred:fact_r> <nominated_for> ; <pred:fact_t> ?e_2 ] <for_work> ?qpv . }",
+        '?e_3 <pred:name> "Jewish people" . ?e_2 <pred:name> "Academy Award for Best Picture" . ?e_1 <nominated_for> ?e_2 . '
+        "[ <pred:fact_h> ?e_1 ; <pred:fact_r> <nominated_for> ; <pred:fact_t> ?e_2 ] <for_work> ?qpv . }",
         ["Julius Caesar"],
     ),
 ]
