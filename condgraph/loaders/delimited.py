@@ -194,14 +194,15 @@ def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> 
     header = shape.header
     count: tuple[int, int] | None = None
     total = 0
-    for rows, columns in _quoted(pieces, shape, reading) if shape.mark in _QUOTING else _split(pieces, shape, reading):
+    for rows, columns, plain in _quoted(pieces, shape, reading) if shape.mark in _QUOTING else _split(pieces, shape, reading):
         if isinstance(columns, int):
             count = (rows[0], columns)
             continue
         if header and rows:
             header = False
             rows, columns = rows[1:], [column[1:] for column in columns]
-        rows, columns = tidy(rows, columns)
+        if not plain:
+            rows, columns = tidy(rows, columns)
         if rows:
             total += len(rows)
             yield rows, columns
@@ -210,7 +211,19 @@ def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> 
     tidy.finish()
 
 
-_Piece = tuple[Sequence[int], "list[list[str]] | int"]
+#: Line numbers, columns, and whether no field is empty or has white space around it, as far as that is known.
+_Piece = tuple[Sequence[int], "list[list[str]] | int", bool]
+#: White space in ASCII that is neither a tab nor a space; lines have no line ends.
+_RARE_SPACE: Final = "\x0b\x0c\x1c\x1d\x1e\x1f\r"
+
+
+def _is_plain(joined: str, mark: str) -> bool:
+    """Whether fields with marks between them are all there and need no stripping; quick, and may say no where they are."""
+    if not joined.isascii() or mark * 2 in joined or any(map(joined.__contains__, _RARE_SPACE)):
+        return False
+    around = [space + mark for space in " \t" if space != mark] + [mark + space for space in " \t" if space != mark]
+    ends = joined[:1] + joined[-1:]
+    return not (mark in ends or " " in ends or "\t" in ends or any(map(joined.__contains__, around)))
 
 
 def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
@@ -222,8 +235,10 @@ def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Readi
             counts = list(map(str.count, lines, repeat(mark)))
             if counts.count(width - 1) == len(lines):
                 begun = True
-                flat = mark.join(lines).split(mark)
-                yield range(first, first + len(lines)), [flat[at::width] for at in range(width)]
+                joined = mark.join(lines)
+                flat = joined.split(mark)
+                plain = _is_plain(joined, mark)
+                yield range(first, first + len(lines)), [flat[at::width] for at in range(width)], plain
                 continue
         rows: list[int] = []
         records: list[list[str]] = []
@@ -235,12 +250,12 @@ def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Readi
             elif not line.strip():
                 continue
             elif not begun and not rows and line.strip().isdecimal():
-                yield [at], int(line)
+                yield [at], int(line), False
             else:
                 reading.bad(_wrong_width(len(fields), width, mark, line), row=at)
             begun = True
         if records:
-            yield rows, [list(column) for column in zip(*records, strict=True)]
+            yield rows, [list(column) for column in zip(*records, strict=True)], False
 
 
 def _quoted(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
@@ -266,17 +281,17 @@ def _quoted(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Read
             records.append(fields)
             size += 1
             if size == BLOCK_CHARS // 40:
-                yield rows, [list(column) for column in zip(*records, strict=True)]
+                yield rows, [list(column) for column in zip(*records, strict=True)], False
                 rows, records, size = [], [], 0
         elif not fields or (len(fields) == 1 and not fields[0].strip()):
             continue
         elif not begun and len(fields) == 1 and fields[0].strip().isdecimal():
-            yield [row], int(fields[0])
+            yield [row], int(fields[0]), False
         else:
             reading.bad(_wrong_width(len(fields), width, mark, mark.join(fields)), row=row)
         begun = True
     if records:
-        yield rows, [list(column) for column in zip(*records, strict=True)]
+        yield rows, [list(column) for column in zip(*records, strict=True)], False
 
 
 def _wrong_width(found: int, width: int, mark: str, line: str) -> str:

@@ -134,21 +134,23 @@ def _offsets(sorted_numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 def _entities(builder: Builder, columns: Columns) -> NDArray[np.int32]:
     """Number texts and entities; returns the new number of each entity, and leaves that of each text under "text"."""
-    texts, n = builder.texts, len(builder.entities)
-    ids = np.fromiter(map(texts.__getitem__, builder.entities), _I32, n)
-    names = ids.copy()
-    for entity, name in builder.names.items():
-        names[entity] = texts[name]
+    texts, known, n = builder.texts, builder.entities, len(builder.entities)
+    given = [texts[name] for name in builder.names.values()]
     kinds = np.zeros(n, np.int8)
     for entity, kind in builder.kinds.items():
         kinds[entity] = kind
     for source in builder.sources:
         for part in (source.name, source.location, source.format):
             texts[part]
-    pool, text = build_pool(list(texts))
+    # Ids are numbered already; only the other texts are added to them.
+    others = [text for text in texts if text not in known]
+    pool, ranks = build_pool([*known, *others])
     columns.update(pool)
+    ids, rest = ranks[:n], iter(range(n, n + len(others)))
+    text = ranks[np.fromiter((known[text] if text in known else next(rest) for text in texts), np.int64, len(texts))]
     columns["text"] = text
-    ids, names = text[ids] if n else ids, text[names] if n else names
+    names = ids.copy()
+    names[np.fromiter(builder.names, np.int64, len(given))] = text[np.array(given, np.int64)]
     order = np.lexsort((ids, names))
     number = np.empty(n, _I32)
     number[order] = np.arange(n, dtype=_I32)

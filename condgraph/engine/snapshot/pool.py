@@ -28,7 +28,8 @@ def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[n
         encoded = [text.encode() for text in texts]
     except UnicodeEncodeError as error:
         raise LoadError(f"a text holds half a surrogate pair, which is no character: {error.object!r}") from None
-    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own for them.
+    order = sorted(range(len(texts)), key=texts.__getitem__)
     number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     encoded = [encoded[i] for i in order]
