@@ -66,6 +66,8 @@ class ColumnType:
                 value = self._value(found[at]) or text
         if isinstance(value, Time) and not _PRINTED_TIME(cell):
             return value, cell
+        if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
+            return value, cell
         return value, None if text_of(value) == cell else cell
 
     def reader(self) -> Callable[[str], Cell | None]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from condgraph.loaders.table_numbers import CODES, Reading, read_number
+from condgraph.loaders.table_quick import quick
 from condgraph.loaders.table_times import read_time
 from condgraph.loaders.table_words import words
 
@@ -51,11 +52,13 @@ def readings(text: str) -> tuple[Reading, ...]:
     """Every reading of a text, white space collapsed; empty where it can only be text."""
     if len(text) > LONGEST or not _DIGIT(text) or not _START(text):
         return ()
-    return _readings(text)
+    found = quick(text)
+    return careful(text) if found is None else found
 
 
 @lru_cache(maxsize=1 << 16)
-def _readings(text: str) -> tuple[Reading, ...]:
+def careful(text: str) -> tuple[Reading, ...]:
+    """The readings of a text that is not one of the commonest."""
     bare = _MARKS.sub("", text)
     if not bare:
         return ()

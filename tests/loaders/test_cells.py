@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.cells import MISSING, Profile, type_cells
-from condgraph.loaders.table_shapes import readings, shape
+from condgraph.loaders.table_quick import quick
+from condgraph.loaders.table_shapes import LONGEST, careful, readings, shape
+from tests.support.lanes import sample
 
 
 def texts(cells: list[str], header: str = "", **options: object) -> list[str | None]:
@@ -348,3 +351,35 @@ def test_plain_columns_are_counted_as_cell_by_cell(cells: list[str]) -> None:
     for _ in range(30):
         short.add(cells)
     assert {key: counts[0] for key, counts in long.shapes.items()} == {key: counts[0] for key, counts in short.shapes.items()}
+
+
+@settings(max_examples=300)
+@given(
+    st.from_regex(
+        r"\A[$£-]?[0-9]{0,4}(,[0-9]{3}){0,2}(\.[0-9]{1,4})?(%| ?(cm|km|s|m|th|pm|kg|ft|a))?(\[[0-9a-z]{1,3}\])?\Z"
+        r"|\A(May|Jun|June|Mon|Sept|Word) [0-9]{1,2},? [0-9]{4}\Z|\A[0-9]{1,2} (July|Dec|Xyz) [0-9]{4}\Z|\A[0-9]{1,3}(:[0-9]{2}){1,2}\Z"
+    )
+)
+def test_quick_readings_are_careful_readings(text: str) -> None:
+    """The commonest forms are read in one look; the values and their types are those of the longer one."""
+    same_as_careful(collapse(text))
+
+
+def test_quick_readings_of_real_tables(data: Path) -> None:
+    """Much of what real tables hold is read quickly."""
+    paths = sorted((data / "wikitablequestions/csv").glob("*/*.csv"))
+    lines = [line for path in sample(paths, 20) for line in path.read_text("utf-8").splitlines()]
+    texts = {collapse(cell) for line in lines for cell in line.split('","')}
+    looked = [text for text in texts if 0 < len(text) <= LONGEST and any(map(str.isdigit, text))]
+    assert sum(map(same_as_careful, looked)) > len(looked) / 4
+
+
+def same_as_careful(text: str) -> bool:
+    """Whether a text was read quickly, and then as careful reading has it."""
+    found = quick(text) if text else None
+    if found is None:
+        return False
+    wanted = careful(text)
+    assert found == wanted
+    assert list(map(repr, found)) == list(map(repr, wanted))
+    return True
