@@ -1,9 +1,10 @@
 """The SPARQL 1.1 endpoint: an ASGI application over a backend that answers queries.
 
-    /sparql    queries (SPARQL 1.1 Protocol); asked without a query, the description of the service, or the page for browsers
-    /data      graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
-    /health    whether the server runs
-    /          the page
+    /sparql         queries (SPARQL 1.1 Protocol); asked without a query, the description of the service, or the page for browsers
+    /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
+    /description    the description of the service, for browsers too
+    /health         whether the server runs
+    /               the page
 
 Every query has a deadline and a limit of results. What is found out before the first megabytes are there is a status: 400 for a
 query that is not well formed, 503 at the deadline. Results behind that are sent as they come, and where they cannot be sent to
@@ -25,7 +26,7 @@ from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, 
 from condgraph.sparql import page, protocol_description
 from condgraph.sparql.protocol import MOST_BYTES, ProtocolError, Request, read, read_graph
 from condgraph.sparql.protocol_text import survey
-from condgraph.sparql.results import GRAPHS, HTML, SOLUTIONS, Chosen, require
+from condgraph.sparql.results import GRAPHS, HTML, SOLUTIONS, Chosen, choose, require
 from condgraph.sparql.worker import Head, Query, UnwritableError
 from condgraph.sparql.worker_places import BusyError
 
@@ -155,13 +156,22 @@ class Endpoint:
         """Whether the server runs."""
         await exchange.reply(200, page.health(self.backend), {"Content-Type": "application/json", "Cache-Control": "no-store"})
 
+    async def description(self, exchange: Exchange) -> None:
+        """The description of the service, for those too who accept nothing that it can be written in."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        await self._described(exchange, choose(exchange.header("accept"), GRAPHS) or Chosen(GRAPHS[0], GRAPHS[0].media_type))
+
     async def _about(self, exchange: Exchange) -> None:
         """The service itself: its description, or the page for those who like that better."""
         chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
         if chosen.format is HTML:
             await self.page(exchange)
             return
-        about = protocol_description.describe(exchange.url, self.backend.graphs, chosen.format)
+        await self._described(exchange, chosen)
+
+    async def _described(self, exchange: Exchange, chosen: Chosen) -> None:
+        about = protocol_description.describe(exchange.at("sparql"), self.backend.graphs, chosen.format)
         await exchange.reply(200, about, {"Content-Type": chosen.content_type, "Vary": "Accept"})
 
     async def _answer(self, exchange: Exchange, asked: Request, text: str) -> None:
@@ -177,7 +187,7 @@ class Endpoint:
             text,
             solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
             triples=chosen.format.name if chosen.format in GRAPHS else "turtle",  # type: ignore[arg-type]
-            base=self.backend.base or exchange.url,
+            base=self.backend.base or exchange.at("sparql"),
             default_graphs=asked.default_graphs if dataset else None,
             named_graphs=asked.named_graphs if dataset else None,
             limit=self.limits.rows,
@@ -281,14 +291,13 @@ class Exchange:
         """The path that the application is at, which ends with a slash."""
         return f"{self._scope.get('root_path', '').rstrip('/')}/"
 
-    @property
-    def url(self) -> str:
-        """The address of the request without its query."""
+    def at(self, path: str) -> str:
+        """The address of a path of the application."""
         host = self.header("host")
         if host is None:
             server = self._scope.get("server") or ("localhost", None)
             host = f"{server[0]}:{server[1]}"
-        return f"{self._scope.get('scheme', 'http')}://{host}{self._scope['path']}"
+        return f"{self._scope.get('scheme', 'http')}://{host}{self.root}{path}"
 
     async def body(self) -> bytes:
         """The body; raises status 413 where it is too long."""
@@ -404,6 +413,7 @@ def application(backend: Backend, limits: Limits | None = None) -> Starlette:
         "/sparql": endpoint.sparql,
         "/sparql/": endpoint.sparql,
         "/data": endpoint.data,
+        "/description": endpoint.description,
         "/health": endpoint.health,
     }
     routes: list[Any] = [Route(path, _Route(handler)) for path, handler in paths.items()]

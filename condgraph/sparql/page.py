@@ -38,7 +38,7 @@ _PAGE: Final = """<!DOCTYPE html>
 <header>
 <h1>condgraph</h1>
 <p>SPARQL 1.1 endpoint at <code>/sparql</code>, graphs at <code>/data</code>. Queries end after {timeout:g} s; {rows}.
-<a href="sparql" type="text/turtle">Description of the service</a></p>
+<a href="description">Description of the service</a></p>
 </header>
 <main id="yasgui"></main>
 <noscript>The query editor needs JavaScript; the endpoint does not.</noscript>

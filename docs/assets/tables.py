@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -252,6 +253,18 @@ def llm_functions() -> str:
     return table(("function", "gives", "also written"), rows)
 
 
+# -- the endpoint ---------------------------------------------------------------------------------------------------------
+
+
+def w3c() -> str:
+    """The W3C's tests that are not passed, by defect."""
+    known: dict[str, Any] = runpy.run_path(str(DOCS.parent / "tests" / "w3c" / "known.py"))
+    tests: dict[str, list[str]] = {}
+    for name, defect in known["KNOWN"].items():
+        tests.setdefault(defect, []).append(code(name))
+    return table(("defect", "tests"), [(defect[0].upper() + defect[1:], ", ".join(names)) for defect, names in tests.items()])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "formats": formats,
     "options": options,
@@ -268,6 +281,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "verbs": verbs,
     "exit-codes": exit_codes,
     "api": api,
+    "w3c": w3c,
 }
 
 

@@ -216,6 +216,9 @@ def test_page_and_health(endpoint: str) -> None:
         assert "//" not in reply.headers["content-security-policy"]
     # Nothing of the page comes from another server.
     assert "http" not in reply.text.replace(GRAPH, "").replace("application/xhtml", "")
+    description = ask(endpoint, path="/description", headers={"Accept": "text/html"})
+    assert (description.status, description.media_type) == (200, "text/turtle")
+    assert description.body == ask(endpoint, headers={"Accept": "text/turtle"}).body
     health = ask(endpoint, path="/health")
     assert health.status == 200
     assert json.loads(health.body)["status"] == "ok"
@@ -261,7 +264,7 @@ def test_results_stream_and_are_never_taken_for_whole(store: Path, monkeypatch: 
     monkeypatch.setattr("condgraph.sparql.endpoint.HOLD", hold)
     # 8 million rows: the first arrive at once, and the deadline comes before the last.
     endless = "query=" + quote("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
-    with serving(OxigraphBackend(store, default=GRAPH, workers=1), Limits(timeout=1.5, rows=None)) as url:
+    with serving(OxigraphBackend(store, default=GRAPH, workers=1), Limits(timeout=3.0, rows=None)) as url:
         head, _, body = raw(url, get(endless)).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")
         assert b"transfer-encoding: chunked" in head.lower()
