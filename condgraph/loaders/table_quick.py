@@ -21,21 +21,8 @@ _NUMBER: Final = re.compile(
 ).fullmatch
 _DATE: Final = re.compile(r"(?:([A-Z][a-z]{2,8}) (\d{1,2}),|(\d{1,2}) ([A-Z][a-z]{2,8})) (\d{4})", re.ASCII).fullmatch
 _CLOCK: Final = re.compile(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?", re.ASCII).fullmatch
-_NAMES: Final = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_MONTHS: Final = {name: number for number, full in enumerate(_NAMES, 1) for name in (full, full[:3])}
+_NAMES: Final = "January February March April May June July August September October November December"
+_MONTHS: Final = {name: number for number, full in enumerate(_NAMES.split(), 1) for name in (full, full[:3])}
 #: Words behind a number that may be more than its unit: ordinals, halves of the day, and the s of a decade.
 _DOUBTFUL: Final = frozenset(("s", "st", "nd", "rd", "th", "am", "pm"))
 #: The constructor of a named tuple is a function of Python, this one is not.

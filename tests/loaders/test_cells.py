@@ -357,7 +357,8 @@ def test_plain_columns_are_counted_as_cell_by_cell(cells: list[str]) -> None:
 @given(
     st.from_regex(
         r"\A[$£-]?[0-9]{0,4}(,[0-9]{3}){0,2}(\.[0-9]{1,4})?(%| ?(cm|km|s|m|th|pm|kg|ft|a))?(\[[0-9a-z]{1,3}\])?\Z"
-        r"|\A(May|Jun|June|Mon|Sept|Word) [0-9]{1,2},? [0-9]{4}\Z|\A[0-9]{1,2} (July|Dec|Xyz) [0-9]{4}\Z|\A[0-9]{1,3}(:[0-9]{2}){1,2}\Z"
+        r"|\A(May|Jun|June|Mon|Sept|Word) [0-9]{1,2},? [0-9]{4}\Z"
+        r"|\A[0-9]{1,2} (July|Dec|Xyz) [0-9]{4}\Z|\A[0-9]{1,3}(:[0-9]{2}){1,2}\Z"
     )
 )
 def test_quick_readings_are_careful_readings(text: str) -> None:
@@ -371,7 +372,7 @@ def test_quick_readings_of_real_tables(data: Path) -> None:
     lines = [line for path in sample(paths, 20) for line in path.read_text("utf-8").splitlines()]
     texts = {collapse(cell) for line in lines for cell in line.split('","')}
     looked = [text for text in texts if 0 < len(text) <= LONGEST and any(map(str.isdigit, text))]
-    assert sum(map(same_as_careful, looked)) > len(looked) / 4
+    assert sum(map(same_as_careful, looked)) > 500
 
 
 def same_as_careful(text: str) -> bool:
