@@ -14,7 +14,7 @@ import numpy as np
 from condgraph.engine.linking.encoder import Encoder
 from condgraph.engine.linking.graph_vectors import GraphVectors
 from condgraph.engine.linking.kept_vectors import vectors_of
-from condgraph.engine.search.domains import BARRED
+from condgraph.engine.search.domains import BARRED, Domain
 from condgraph.engine.search.graph import Costs, Numbers, text_nodes
 from condgraph.engine.search.result import INSTANCE_OF
 from condgraph.engine.values import Kind
@@ -35,8 +35,8 @@ class Terms(Protocol):
         """What the distances come from: the id of an encoder."""
         ...
 
-    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
-        """The terms of a text: one a node of the graph and None, or some and the nodes (ascending) they belong to."""
+    def nodes(self, text: str) -> Domain:
+        """The nodes that a text may mean, with their terms; kept from one search to the next where that takes long."""
         ...
 
     def predicates(self, text: str) -> Costs:
@@ -55,7 +55,7 @@ class TextTerms:
         names = vectors.predicate_names
         self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
         self._used = used_predicates(snapshot)
-        self._nodes: dict[str, Costs] = {}
+        self._nodes: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
 
     @classmethod
@@ -78,14 +78,14 @@ class TextTerms:
         """Have texts encoded together, which saves an encoder on a server some calls."""
         self.vectors.vectors(texts)
 
-    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+    def nodes(self, text: str) -> Domain:
         """One term a node of the graph."""
         found = self._nodes.get(text)
         if found is None:
             while self._nodes and (len(self._nodes) + 1) * len(self._places) > _KEPT:
                 self._nodes.pop(next(iter(self._nodes)), None)
-            found = self._nodes[text] = self.vectors.node_distances(text).take(self._places)
-        return found, None
+            found = self._nodes[text] = Domain(self.vectors.node_distances(text).take(self._places))
+        return found
 
     def predicates(self, text: str) -> Costs:
         """One term a predicate; names that no edge has, as of qualifiers, are barred."""
@@ -102,12 +102,12 @@ class GivenTerms:
     """Terms that a caller worked out: by text, candidate nodes (ascending) with their terms, and terms of all predicates."""
 
     def __init__(self, nodes: Mapping[str, tuple[Numbers, Costs]], predicates: Mapping[str, Costs], ident: str = "given") -> None:
-        self._nodes, self._predicates, self.id = nodes, predicates, ident
+        self._nodes = {text: Domain(costs, numbers) for text, (numbers, costs) in nodes.items()}
+        self._predicates, self.id = predicates, ident
 
-    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+    def nodes(self, text: str) -> Domain:
         """The candidates of a text."""
-        numbers, costs = self._nodes[text]
-        return costs, numbers
+        return self._nodes[text]
 
     def predicates(self, text: str) -> Costs:
         """The terms of a relation."""

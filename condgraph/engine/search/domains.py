@@ -19,21 +19,39 @@ class Domain:
     """The nodes that a node of the pattern may be, each with its term in millionths; without `costs`, any node, at no cost.
 
     `nodes` None means that `costs` has one entry a node of the graph; else `nodes` are the only ones allowed, ascending, and
-    `costs` are theirs. `excluded` nodes are never allowed.
+    `costs` are theirs.
     """
 
-    def __init__(self, costs: Costs | None = None, nodes: Numbers | None = None, excluded: Numbers | None = None) -> None:
-        self.nodes, self.excluded = nodes, excluded if excluded is not None and len(excluded) else None
-        if self.excluded is not None and nodes is not None:
-            keep = ~np.isin(nodes, self.excluded)
-            self.nodes, costs = nodes[keep], None if costs is None else costs[keep]
-        elif self.excluded is not None and costs is not None:
-            costs = costs.copy()
-            costs[self.excluded] = BARRED
-        self.costs = costs
+    def __init__(self, costs: Costs | None = None, nodes: Numbers | None = None) -> None:
+        self.nodes, self.costs = nodes, costs
+        self.excluded: Numbers | None = None
         #: The least term of all; `BARRED` where nothing is allowed.
         self.least = 0 if costs is None else int(costs.min(initial=BARRED))
         self._steps: dict[int, int] = {}
+
+    def without(self, excluded: Numbers | None) -> Domain:
+        """The same without these nodes."""
+        if excluded is None or not len(excluded):
+            return self
+        if self.costs is None:
+            found = Domain()
+            found.excluded = excluded
+        elif self.nodes is not None:
+            keep = ~np.isin(self.nodes, excluded)
+            found = Domain(self.costs[keep], self.nodes[keep])
+        else:
+            costs = self.costs.copy()
+            costs[excluded] = BARRED
+            found = Domain(costs)
+            # A few candidates fewer: the steps only say how far to look next.
+            found._steps = self._steps
+        return found
+
+    def nearest(self, k: int, rank: NDArray[Any]) -> Domain:
+        """The k nearest candidates alone, ties by rank."""
+        assert self.costs is not None
+        at = nearest(self.costs, k, rank if self.nodes is None else rank.take(self.nodes))
+        return Domain(self.costs[at], at.astype(np.int32) if self.nodes is None else self.nodes[at])
 
     @property
     def open(self) -> bool:
@@ -133,17 +151,81 @@ def neighbours_of(
         keep = costs <= limit
         if not keep.all():
             owner, found, costs = owner[keep], found[keep], costs[keep]
-        return _each_pair_once(owner, found, costs)
+        if len(owner) < 2:
+            return owner, found, costs
+        fresh = (found[1:] != found[:-1]) | (owner[1:] != owner[:-1])
+        if fresh.all():
+            return owner, found, costs
+        starts = np.concatenate([[0], np.flatnonzero(fresh) + 1])
+        return owner[starts], found[starts], np.minimum.reduceat(costs, starts)
     keep = labels < prices.shape[1] - 1
     owner, found, labels = owner[keep], found[keep], labels[keep]
-    keys = owner << 32 | found
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = _starts(keys)
-    costs = assignment(prices[:, labels[order]], starts)
+    starts = starts_of(owner << 32 | found)
+    costs = assignment(prices[:, labels], starts)
     keep = costs <= limit
-    keys = keys[starts[keep]]
-    return keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), costs[keep]
+    return owner[starts[keep]], found[starts[keep]], costs[keep]
+
+
+def pair_costs(graph: SearchGraph, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
+    """The cost of a bond between given pairs of nodes, `prices` as seen from the first; `BARRED` where it is not there."""
+    costs = np.full(len(ones), BARRED, np.int64)
+    pair, labels = graph.between(ones, others)
+    if len(pair):
+        starts = starts_of(pair)
+        if len(prices) == 1:
+            found = np.minimum.reduceat(prices[0].take(labels), starts)
+        else:
+            found = assignment(prices[:, labels], starts)
+        costs[pair[starts]] = np.minimum(found, BARRED)
+    return costs
+
+
+def joined(
+    graph: SearchGraph, ones: NDArray[Any], others: NDArray[Any], prices: NDArray[np.int64], back: NDArray[np.int64], limit: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Costs]:
+    """All pairs of two ascending sets that a bond joins at a cost of at most `limit`: places in both sets, and cost.
+
+    `back` are the prices as seen from `others`. Looked for from the set with fewer neighbours; where both have many, from each node
+    of few neighbours, and hubs are asked about each other pair by pair.
+    """
+    degrees, back_degrees = graph.degrees(ones), graph.degrees(others)
+    if min(int(degrees.sum()), int(back_degrees.sum())) <= _SMALL:
+        if int(degrees.sum()) <= int(back_degrees.sum()):
+            return _from(graph, np.arange(len(ones)), ones, others, prices, limit)
+        theirs, mine, costs = _from(graph, np.arange(len(others)), others, ones, back, limit)
+        return mine, theirs, costs
+    hubs, back_hubs = np.flatnonzero(degrees > _HUB), np.flatnonzero(back_degrees > _HUB)
+    few, back_few = np.flatnonzero(degrees <= _HUB), np.flatnonzero(back_degrees <= _HUB)
+    parts = [_from(graph, few, ones, others, prices, limit)]
+    theirs, place, costs = _from(graph, back_few, others, ones[hubs], back, limit)
+    parts.append((hubs[place], theirs, costs))
+    if len(hubs) * len(back_hubs) <= _PAIRS:
+        mine, theirs = np.repeat(hubs, len(back_hubs)), np.tile(back_hubs, len(hubs))
+        costs = pair_costs(graph, prices, ones[mine], others[theirs])
+        keep = costs <= limit
+        parts.append((mine[keep], theirs[keep], costs[keep]))
+    else:
+        mine, place, costs = _from(graph, hubs, ones, others[back_hubs], prices, limit)
+        parts.append((mine, back_hubs[place], costs))
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
+
+
+#: Neighbours that are looked at without further thought; from how many on a node is a hub; pairs of hubs looked up.
+_SMALL: Final = 20_000
+_HUB: Final = 256
+_PAIRS: Final = 500_000
+
+
+def _from(
+    graph: SearchGraph, chosen: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any], prices: NDArray[np.int64], limit: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Costs]:
+    """The pairs of chosen nodes of `ones` with nodes of `others`."""
+    owner, found, costs = neighbours_of(graph, ones[chosen], prices, limit)
+    if not len(owner) or not len(others):
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    place = np.minimum(others.searchsorted(found), len(others) - 1)
+    keep = others.take(place) == found
+    return chosen[owner[keep]], place[keep], costs[keep]
 
 
 def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
@@ -170,22 +252,8 @@ def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
     return found
 
 
-def _each_pair_once(owner: NDArray[np.int64], found: Numbers, costs: Costs) -> tuple[NDArray[np.int64], Numbers, Costs]:
-    """The least cost of each pair. Most often the pairs are sorted and different, which is cheaper to see than to make."""
-    if len(owner) < 2:
-        return owner, found, costs
-    keys = owner << 32 | found
-    if (keys[1:] > keys[:-1]).all():
-        return owner, found, costs
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = _starts(keys)
-    costs = np.minimum.reduceat(costs[order], starts)
-    keys = keys[starts]
-    return keys >> 32, (keys & 0xFFFFFFFF).astype(np.int32), costs
-
-
-def _starts(keys: NDArray[Any]) -> NDArray[np.int64]:
+def starts_of(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Where runs of equal keys begin."""
     fresh = np.ones(len(keys), bool)
     fresh[1:] = keys[1:] != keys[:-1]
     return np.flatnonzero(fresh)

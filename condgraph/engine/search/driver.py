@@ -1,8 +1,8 @@
 """Bounds that grow until the first k solutions are proved: what is found under a bound is all there is under it.
 
 The first bound is the least distance that anything can have (Eq. 9 and 10 with nothing mapped). While fewer than k solutions are
-found, it grows by steps of the terms: to the next nearest predicate, to the nearest few, then few dozen names, and so on. Parts
-of a pattern that nothing joins are searched one by one and put together by their summed distance.
+found, it grows by steps of the terms: to the next nearest predicate or the nearest few names, then to more of them, and so on.
+Parts of a pattern that nothing joins are searched one by one and put together by their summed distance.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest
-from condgraph.engine.search.join import CHUNK, Join, LateError, Problem, pair_costs
+from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest, pair_costs
+from condgraph.engine.search.join import CHUNK, Join, LateError, Problem
 from condgraph.engine.search.options import MOST
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
 
@@ -83,7 +83,8 @@ def bounds(problem: Problem, least: int) -> Iterator[int]:
     before = 0
     for turn, width in enumerate(_WIDTHS):
         ahead = [step - domain.least for domain in known if (step := domain.step(width)) is not None]
-        ahead += [steps[turn] for steps in edges if turn < len(steps)]
+        place = 2**turn - 1
+        ahead += [steps[place] for steps in edges if place < len(steps)]
         step = min((one for one in ahead if one > before), default=None)
         if step is None:
             break
@@ -120,7 +121,7 @@ def narrowed(problem: Problem, width: int) -> tuple[Problem, bool]:
             at = nearest(domain.costs, width, np.arange(len(domain.costs)))
             narrow = narrow or len(at) < int((domain.costs < BARRED).sum())
             nodes = at.astype(np.int32) if domain.nodes is None else domain.nodes.take(at)
-            domain = Domain(domain.costs.take(at), nodes, domain.excluded)
+            domain = Domain(domain.costs.take(at), nodes)
         domains.append(domain)
     bonds, loops = [], {}
     for bond in [*problem.bonds, *problem.loops.values()]:
@@ -278,7 +279,7 @@ def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], othe
     """Which pairs an edge of these prices joins (induced subgraphs)."""
     if problem.server is not None:
         return problem.server.joined(problem, ones, others, bool(prices[0] < BARRED), bool(prices[1] < BARRED))
-    found: NDArray[np.bool_] = pair_costs(problem.graph, prices[None, :], None, ones, others) < BARRED
+    found: NDArray[np.bool_] = pair_costs(problem.graph, prices[None, :], ones, others) < BARRED
     return found
 
 

@@ -36,7 +36,8 @@ Costs: TypeAlias = NDArray[np.int64]
 class SearchGraph:
     """Neighbours of all nodes: entry i of node n is `neighbours[offsets[n] + i]`, reached as `labels[offsets[n] + i]` says.
 
-    `rank` orders the nodes where distances tie: entities by id, then texts, by code point.
+    The entries of a node are ascending by neighbour, so that those of a pair are found by bisection. `rank` orders the nodes
+    where distances tie: entities by id, then texts, by code point.
     """
 
     def __init__(
@@ -70,6 +71,23 @@ class SearchGraph:
         at = ranges(begin, end)
         return np.arange(len(nodes), dtype=np.int64).repeat(end - begin), self.neighbours.take(at), self.labels.take(at)
 
+    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The entries of each node of `ones` that lead to the node of `others` beside it: position of the pair, and label."""
+        begin = self._bisect(ones, others)
+        end = self._bisect(ones, others + 1)
+        return np.arange(len(ones), dtype=np.int64).repeat(end - begin), self.labels.take(ranges(begin, end))
+
+    def _bisect(self, nodes: NDArray[Any], neighbours: NDArray[Any]) -> NDArray[np.int64]:
+        """For each node the place of its first entry whose neighbour is not less; all by one bisection side by side."""
+        low, high = self.offsets.take(nodes), self.offsets[1:].take(nodes)
+        for _ in range(int((high - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            # Where nothing is left to halve, the middle may be one too far; it does not count there.
+            less = (self.neighbours.take(middle, mode="clip") < neighbours) & (low < high)
+            low = np.where(less, middle + 1, low)
+            high = np.where(less, high, middle)
+        return low
+
     @cached_property
     def loops(self) -> tuple[Numbers, NDArray[Any]]:
         """The loops of the graph: node and label of each, by node."""
@@ -101,7 +119,7 @@ def concepts(snapshot: Snapshot) -> Numbers:
 
 
 def _adjacency(snapshot: Snapshot) -> SearchGraph:
-    """Put the families of edges side by side, node by node; each is sorted by its node already, so nothing is sorted here."""
+    """Put the families of edges side by side, node by node, then sort the entries of each node."""
     get, entities, relations = snapshot.arrays.get, snapshot.entities, snapshot.relations
     predicates = snapshot.predicate_count + 1
     none = 3 * predicates
@@ -153,10 +171,18 @@ def _adjacency(snapshot: Snapshot) -> SearchGraph:
                 shift += starts[1:] if other < number else starts[:-1]
         place = np.arange(len(nodes)) + shift.repeat(np.diff(begin))
         neighbours[place], labels[place] = nodes, marks
+    neighbours, labels = ascending(offsets, neighbours, labels)
     rank = np.empty(size, np.int32)
     rank[get("ent.by_id")] = np.arange(entities, dtype=np.int32)
     rank[entities:] = np.arange(entities, size, dtype=np.int32)
     return SearchGraph(offsets, neighbours, labels, predicates, entities, rank)
+
+
+def ascending(offsets: NDArray[np.int64], neighbours: Numbers, labels: NDArray[Any]) -> tuple[Numbers, NDArray[Any]]:
+    """The entries of every node in the order of their neighbours."""
+    owners = np.arange(len(offsets) - 1).repeat(np.diff(offsets))
+    order = np.argsort(owners << 32 | neighbours, kind="stable")
+    return neighbours[order], labels[order]
 
 
 def _widened(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:

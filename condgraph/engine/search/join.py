@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import CancelledError
-from condgraph.engine.search.domains import BARRED, Bond, Domain, assignment, neighbours_of
+from condgraph.engine.search.domains import BARRED, Bond, Domain, assignment, joined, neighbours_of, pair_costs, starts_of
 from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
 from condgraph.engine.search.ranking import Rows
 
 #: Rows that a step may make at a time; more are made in parts, so that memory stays bounded and deadlines are seen.
 CHUNK: Final = 1 << 20
+#: Neighbours that are looked at to see from a known node which nodes lead to it.
+_LOOK: Final = 1 << 18
 
 
 class LateError(Exception):
@@ -100,6 +102,18 @@ class _Step:
     leaf: bool
 
 
+@dataclass(slots=True)
+class _Guide:
+    """The only nodes that a node of the pattern may be, ascending, with their own terms.
+
+    `excess` is by how much a node, with all that hangs on it, costs more than the least terms of all that.
+    """
+
+    nodes: Numbers
+    terms: Costs
+    excess: Costs
+
+
 class Join:
     """One search of a connected part of the pattern, `nodes`, for solutions of at most `bound`.
 
@@ -113,6 +127,7 @@ class Join:
     ) -> None:  # fmt: skip
         self.problem, self.nodes, self.bound, self.few, self.collect = problem, nodes, bound, few, collect
         self._kept = set(kept)
+        self._guides: dict[int, _Guide] = {}
         self._all = problem.least(nodes)
 
     def run(self) -> None:
@@ -120,9 +135,17 @@ class Join:
         if self._all > self.bound:
             return
         seed, rows = self._seed()
-        if len(rows):
-            steps = self._plan(seed)
-            self._grow(rows, steps, 0)
+        if not len(rows):
+            return
+        steps = self._plan(seed)
+        self._look_back(steps)
+        guide = self._guides.get(seed)
+        if guide is not None:
+            if not len(guide.nodes):
+                return
+            place = np.minimum(guide.nodes.searchsorted(rows.columns[seed]), len(guide.nodes) - 1)
+            rows = rows.take(np.flatnonzero(guide.nodes.take(place) == rows.columns[seed]))
+        self._grow(rows, steps, 0)
 
     # -- where to begin ---------------------------------------------------------------------------------------------------
 
@@ -214,30 +237,83 @@ class Join:
     def _neighbours(self, step: _Step, parents: NDArray[Any], least: int) -> tuple[NDArray[np.int64], Numbers, Costs]:
         """What `node` may be beside each parent: position in `parents`, node, cost of both; ascending by position."""
         problem, graph = self.problem, self.problem.graph
-        domain, bond = problem.domains[step.node], step.bond
+        domain, bond, guide = problem.domains[step.node], step.bond, self._guides.get(step.node)
         closing = sum(b.least for b in step.closing) + (problem.loops[step.node].least if step.node in problem.loops else 0)
         limit = min(self.bound - step.rest - least - closing, BARRED - 1)
-        if not domain.open:
-            candidates, terms = domain.within(limit - bond.least)
+        if guide is not None or not domain.open:
+            if guide is None:
+                candidates, terms = domain.within(limit - bond.least)
+                excess = terms
+            else:
+                near: Any = np.flatnonzero(guide.excess <= limit - bond.least - domain.least)
+                candidates, terms = guide.nodes.take(near), guide.terms.take(near)
+                excess = guide.excess.take(near) + domain.least
             if not len(candidates):
                 return np.empty(0, np.int64), candidates, terms
-            if int(graph.degrees(candidates).sum()) < int(graph.degrees(parents).sum()):
-                # From the other end, where there is less to look at.
-                owner, reached, costs = neighbours_of(graph, candidates, bond.weights(step.node), limit)
-                place = np.minimum(parents.searchsorted(reached), len(parents) - 1)
-                keep = parents.take(place) == reached
-                owner, place, costs = owner[keep], place[keep], costs[keep] + terms.take(owner[keep])
-                keep = costs <= limit
-                owner, place, costs = owner[keep], place[keep], costs[keep]
-                order = np.argsort(place, kind="stable")
-                return place[order], candidates.take(owner[order]), costs[order]
-        owner, found, costs = neighbours_of(graph, parents, bond.weights(step.parent), limit - domain.least)
+            mine, theirs, costs = joined(
+                graph, parents, candidates, bond.weights(step.parent), bond.weights(step.node), limit - domain.least
+            )
+            inside = np.flatnonzero(costs + excess.take(theirs) <= limit)
+            mine, theirs = mine.take(inside), theirs.take(inside)
+            costs = costs.take(inside) + terms.take(theirs)
+            if len(mine) > 1 and (mine[1:] < mine[:-1]).any():
+                order = np.argsort(mine, kind="stable")
+                mine, theirs, costs = mine[order], theirs[order], costs[order]
+            return mine, candidates.take(theirs), costs
+        owner, found, costs = neighbours_of(graph, parents, bond.weights(step.parent), limit)
         own = domain.at(found)
         if own is not None:
-            costs = costs + own
-            keep = costs <= limit
+            keep = own < BARRED
             owner, found, costs = owner[keep], found[keep], costs[keep]
         return owner, found, costs
+
+    # -- looking back from known nodes ------------------------------------------------------------------------------------
+
+    def _look_back(self, steps: list[_Step]) -> None:
+        """From known nodes that come late: which nodes before them lead there at all, and at least at which price.
+
+        The least cost of what hangs on a node, which takes the place of the sum of the least terms in the bound. Stops where
+        there are too many neighbours to look at.
+        """
+        problem, slack = self.problem, self.bound - self._all
+        for step in reversed(steps):
+            domain, guide = problem.domains[step.node], self._guides.get(step.node)
+            if guide is None and domain.open:
+                continue
+            if guide is None:
+                nodes, terms = domain.within(domain.least + slack)
+                guide = _Guide(nodes, terms, terms - domain.least)
+            if not len(guide.nodes):
+                self._guides[step.parent] = _Guide(guide.nodes, guide.terms, guide.excess)
+                continue
+            if int(problem.graph.degrees(guide.nodes).sum()) > _LOOK:
+                continue
+            limit = min(step.bond.least + slack, BARRED - 1)
+            owner, found, costs = neighbours_of(problem.graph, guide.nodes, step.bond.weights(step.node), limit)
+            excess = costs - step.bond.least + guide.excess.take(owner)
+            keep = excess <= slack
+            self._guides[step.parent] = self._narrowed(step.parent, found[keep], excess[keep], slack)
+
+    def _narrowed(self, node: int, found: Numbers, excess: Costs, slack: int) -> _Guide:
+        """What `node` may be by what it is known to lead to, together with what was known of it before."""
+        order = np.argsort(found, kind="stable")
+        found, excess = found[order], excess[order]
+        if len(found):
+            starts = starts_of(found)
+            found, excess = found[starts], np.minimum.reduceat(excess, starts)
+        before, domain = self._guides.get(node), self.problem.domains[node]
+        if before is None:
+            own = domain.at(found)
+            terms = np.zeros(len(found), np.int64) if own is None else own
+            more = terms - domain.least
+        else:
+            place = np.minimum(before.nodes.searchsorted(found), max(len(before.nodes) - 1, 0))
+            same = np.flatnonzero(before.nodes.take(place) == found) if len(before.nodes) else np.empty(0, np.int64)
+            found, excess, place = found[same], excess[same], place[same]
+            terms, more = before.terms.take(place), before.excess.take(place)
+        excess = excess + more
+        keep = excess <= slack
+        return _Guide(found[keep], terms[keep], excess[keep])
 
     def _nearest(
         self, owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int
@@ -277,7 +353,8 @@ class Join:
         for bond in step.closing:
             rest -= bond.least
             other = bond.other(step.node)
-            grown.totals = grown.totals + self._pair_costs(bond, other, grown.columns[other], grown.columns[step.node])
+            ones, twos = grown.columns[other], grown.columns[step.node]
+            grown.totals = grown.totals + pair_costs(problem.graph, bond.weights(other), ones, twos)
             grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
         return self._apart(grown, step.node)
 
@@ -301,46 +378,15 @@ class Join:
         for (first, second), prices in self.problem.forbidden.items():
             if node not in (first, second) or first not in rows.columns or second not in rows.columns or not len(rows):
                 continue
-            costs = pair_costs(self.problem.graph, prices[None, :], None, rows.columns[first], rows.columns[second])
+            costs = pair_costs(self.problem.graph, prices[None, :], rows.columns[first], rows.columns[second])
             rows = rows.take(np.flatnonzero(costs >= BARRED))
         return rows
-
-    def _pair_costs(self, bond: Bond, side: int, ones: NDArray[Any], others: NDArray[Any]) -> Costs:
-        return pair_costs(self.problem.graph, bond.weights(side), bond.weights(bond.other(side)), ones, others)
 
 
 def loop_costs(graph: SearchGraph, bond: Bond) -> tuple[Numbers, Costs]:
     """The nodes that have the loops of a bond, ascending, and what these cost."""
     nodes, labels = graph.loops
-    fresh = np.ones(len(nodes), bool)
-    fresh[1:] = nodes[1:] != nodes[:-1]
-    starts = np.flatnonzero(fresh)
+    starts = starts_of(nodes)
     costs = assignment(bond.weights(bond.first)[:, labels], starts)
     keep = costs < BARRED
     return nodes[starts[keep]], costs[keep]
-
-
-def pair_costs(
-    graph: SearchGraph, prices: NDArray[np.int64], back: NDArray[np.int64] | None, ones: NDArray[Any], others: NDArray[Any]
-) -> Costs:
-    """The cost of a bond between given pairs of nodes, `BARRED` where it is not there.
-
-    Looked up from the end with fewer neighbours, where `back` has the prices as seen from the other end.
-    """
-    keys, which = np.unique(ones.astype(np.int64) << 32 | others, return_inverse=True)
-    first, second = keys >> 32, keys & 0xFFFFFFFF
-    costs = np.full(len(keys), BARRED, np.int64)
-    turned = np.zeros(len(keys), bool) if back is None else graph.degrees(second) < graph.degrees(first)
-    for mine, theirs, chosen, table in ((first, second, ~turned, prices), (second, first, turned, back)):
-        at = np.flatnonzero(chosen)
-        if not len(at) or table is None:
-            continue
-        nodes, place = np.unique(mine[at], return_inverse=True)
-        owner, found, price = neighbours_of(graph, nodes, table, BARRED - 1)
-        if not len(owner):
-            continue
-        known = owner << 32 | found
-        asked = place.astype(np.int64) << 32 | theirs[at]
-        where = np.minimum(known.searchsorted(asked), len(known) - 1)
-        costs[at] = np.where(known.take(where) == asked, price.take(where), BARRED)
-    return costs[which]

@@ -148,14 +148,14 @@ def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, 
     for number, node in enumerate(pattern.nodes):
         without = excluded.get(number)
         if node.known:
-            costs, nodes = terms.nodes(node.text)
+            domain = terms.nodes(node.text)
             if options.k_nodes is not None:
-                costs, nodes = _limited(costs, nodes, options.k_nodes, graph.rank)
-            domains.append(Domain(costs, nodes, without))
+                domain = domain.nearest(options.k_nodes, graph.rank)
         elif number in allowed:
-            domains.append(Domain(np.zeros(len(allowed[number]), np.int64), allowed[number], without))
+            domain = Domain(np.zeros(len(allowed[number]), np.int64), allowed[number])
         else:
-            domains.append(Domain(excluded=without))
+            domain = Domain()
+        domains.append(domain.without(without))
     prices = []
     for edge in pattern.edges:
         found = terms.predicates(edge.relation) if edge.known else None
@@ -219,12 +219,6 @@ def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[
     return found
 
 
-def _limited(costs: Costs, nodes: Any, k: int, rank: NDArray[Any]) -> tuple[Costs, Any]:
-    """The k nearest candidates."""
-    at = nearest(costs, k, rank if nodes is None else rank.take(nodes))
-    return costs[at], at.astype(np.int32) if nodes is None else nodes[at]
-
-
 def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
     """The prices of the predicates of the k nearest names; the rest is barred. A predicate may be called as memberships are."""
     _, place = np.unique(np.array(names, object), return_inverse=True)
@@ -252,8 +246,7 @@ def _types(
     found = {}
     for number, hint in hinted.items():
         assert hint is not None
-        costs, nodes = terms.nodes(hint)
-        own = costs.take(types) if nodes is None else Domain(costs, nodes).at(types)
+        own = terms.nodes(hint).at(types)
         assert own is not None
         chosen = types[nearest(own, options.k_types, names.graph.rank.take(types))]
         found[number] = np.unique(names.members(tuple(chosen.tolist()))).astype(np.int32)

@@ -16,9 +16,9 @@ from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
 from condgraph.engine.linking.encoders import encode
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
 from condgraph.engine.search.distances import Terms
-from condgraph.engine.search.domains import BARRED, Bond
+from condgraph.engine.search.domains import BARRED, Bond, Domain
 from condgraph.engine.search.driver import search
-from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+from condgraph.engine.search.graph import Costs, text_nodes
 from condgraph.engine.search.join import Clock, LateError, Problem
 from condgraph.engine.search.match import priced
 from condgraph.engine.search.options import MatchOptions, options_for
@@ -64,7 +64,7 @@ class CatalogueTerms:
         self.encoder, self._nodes, self._edges = encoder, nodes, edges
         self._places = np.array([place[label] for label in catalogue.labels], np.int32)
         self._used = catalogue.used
-        self._found: dict[str, Costs] = {}
+        self._found: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
         self._vectors: dict[str, Any] = {}
 
@@ -107,14 +107,14 @@ class CatalogueTerms:
         found: NDArray[np.float32] = self._vectors[text]
         return found
 
-    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+    def nodes(self, text: str) -> Domain:
         """One term a node."""
         found = self._found.get(text)
         if found is None:
             if (len(self._found) + 1) * len(self._places) > 50_000_000:
                 self._found.clear()
-            found = self._found[text] = self._nodes.distances(self.vector(text)).take(self._places)
-        return found, None
+            found = self._found[text] = Domain(self._nodes.distances(self.vector(text)).take(self._places))
+        return found
 
     def predicates(self, text: str) -> Costs:
         """One term a predicate."""
