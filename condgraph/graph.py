@@ -34,6 +34,8 @@ OnUnknown = Literal["error", "empty"]
 #: What answers a local graph: the snapshot in process, or SPARQL on the embedded RDF store.
 Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
+#: What a graph is exported to.
+EXPORTS: Final = ("jsonl", "turtle", "nquads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ class Graph:
 
         def read(builder: Builder) -> None:
             for one in found:
-                reading = Reading(one.source, on_error, progress)
+                reading = Reading(one.source, on_error, progress, own_rdf=_own_rdf)
                 readings.append(reading)
                 builder.begin(one.source)
                 builder.add(one.format.read(one.data, reading, options))
@@ -405,29 +407,42 @@ class Graph:
         return Status(self.place, self.name, generation, dict(snapshot.counts), sources, snapshot.arrays.size, verify, others)
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
-        """Write everything the graph holds as JSON lines, which load to an equal graph; returns how many lines.
+        """Write everything the graph holds, in a form that loads to an equal graph; returns how many lines or triples.
 
-        A file is complete or not there: it is written beside its place and renamed.
+        `to` is "jsonl", or RDF as "turtle" or "nquads". A file is complete or not there: it is written beside its place and
+        renamed.
         """
-        from condgraph.loaders.jsonl_write import write
-
-        if to != "jsonl":
-            raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, ["jsonl"]), hint="known: jsonl")
-        from condgraph.engine.snapshot.readback import items
-
+        if to not in EXPORTS:
+            raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, EXPORTS), hint=f"known: {', '.join(EXPORTS)}")
         if not isinstance(path, (str, os.PathLike)):
-            return write(items(self.current), path, graph=self.name)
+            return self._write(path, to)
         target = Path(path)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             with fresh.open("w", encoding="utf-8", newline="\n") as file:
-                lines = write(items(self.current), file, graph=self.name)
+                lines = self._write(file, to)
             os.replace(fresh, target)
         except OSError as error:
             raise OptionError(f"{target} cannot be written: {error.strerror}") from None
         finally:
             fresh.unlink(missing_ok=True)
         return lines
+
+    def _write(self, file: IO[str], to: str) -> int:
+        if to == "jsonl":
+            from condgraph.engine.snapshot.readback import items
+            from condgraph.loaders import jsonl_write
+
+            return jsonl_write.write(items(self.current), file, graph=self.name)
+        from condgraph.sparql import export
+
+        return export.write(self.current, file, to, graph=self.name)
+
+
+def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
+    from condgraph.sparql.pull import read_file
+
+    return read_file(triples, base)
 
 
 def _report(

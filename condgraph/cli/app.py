@@ -61,6 +61,8 @@ class ExportFormat(StrEnum):
     """What an export writes."""
 
     JSONL = "jsonl"
+    TURTLE = "turtle"
+    NQUADS = "nquads"
 
 
 def _version(wanted: bool) -> None:

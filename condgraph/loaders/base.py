@@ -7,7 +7,7 @@ through the `Reading` it is given: `bad` for a record that has to be left out (r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -48,6 +48,8 @@ class Reading:
     skipped: int = 0
     warned: int = 0
     records: int = 0
+    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; who loads a file gives it.
+    own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
 
     def bad(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
         """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers that it was left out."""

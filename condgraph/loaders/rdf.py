@@ -38,6 +38,9 @@ from condgraph.loaders.rdf_values import DATATYPE, DIRECTION, LANGUAGE, read_lit
 if TYPE_CHECKING:
     import pyoxigraph
 
+#: What an export of condgraph's ends with, and what its statements have.
+LAYOUT: Final = "pred:layout"
+FACT: Final = "pred:fact_h"
 #: Wikidata's own properties for membership.
 WIKIDATA: Final = {"http://www.wikidata.org/prop/P31": TYPE, "http://www.wikidata.org/prop/P279": SUBCLASS}
 
@@ -45,8 +48,20 @@ WIKIDATA: Final = {"http://www.wikidata.org/prop/P31": TYPE, "http://www.wikidat
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     open_stream, path = open_source(source)
     survey = Survey(reading, options)
+    own: dict[str, None] = {}
+    half = False
     for row, quad in quads(open_stream, path, reading, options, aloud=False):
         survey.see(row, quad)
+        if quad.predicate.value == LAYOUT:
+            own[str(getattr(quad.subject, "value", ""))] = None
+        half |= quad.predicate.value == FACT
+    if own and reading.own_rdf is not None:
+        # An export of condgraph's: it says more than its triples do, and is read as what it was written from.
+        for base in own:
+            yield from reading.own_rdf((quad for _, quad in quads(open_stream, path, reading, options, aloud=True)), base)
+        return
+    if half and not own:
+        reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is no whole export, and read as any other RDF")
     if not survey.predicates and not survey.reified:
         reading.warn("the source has no triples")
     survey.settle()

@@ -174,6 +174,15 @@ def sources(select: Select) -> list[Source]:
     return _in_order(found.values())
 
 
+def read_file(triples: Iterable[Any], base: str) -> Iterator[Item]:
+    """What the triples of a file in the layout say; those of other graphs are left out."""
+
+    def nothing(text: str) -> Iterator[Any]:
+        return iter(())
+
+    yield from Triples(Names(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
+
+
 def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = False) -> Snapshot:
     """The graph as a snapshot in memory, equal to the one that was pushed, from all its triples.
 
