@@ -26,6 +26,7 @@ from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Re
 if TYPE_CHECKING:
     from condgraph.engine.linking.encoder import Encoder
     from condgraph.engine.linking.kept_vectors import IndexReport
+    from condgraph.engine.search.near_terms import NearTerms
     from condgraph.engine.search.result import Matches
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sparql.table import Table
@@ -360,6 +361,7 @@ class Graph:
         timeout: float | None = None,
         limit: int | None = None,
         cancelled: Event | None = None,
+        exact: bool = True,
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic distance.
 
@@ -367,14 +369,18 @@ class Graph:
         `k=None` is all at the best distance; `group_by` names unknown nodes, each value of which is given once. `distinct_from`
         keeps unknown nodes from being given entities. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True`
         to the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so far is given and marked
-        as such.
+        as such. With `exact=False` candidates come from the approximate index (`index(..., faiss=True)`), which may miss some.
         """
         from condgraph.engine.search.match import match
+
+        terms, beside = (None, "") if exact else _near(self.current, encoder, k_nodes)
 
         return match(
             self.current,
             pattern,
             encoder=encoder,
+            terms=terms,
+            index=beside,
             timeout=timeout,
             limit=limit,
             cancelled=cancelled,
@@ -469,6 +475,21 @@ def _report(
         tuple(warnings),
         time.perf_counter() - begin,
     )
+
+
+def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:
+    """Terms of the candidates that an approximate index finds, and the index by name."""
+    from condgraph.engine.linking.kept_vectors import vectors_of
+    from condgraph.engine.search.distances import TextTerms
+    from condgraph.engine.search.near_terms import CANDIDATES, near_terms
+
+    vectors = vectors_of(snapshot, encoder)
+    if vectors.approximate is None:
+        raise OptionError(
+            f"the graph has no approximate index by {vectors.about.id!r}",
+            hint="make one with graph.index(encoder, faiss=True), or ask with exact=True",
+        )
+    return near_terms(vectors, TextTerms.of(snapshot, encoder), k or CANDIDATES), vectors.approximate.name
 
 
 def _checked(on_unknown: str) -> str:

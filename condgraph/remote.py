@@ -9,7 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 from condgraph.cypher.load import Told
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.answer import Answer
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, ReadOnlyError
+from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.linking.kept_vectors import IndexReport
     from condgraph.engine.search.result import Matches
 
 
@@ -89,6 +91,20 @@ class Neo4jGraph(Graph):
             raise OptionError("a graph in Neo4j answers in Neo4j", hint="graph.snapshot().kopl(..., engine='sparql')")
         return self.query(program, language="kopl", timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
 
+    def index(
+        self,
+        encoder: str | os.PathLike[str] | Encoder = "lexical",
+        *,
+        faiss: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Keep the vectors of nodes and predicates on the server, and make its vector index; only what is new is encoded."""
+        if self.read_only:
+            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        if faiss:
+            raise OptionError("a graph on Neo4j has the server's own vector index", hint="leave `faiss` out")
+        return self.store.patterns.index(encoder_of(encoder), progress)
+
     def match(
         self,
         pattern: Any,
@@ -107,14 +123,19 @@ class Neo4jGraph(Graph):
         timeout: float | None = None,
         limit: int | None = None,
         cancelled: Event | None = None,
+        exact: bool = True,
     ) -> Matches:
-        """The k subgraphs that are most similar to a pattern, as `Graph.match` gives them, joined and ranked by the server."""
+        """The k subgraphs that are most similar to a pattern, as `Graph.match` gives them, joined and ranked by the server.
+
+        With `exact=False` the candidates of names come from the server's vector index (`index`), which may miss some.
+        """
         return self.store.patterns.match(
             pattern,
             encoder=encoder,
             timeout=timeout,
             limit=limit,
             cancelled=cancelled,
+            exact=exact,
             k=k,
             group_by=group_by,
             distinct_from=distinct_from,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +13,15 @@ from condgraph.cypher.compiler import Compiler, FactRows
 from condgraph.cypher.layout import index_key, text_order
 from condgraph.cypher.match_text import is_edge, render
 from condgraph.cypher.paths import described
+from condgraph.cypher.vectors import LEXICAL, fetch, index_name, index_of, make_index, nearest
 from condgraph.cypher.witness import _record, restore
+from condgraph.engine.errors import OptionError
 from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
-from condgraph.engine.linking.encoders import DIMENSION, encoder_of
+from condgraph.engine.linking.encoders import encoder_of
+from condgraph.engine.linking.graph_vectors import matching
+from condgraph.engine.linking.kept_vectors import IndexReport
+from condgraph.engine.search.distances import Terms
+from condgraph.engine.search.near_terms import CANDIDATES, NearTerms
 from condgraph.engine.search.remote import Catalogue, PartPlan, Tally
 from condgraph.engine.search.remote_match import CatalogueTerms, NamedCatalogue, match_remote
 from condgraph.engine.search.result import Matches
@@ -63,10 +69,20 @@ class Neo4jPatterns:
         timeout: float | None = None,
         limit: int | None = None,
         cancelled: Event | None = None,
+        exact: bool = True,
         **options: Any,
     ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
-        return self._store.steady(lambda: self._match(program, encoder, timeout, limit, cancelled, options))
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them.
+
+        With `exact=False` the candidates of names come from the server's vector index, and the answer is marked approximate.
+        """
+        return self._store.steady(lambda: self._match(program, encoder, timeout, limit, cancelled, exact, options))
+
+    def index(self, encoder: Encoder | str, told: Callable[[int, int], None] | None) -> IndexReport:
+        """Keep the vectors of the graph on the server, and make its vector index."""
+        kept = self.kept()
+        kept.terms.clear()
+        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, told)
 
     def _match(
         self,
@@ -75,13 +91,17 @@ class Neo4jPatterns:
         timeout: float | None,
         limit: int | None,
         cancelled: Event | None,
+        exact: bool,
         options: dict[str, Any],
     ) -> Matches:
         kept = self.kept()
-        terms = self._terms(kept, encoder)
+        terms: Terms = self._terms(kept, encoder)
+        index = ""
+        if not exact:
+            terms, index = self._near(kept, encoder, options.get("k_nodes"), timeout, cancelled)
         names = NamedCatalogue(kept.catalogue, lambda concepts: self._members(kept, concepts))
         found, tally = match_remote(
-            self, names, kept.catalogue, terms, program, timeout=timeout, limit=limit, cancelled=cancelled, **options
+            self, names, kept.catalogue, terms, program, timeout=timeout, limit=limit, cancelled=cancelled, index=index, **options
         )
         found.cypher = "\n;\n".join(dict.fromkeys(tally.texts))
         return found
@@ -105,17 +125,50 @@ class Neo4jPatterns:
         catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)))
         return Kept(content, catalogue, attributes)
 
+    def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
+        """The encoder to ask with, and whether the server has its vectors; raises `EncoderMismatchError`, naming both."""
+        about = index_of(self._store.connection, self._store.name)
+        if about is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
+            asked = encoder_of("lexical" if encoder is None else encoder)
+            return asked, about is not None and (about.id, about.dimension) == (asked.id, asked.dimension)
+        if encoder is None and not about.spec:
+            raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
+        return matching(about, encoder_of(about.spec if encoder is None else encoder)), True
+
     def _terms(self, kept: Kept, encoder: Encoder | str | None) -> CatalogueTerms:
-        asked = LexicalEncoder(DIMENSION) if encoder is None else encoder_of(encoder)
-        key = asked.id, asked.dimension
-        found = kept.terms.get(key)
+        asked = ("", 0) if encoder is None else _identity(encoder)
+        found = kept.terms.get(asked)
         if found is None:
-            if isinstance(asked, LexicalEncoder):
-                found = CatalogueTerms.lexical(kept.catalogue, asked)
-            else:
-                found = CatalogueTerms.dense(kept.catalogue, asked, {})
-            kept.terms[key] = found
+            one, held = self._encoder(encoder)
+            found = kept.terms.get((one.id, one.dimension))
+            if found is None and isinstance(one, LexicalEncoder):
+                found = CatalogueTerms.lexical(kept.catalogue, one)
+            elif found is None:
+                known = fetch(self._store.connection, self._store.name, one.dimension) if held else {}
+                found = CatalogueTerms.dense(kept.catalogue, one, known)
+            kept.terms[asked] = kept.terms[one.id, one.dimension] = found
         return found
+
+    def _near(
+        self, kept: Kept, encoder: Encoder | str | None, k: int | None, timeout: float | None, cancelled: Event | None
+    ) -> tuple[NearTerms, str]:
+        """Terms of the candidates that the server's index finds, and the index by name."""
+        one, held = self._encoder(encoder)
+        if not held:
+            raise OptionError(
+                f"graph {self._store.name!r} has no vector index by {one.id!r} on the server",
+                hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
+            )
+        exact, catalogue = self._terms(kept, encoder), kept.catalogue
+        finder = LexicalEncoder(min(one.dimension, LEXICAL)) if isinstance(one, LexicalEncoder) else None
+
+        def candidates(text: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+            vector = exact.vector(text) if finder is None else finder.encode([text])[0]
+            names = nearest(self._store.connection, self._store.name, vector, k or CANDIDATES, timeout=timeout, cancelled=cancelled)
+            nodes = np.unique(np.array([number for name in names for number in catalogue.named(name)], np.int32))
+            return nodes, exact.distances(text, nodes)
+
+        return NearTerms(exact.id, candidates, exact.predicates), f"{index_name(self._store.name)} of Neo4j"
 
     def _members(self, kept: Kept, concepts: tuple[int, ...]) -> NDArray[np.int32]:
         rows = self._read(_MEMBERS, ids=[kept.catalogue.ids[number] for number in concepts])
@@ -208,3 +261,8 @@ class Neo4jPatterns:
         ids = sorted({catalogue.ids[number] for pair in pairs for number in pair if number < catalogue.entities})
         parameters = {**compiler.parameters, "entities": entities, "texts": texts, "ids": ids}
         return restore(self._store.connection.read(text, parameters), self._store.sources())
+
+
+def _identity(encoder: Encoder | str) -> tuple[str, int]:
+    """What the terms of an encoder are kept by; one that is named is not made for it."""
+    return (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)

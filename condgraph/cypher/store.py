@@ -18,6 +18,7 @@ from condgraph.cypher.delete import delete
 from condgraph.cypher.layout import FORMAT
 from condgraph.cypher.load import Loading, Told, busy_error, content_id, make_indexes, prepare, write_snapshot
 from condgraph.cypher.pull import pull
+from condgraph.cypher.vectors import drop
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.errors import (
@@ -197,6 +198,7 @@ class Neo4jStore:
         """Remove the graph from the database, in batches."""
         self._check_writable()
         self.refresh()
+        drop(self.connection, self.name)
         delete(self.connection, self.name)
 
     # -- asking -----------------------------------------------------------------------------------------------------------

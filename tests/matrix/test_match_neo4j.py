@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import pytest
 
 import condgraph
-from condgraph import Graph
+from condgraph import Entity, Graph, Ref, Statement
+from condgraph.engine.errors import CancelledError, EncoderMismatchError, OptionError
 from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
 from condgraph.engine.search.result import Matches
 from condgraph.remote import Neo4jGraph
@@ -83,3 +87,130 @@ def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
             assert (there.texts, there.complete, there.exact, there.warnings) == (
                 here.texts, here.complete, here.exact, here.warnings,
             ), about  # fmt: skip
+
+
+def test_names_that_need_quoting(remote: Neo4jGraph) -> None:
+    odd = "odd `name` \\u0060) DETACH DELETE n //"
+    local = condgraph.open()
+    local.add(
+        [
+            Entity("😀", "Ann"),
+            Entity("\uffee", "Ann"),
+            Entity("b", "x' OR 1=1 //"),
+            Statement("😀", odd, Ref("b")),
+            Statement("\uffee", odd, Ref("b"), (("since", "1999"), ("through", Ref("b")))),
+            Statement("b", "IS", Ref("😀")),
+            Statement("b", "note", "long " * 3000),
+            Statement("\uffee", "note", "long " * 3000),
+            Statement("b", "note", "\uffee"),
+            Statement("b", "note", "😀"),
+        ]
+    )
+    remote.store.delete()
+    remote.push(local)
+    for pattern in (
+        [("UNKNOWN 1", odd, "x' OR 1=1 //")],
+        [("UNKNOWN 1", "IS", "UNKNOWN 2")],
+        [("UNKNOWN 1", "note", "UNKNOWN 2")],
+        [("UNKNOWN 1", "note", "UNKNOWN 2"), ("UNKNOWN 3", "note", "UNKNOWN 2")],
+        [("x' OR 1=1 //", "note", "long " * 3000)],
+    ):
+        for k in (1, 2, None):
+            here, there = local.match(pattern, k=k), remote.match(pattern, k=k)
+            assert shown(there) == shown(here)
+    assert remote.status().counts == local.status().counts
+
+
+@pytest.fixture(scope="module")
+def towns(remote: Neo4jGraph) -> Graph:
+    """A graph with an index on the server."""
+    local = condgraph.open()
+    dice = random.Random(0)
+    items: list[Any] = [Entity(f"t{i}", f"town {i}") for i in range(400)]
+    items += [Statement(f"t{i % 400}", dice.choice(("near", "north of")), Ref(f"t{dice.randrange(400)}")) for i in range(1200)]
+    local.add(items)
+    remote.store.delete()
+    remote.push(local)
+    return local
+
+
+PATTERNS = (
+    [("town 17", "near", "UNKNOWN town 1"), ("UNKNOWN town 1", "north of", "UNKNOWN town 2")],
+    [("town 3x", "nearby", "town 39")],
+)
+
+
+class Hashed:
+    """Vectors of the tests: the lexical encoder's under another name, so that they are kept and fetched as a model's are."""
+
+    id, dimension = "hashed", 256
+
+    def encode(self, texts: Any) -> Any:
+        return LexicalEncoder(256).encode(texts)
+
+
+@pytest.mark.parametrize("encoder", ["lexical", Hashed()], ids=["lexical", "dense"])
+def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encoder: Any) -> None:
+    report = remote.index(encoder)
+    assert (report.nodes, report.predicates, report.encoded) == (400, 3, 403)
+    assert remote.index(encoder).encoded == 0
+    again = condgraph.open(remote.place, graph="patterns")
+    for pattern in PATTERNS:
+        here = match(towns.current, pattern, encoder=encoder, k=5)
+        for graph in (remote, again):
+            there = graph.match(pattern, k=5, encoder=encoder)
+            assert shown(there) == shown(here)
+            assert (there.exact, there.approximate, there.encoder) == (True, False, here.encoder)
+            near = graph.match(pattern, k=5, encoder=encoder, exact=False)
+            assert (near.exact, near.approximate) == (False, True)
+            assert near.index.startswith("condgraph_vectors_")
+            assert any("approximate: candidates come from condgraph_vectors_" in warning for warning in near.warnings)
+            # Of 400 names 256 are looked at; what is found has the distances that it has.
+            for one, best in zip(near.solutions, here.solutions, strict=True):
+                assert one.total == sum(part.term or 0 for part in (*one.nodes, *one.edges)) >= best.total
+            if pattern is PATTERNS[0]:
+                assert shown(near)[0] == shown(here)[0]
+    again.close()
+
+
+def test_vectors_of_two_encoders_are_never_compared(remote: Neo4jGraph, towns: Graph) -> None:
+    remote.index(Hashed())
+
+    class Other(Hashed):
+        id = "other"
+
+    with pytest.raises(EncoderMismatchError, match=r"'hashed' \(256 dimensions\).*'other' \(256 dimensions\)"):
+        remote.match(PATTERNS[0], encoder=Other())
+    assert remote.match(PATTERNS[0], encoder="lexical").encoder == "lexical-1"
+    with pytest.raises(OptionError, match="no vector index by 'lexical-1'"):
+        remote.match(PATTERNS[0], encoder="lexical", exact=False)
+    # What was loaded since is encoded when it is asked for, and written by the next index.
+    remote.add([Entity("z", "Zadar"), Statement("z", "near", Ref("t1"))])
+    assert remote.match([("Zadar", "near", "UNKNOWN town 1")], encoder=Hashed()).solutions[0].total == 0
+    assert remote.index(Hashed()).encoded == 1
+    towns.add([Entity("z", "Zadar"), Statement("z", "near", Ref("t1"))])
+
+
+def test_deadlines_and_cancellation(remote: Neo4jGraph, towns: Graph) -> None:
+    # Seven towns around one, all different: nothing is known, and everything is to be joined.
+    endless = [(f"UNKNOWN {i}", "nearness", f"UNKNOWN {i + 1}") for i in range(9)]
+    begin = time.monotonic()
+    found = remote.match(endless, k=3, timeout=0.3, encoder="lexical")
+    assert time.monotonic() - begin < 10
+    assert found.complete or (not found.exact and any("deadline" in warning for warning in found.warnings))
+    stop = Event()
+    stop.set()
+    with pytest.raises(CancelledError):
+        remote.match(endless, k=3, cancelled=stop, encoder="lexical")
+    with pytest.raises(OptionError, match="timeout"):
+        remote.match(endless, timeout=0, encoder="lexical")
+    assert found.report.queries >= 1
+
+
+def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph) -> None:
+    found = remote.match(PATTERNS[0], k=2, encoder="lexical")
+    assert found.report.queries >= 1
+    assert found.report.rows >= 2
+    assert found.cypher is not None
+    assert "$p1" in found.cypher
+    assert "town 17" not in found.cypher

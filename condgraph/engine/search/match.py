@@ -103,6 +103,7 @@ def match(
     *,
     encoder: Encoder | str | None = None,
     terms: Terms | None = None,
+    index: str = "",
     timeout: float | None = None,
     limit: int | None = None,
     cancelled: Event | None = None,
@@ -128,7 +129,8 @@ def match(
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
     reader = SnapshotReader(snapshot, pattern, problem, chosen)
     return Matches(
-        pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=source.id, limit=limit
+        pattern, chosen, hits, reader,
+        program=program, warnings=warnings, report=report, encoder=source.id, index=index, limit=limit,
     )  # fmt: skip
 
 

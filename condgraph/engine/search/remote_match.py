@@ -116,6 +116,10 @@ class CatalogueTerms:
             found = self._found[text] = Domain(self._nodes.distances(self.vector(text)).take(self._places))
         return found
 
+    def distances(self, text: str, numbers: Numbers) -> Costs:
+        """The terms of some nodes, without looking at the others."""
+        return self._nodes.distances(self.vector(text), self._places[numbers].astype(np.int64))
+
     def predicates(self, text: str) -> Costs:
         """One term a predicate."""
         found = self._predicates.get(text)
@@ -276,7 +280,7 @@ def match_remote(
     timeout: float | None = None,
     limit: int | None = None,
     cancelled: Event | None = None,
-    warnings: Sequence[str] = (),
+    index: str = "",
     **options: Any,
 ) -> tuple[Matches, Tally]:
     """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it gives."""
@@ -291,7 +295,7 @@ def match_remote(
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
         prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
-    told = list(warnings)
+    told: list[str] = []
     problem = priced(names, pattern, chosen, terms, clock, told)
     tally = Tally()
     problem.server = Parts(store, catalogue, clock, tally)
@@ -302,5 +306,7 @@ def match_remote(
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
     reader = RemoteReader(store, catalogue, pattern, problem, chosen)
     reader.expect(nodes)
-    found = Matches(pattern, chosen, hits, reader, program=program, warnings=told, report=report, encoder=terms.id, limit=limit)
+    found = Matches(
+        pattern, chosen, hits, reader, program=program, warnings=told, report=report, encoder=terms.id, index=index, limit=limit
+    )  # fmt: skip
     return found, tally

@@ -200,12 +200,15 @@ class Matches(Answer):
         warnings: Sequence[str] = (),
         report: Report | None = None,
         encoder: str = "",
+        index: str = "",
         limit: int | None = None,
     ) -> None:
         self.pattern, self.options, self.hits = pattern, options, hits
         self.solutions = Solutions(hits, reader)
-        self.complete, self.approximate = hits.complete, options.approximate
-        self.exact = hits.complete and not options.approximate
+        #: The approximate index that candidates come from; empty where every name was looked at.
+        self.index = index
+        self.complete, self.approximate = hits.complete, options.approximate or bool(index)
+        self.exact = hits.complete and not self.approximate
         self.report = report or Report()
         #: The id of the encoder that the distances come from.
         self.encoder = encoder
@@ -299,7 +302,9 @@ class Matches(Answer):
         found = [*self.pattern.warnings, *self._given]
         if not self.complete:
             found.append("the deadline came first: these are the best found so far, and nearer ones may exist")
-        if self.approximate:
+        if self.index:
+            found.append(f"approximate: candidates come from {self.index}, which may miss some; their distances are exact")
+        if self.options.approximate:
             limits = {name: getattr(self.options, name) for name in ("k_nodes", "k_relations", "k_types")}
             given = ", ".join(f"{name}={limit}" for name, limit in limits.items() if limit is not None)
             found.append(f"approximate: candidates are limited by {given}")

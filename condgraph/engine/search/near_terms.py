@@ -1,0 +1,51 @@
+"""Terms of the nearest candidates alone, which an approximate index finds; their distances are exact (`distances.Terms`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from condgraph.engine.linking.graph_vectors import GraphVectors
+from condgraph.engine.search.distances import TextTerms
+from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+
+#: Names that an index is asked for, where the search does not limit them.
+CANDIDATES: Final = 256
+
+
+class NearTerms:
+    """`candidates` gives the nodes (ascending) near to a text, with their terms; `predicates` the terms of all predicates."""
+
+    def __init__(self, ident: str, candidates: Callable[[str], tuple[Numbers, Costs]], predicates: Callable[[str], Costs]) -> None:
+        self.id, self._candidates, self.predicates = ident, candidates, predicates
+        self._found: dict[str, tuple[Numbers, Costs]] = {}
+
+    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
+        """The terms of the candidates, and which nodes they are."""
+        found = self._found.get(text)
+        if found is None:
+            found = self._found[text] = self._candidates(text)
+        return found[1], found[0]
+
+
+def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
+    """The terms of the k names nearest to each text by the approximate index of a snapshot's vectors."""
+    snapshot = vectors.snapshot
+    texts = vectors.positions_of(text_nodes(snapshot))
+
+    def candidates(text: str) -> tuple[Numbers, Costs]:
+        positions, distances, _ = vectors.nearest_nodes(text, k, exact=False)
+        nodes, costs = [], []
+        for position, distance in zip(positions.tolist(), distances.tolist(), strict=True):
+            own = list(vectors.entities_at(position))
+            at = int(texts.searchsorted(position))
+            if at < len(texts) and texts[at] == position:
+                own.append(snapshot.entities + at)
+            nodes += own
+            costs += [distance] * len(own)
+        order = np.argsort(nodes)
+        return np.array(nodes, np.int32)[order], np.array(costs, np.int64)[order]
+
+    return NearTerms(vectors.about.id, candidates, exact.predicates)
