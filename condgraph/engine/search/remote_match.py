@@ -18,7 +18,7 @@ from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vector
 from condgraph.engine.search.distances import Terms
 from condgraph.engine.search.domains import BARRED, Bond, Domain
 from condgraph.engine.search.driver import search
-from condgraph.engine.search.graph import Costs, text_nodes
+from condgraph.engine.search.graph import Costs, Numbers, text_nodes
 from condgraph.engine.search.join import Clock, LateError, Problem
 from condgraph.engine.search.match import priced
 from condgraph.engine.search.options import MatchOptions, options_for
