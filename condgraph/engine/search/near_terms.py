@@ -9,6 +9,7 @@ import numpy as np
 
 from condgraph.engine.linking.graph_vectors import GraphVectors
 from condgraph.engine.search.distances import TextTerms
+from condgraph.engine.search.domains import Domain
 from condgraph.engine.search.graph import Costs, Numbers, text_nodes
 
 #: Names that an index is asked for, where the search does not limit them.
@@ -20,14 +21,15 @@ class NearTerms:
 
     def __init__(self, ident: str, candidates: Callable[[str], tuple[Numbers, Costs]], predicates: Callable[[str], Costs]) -> None:
         self.id, self._candidates, self.predicates = ident, candidates, predicates
-        self._found: dict[str, tuple[Numbers, Costs]] = {}
+        self._found: dict[str, Domain] = {}
 
-    def nodes(self, text: str) -> tuple[Costs, Numbers | None]:
-        """The terms of the candidates, and which nodes they are."""
+    def nodes(self, text: str) -> Domain:
+        """The candidates with their terms."""
         found = self._found.get(text)
         if found is None:
-            found = self._found[text] = self._candidates(text)
-        return found[1], found[0]
+            nodes, costs = self._candidates(text)
+            found = self._found[text] = Domain(costs, nodes)
+        return found
 
 
 def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
