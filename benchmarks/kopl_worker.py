@@ -4,7 +4,8 @@
     python benchmarks/kopl_worker.py ours STORE PROGRAMS         condgraph on a store that was loaded before
 
 Prints one JSON line when it stands, and one for each line it reads: "run FIRST LAST" gives the seconds of each of these programs,
-"memory" gives megabytes. Only the standard library is imported here, so that the memory is the engine's.
+"read FIRST LAST" the same of programs that are read already (condgraph takes their text otherwise), "memory" gives megabytes.
+Only the standard library is imported here, so that the memory is the engine's.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ def ours(store: str, programs: list[Any]) -> tuple[Run, list[Any], dict[str, flo
     graph = condgraph.open(store)
     opened = time.perf_counter()
     texts = [as_text(program) for program in programs]
-    programs.clear()
     first = time.perf_counter()
     graph.kopl("FindAll() Count()").texts  # noqa: B018 - the property does the work
     asked = time.perf_counter()
@@ -91,7 +91,6 @@ def main() -> None:
     programs = json.loads(Path(listing).read_text(encoding="utf-8"))
     before = resident()["now"]
     run, ready, told = (peer if which == "peer" else ours)(place, programs)
-    del programs
     print(json.dumps(told | {"before": before, "after": resident()["now"]}), flush=True)
     clock = time.perf_counter
     for line in sys.stdin:
@@ -100,7 +99,7 @@ def main() -> None:
             print(json.dumps(resident()), flush=True)
             continue
         seconds = []
-        for program in ready[int(words[1]) : int(words[2])]:
+        for program in (programs if words[0] == "read" else ready)[int(words[1]) : int(words[2])]:
             begin = clock()
             run(program)
             seconds.append(clock() - begin)

@@ -7,7 +7,39 @@ from typing import Any
 
 from condgraph.engine.errors import ParseError
 from condgraph.engine.frontends.kopl_careful import check_arity
-from condgraph.engine.frontends.kopl_table import FUNCTIONS, MOST_STEPS, Step, link, signature
+from condgraph.engine.frontends.kopl_table import FUNCTIONS, MOST_STEPS, SHAPES, Step, link, signature
+
+
+def _plain(program: Sequence[Any]) -> list[Step] | None:
+    """The steps of a program as JSON gives it and the data set has it, linked in post-fix order; None where that takes a look."""
+    steps: list[Step] = []
+    stack: list[int] = []
+    new, shapes = tuple.__new__, SHAPES
+    for at, record in enumerate(program):
+        if type(record) is not dict:
+            return None
+        function, texts, given = record.get("function"), record.get("inputs"), record.get("dependencies")
+        if type(function) is not str or type(texts) is not list or type(given) is not list or function not in shapes:
+            return None
+        inputs, arity = shapes[function]
+        if len(texts) != arity or len(given) != inputs or len(stack) < inputs:
+            return None
+        for text in texts:
+            if type(text) is not str:
+                return None
+        if inputs:
+            taken = stack[-inputs:]
+            if given != taken or True in map(_is_truth, given):
+                return None
+            del stack[-inputs:]
+        stack.append(at)
+        steps.append(new(Step, (function, tuple(texts), tuple(given))))
+    return steps if len(stack) == 1 else None
+
+
+def _is_truth(number: Any) -> bool:
+    # A truth value is no step number, and equals one.
+    return type(number) is not int
 
 
 def from_json(program: Any) -> tuple[list[Step], list[str]]:
@@ -16,6 +48,8 @@ def from_json(program: Any) -> tuple[list[Step], list[str]]:
         raise ParseError("a KoPL program in JSON is a list of steps", hint='a step is {"function": ..., "inputs": [...]}')
     if len(program) > MOST_STEPS:
         raise ParseError(f"the program has more than {MOST_STEPS} steps")
+    if type(program) is list and (plain := _plain(program)) is not None:
+        return plain, []
     steps: list[Step] = []
     given: list[tuple[int, ...] | None] = []
     for i, record in enumerate(program):

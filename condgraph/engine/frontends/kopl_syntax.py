@@ -15,7 +15,7 @@ from typing import Final
 from condgraph.engine.errors import ParseError
 from condgraph.engine.frontends.kopl_careful import read_with_care
 from condgraph.engine.frontends.kopl_json import from_json
-from condgraph.engine.frontends.kopl_table import FUNCTIONS, MOST_STEPS, Knows, Place, Program, Step, link
+from condgraph.engine.frontends.kopl_table import MOST_STEPS, SHAPES, Knows, Place, Program, Step, link
 
 
 def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:
@@ -44,8 +44,6 @@ def places(program: Program, knows: Knows | None = None) -> list[Place]:
 
 #: A call: its function, and the texts it is given.
 _Call = tuple[str, tuple[str, ...]]
-#: Of each function, how many results it takes, and how many texts.
-_SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
 
 
 def read_plainly(program: str) -> list[Step] | None:
@@ -60,7 +58,7 @@ def read_plainly(program: str) -> list[Step] | None:
     steps: list[Step] = []
     stack: list[int] = []
     taken: tuple[int, ...]
-    shapes, new = _SHAPES, tuple.__new__
+    shapes, new = SHAPES, tuple.__new__
     for at, (function, texts) in enumerate(calls):
         shape = shapes.get(function)
         if shape is None:
@@ -146,7 +144,7 @@ def _learn(piece: str) -> bool:
     if found is None:
         return False
     others = tuple((function, ()) for function in re.findall(_NOTHING, found[2]))
-    if len(piece) > 1000 or not all(function in _SHAPES for function in (*(one for one, _ in others), found[4] or "Count")):
+    if len(piece) > 1000 or not all(function in SHAPES for function in (*(one for one, _ in others), found[4] or "Count")):
         return False
     _KNOWN[piece] = found[1] is not None, others, found[4] or ""
     return True
@@ -172,7 +170,7 @@ def _plain_calls(program: str) -> list[_Call] | None:
             texts = tuple(quoted.split('"')[1::2])
         elif not text or text.isspace():
             texts = ()
-        elif _SHAPES.get(function, (0, 0))[1] > 1:
+        elif SHAPES.get(function, (0, 0))[1] > 1:
             texts = tuple([piece.strip() for piece in text.split(",")])
         else:
             texts = (text.strip(),)

@@ -68,6 +68,10 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
 }
 
 
+#: Of each function, how many results it takes, and how many texts.
+SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
+
+
 class Step(NamedTuple):
     """One function call: its texts, and the numbers of the steps whose results it takes."""
 
