@@ -36,7 +36,7 @@ OnUnknown = Literal["error", "empty"]
 Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 #: What a graph is exported to.
-EXPORTS: Final = ("jsonl", "turtle", "nquads")
+EXPORTS: Final = ("jsonl", "turtle", "nquads", "neo4j-import")
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,9 +415,15 @@ class Graph:
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
         """Write everything the graph holds, in a form that loads to an equal graph; returns how many lines or triples.
 
-        `to` is "jsonl", or RDF as "turtle" or "nquads". A file is complete or not there: it is written beside its place and
-        renamed.
+        `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and the command of Neo4j's import
+        tool. A file is complete or not there: it is written beside its place and renamed.
         """
+        if to == "neo4j-import":
+            from condgraph.cypher.bulk import write_import
+
+            if not isinstance(path, (str, os.PathLike)):
+                raise OptionError("an export for Neo4j's import tool is a folder of files", hint="give the folder")
+            return write_import(self.current, self.name, Path(path))
         if to not in EXPORTS:
             raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, EXPORTS), hint=f"known: {', '.join(EXPORTS)}")
         if not isinstance(path, (str, os.PathLike)):

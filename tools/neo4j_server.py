@@ -168,12 +168,12 @@ class Neo4jServer:
         except OSError:
             return False
 
-    def admin(self, *arguments: str) -> str:
+    def admin(self, *arguments: str, folder: Path | None = None) -> str:
         """Run `neo4j-admin` on the server's folder, and give what it says; raises `ServerError` where it fails."""
         lib, java = jars(self.version), java_for(self.version)
-        command = [java, "-Xmx512m", *_ADMIN, "-cp", f"{lib}/*", "org.neo4j.cli.AdminTool", *arguments]
+        command = [java, f"-Xmx{self.memory}", *_ADMIN, "-cp", f"{lib}/*", "org.neo4j.cli.AdminTool", *arguments]
         environment = os.environ | {"NEO4J_HOME": str(self.home), "NEO4J_CONF": str(self.home / "conf")}
-        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        said = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
         if said.returncode:
             raise ServerError(f"neo4j-admin {' '.join(arguments[:2])} failed:\n{said.stdout[-3000:]}\n{said.stderr[-3000:]}")
         return said.stdout

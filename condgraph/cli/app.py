@@ -63,6 +63,7 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     TURTLE = "turtle"
     NQUADS = "nquads"
+    NEO4J_IMPORT = "neo4j-import"
 
 
 def _version(wanted: bool) -> None:
@@ -242,10 +243,13 @@ def export(
     graph: GraphOption = "default",
     to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="The file; standard output by default.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import); standard output by default."),
     ] = None,
 ) -> None:
-    """Write a whole graph, with its sources, in a form that `load` reads back exactly."""
+    """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for Neo4j's import tool."""
+    if to is ExportFormat.NEO4J_IMPORT and output is None:
+        raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
     with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
         opened.export(sys.stdout if output is None else output, to=to.value)
 

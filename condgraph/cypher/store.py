@@ -93,6 +93,11 @@ class Neo4jStore:
             raise StoreVersionError(
                 f"graph {self.name!r} has format {about.get('format')}, this version reads {FORMAT}", hint="load it again"
             )
+        if about.get("bulk"):
+            # Filled by the import tool, which makes no indexes.
+            prepare(self.connection)
+            make_indexes(self.connection, lambda: None)
+            self.connection.write("MATCH (g:Graph {name: $graph}) REMOVE g.bulk", {"graph": self.name})
         if not about.get("complete"):
             raise StoreBusyError(
                 f"graph {self.name!r} is being loaded, or its load was ended", hint="the same load again goes on where it stopped"

@@ -108,7 +108,7 @@ def stop_all(factory: pytest.TempPathFactory) -> list[str]:
             _end(found["pid"])
         if "uri" in found:
             lines.append(f"Neo4j {place.stem}: {found['uri']}, {found['kind']}")
-        place.unlink()
+        place.unlink(missing_ok=True)
     return lines
 
 

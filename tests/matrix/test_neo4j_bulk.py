@@ -1,0 +1,141 @@
+"""The files for Neo4j's import tool: loaded by the real tool into an empty store, they give an equal graph, indexes included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.cypher.layout import CONSTRAINTS, INDEXES
+from condgraph.cypher.rows import RowMaker
+from condgraph.engine.errors import OptionError
+from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
+from condgraph.engine.values import Quantity, Time
+from condgraph.remote import Neo4jGraph
+from tests.matrix.test_neo4j import contents, small_world
+
+pytestmark = pytest.mark.xdist_group("neo4j")
+
+MORE = [
+    Source('second; "quoted", source'),
+    Sourced(
+        Statement("a", "height", Quantity(1.5, "metre"), (("since", Time.year(2000)),)),
+        (("world", 3), ('second; "quoted", source', 7)),
+    ),
+    Sourced(Entity("row 1", "row 1", EntityKind.ROW, 1), (("world", 1),)),
+    Statement("row 1", "score", "5-10", raw=" 5-10 "),
+    Statement("a", "empty", ""),
+    Statement("a", "lines", 'one\ntwo "three", four; five\\six'),
+    Statement("a", "huge", Quantity(10**400)),
+    Statement("a", "term", Ref("b"), (("start time", Time.day(1999, 1, 1)), ("end time", Time.day(2001, 1, 1)))),
+    Statement("a", "supplementary", "\U0001f600 and \uff21"),
+]
+
+
+def everything() -> Graph:
+    local = condgraph.open()
+    local.add([*small_world(), *MORE], source="world")
+    return local
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, neo4j_version: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
+    """A graph, and the same in a server of its own that the import tool filled."""
+    import neo4j_server
+
+    local, folder = everything(), tmp_path_factory.mktemp("import")
+    local.export(folder, to="neo4j-import")
+    server = neo4j_server.Neo4jServer(neo4j_version, short=True)
+    try:
+        server.admin(*(folder / "import.args").read_text("utf-8").splitlines(), folder=folder)
+        server.start()
+    except neo4j_server.ServerError as error:
+        server.remove()
+        if os.environ.get("CONDGRAPH_SERVICES"):
+            raise
+        pytest.skip(f"no Neo4j: {error}")
+    remote = condgraph.open(server.uri, read_only=True)
+    assert isinstance(remote, Neo4jGraph)
+    yield local, remote
+    remote.close()
+    server.stop()
+    server.remove()
+
+
+def test_the_graph_is_equal(imported: tuple[Graph, Neo4jGraph]) -> None:
+    local, remote = imported
+    assert contents(remote.snapshot()) == contents(local)
+    assert remote.status().counts == local.status().counts
+    for program in ("FindAll() QueryAttr(height)", "Find(Ann) Relate(knows, forward) QueryName()", "Find(Ann) QueryAttr(huge)"):
+        assert remote.kopl(program).texts == local.kopl(program).texts
+
+
+def test_the_first_who_opens_it_makes_the_indexes(imported: tuple[Graph, Neo4jGraph]) -> None:
+    _, remote = imported
+    remote.status()
+    rows = remote.store.connection.read("SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'condgraph' RETURN name, state", {})
+    assert len(rows) == len(CONSTRAINTS) + len(INDEXES)
+    assert {row["state"] for row in rows} == {"ONLINE"}
+
+
+def test_the_store_is_as_one_written_over_bolt(imported: tuple[Graph, Neo4jGraph], neo4j_uri: str) -> None:
+    """Not only the graph is equal: every node and relationship has the same properties."""
+    local, remote = imported
+    written = condgraph.open(neo4j_uri, graph="default")
+    assert isinstance(written, Neo4jGraph)
+    written.store.delete()
+    written.push(local)
+    nodes = "MATCH (n {graph: 'default'}) RETURN labels(n) AS labels, properties(n) AS properties"
+    edges = (
+        "MATCH (a {graph: 'default'})-[r]->(b) RETURN type(r) AS type, properties(r) AS properties, "
+        "properties(a) AS a, properties(b) AS b"
+    )
+    for text in (nodes, edges):
+        here, there = (sorted(map(flat, graph.store.connection.read(text, {}))) for graph in (written, remote))
+        assert there == here
+    written.store.delete()
+
+
+def flat(value: Any) -> str:
+    """A row as text; a list without parts is none, which files cannot tell apart."""
+    if isinstance(value, dict):
+        return repr(sorted((key, flat(one)) for key, one in value.items() if one != []))
+    return repr(sorted(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value)
+
+
+def test_rows_and_files_are_made_of_the_same_values() -> None:
+    """Columns (for files) and rows (for Bolt) are made by different code from the same cells."""
+    from condgraph.cypher.bulk_columns import PoolColumns
+    from condgraph.cypher.layout import value_of, value_properties
+
+    snapshot = everything().current
+    pool, rows = PoolColumns(snapshot), RowMaker(snapshot)
+    for family, size in (("att", snapshot.statements - snapshot.relations), ("q", len(snapshot.arrays.get("q.owner")))):
+        columns = pool.cells(family, slice(0, size))
+        for i, cell in enumerate(rows._cells(family, np.arange(size))):
+            found = {name: column[i].as_py() for name, column in columns.items()}
+            ranks, number = found["ranks"], found["number"]
+            found["number"] = None if number is None else float(number)
+            found["ranks"] = None if ranks is None else ranks.split("\x1f")
+            expected = dict(zip(columns, cell, strict=True))
+            assert found == expected
+            if expected["kind"] != "entity":
+                kept = {name: value for name, value in expected.items() if value is not None}
+                assert kept == value_properties(value_of(kept))
+
+
+def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    local = condgraph.open()
+    local.add([Statement("a", "p", "x")], source="with \x1f in it")
+    with pytest.raises(OptionError, match="control character"):
+        local.export(tmp_path, to="neo4j-import")
+    with pytest.raises(OptionError, match="cannot be written"):
+        everything().export("/proc/nothing", to="neo4j-import")
+    with pytest.raises(OptionError, match="folder"):
+        everything().export((tmp_path / "x").open("w"), to="neo4j-import")
