@@ -74,7 +74,8 @@ def time_condition(operator: str, cell: str, start: str, end: str) -> str:
     """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
     return {
         "=": f"({cell}.start >= {start} AND {cell}.start < {end} AND {cell}.end <= {end})",
-        "!=": f"({cell}.end <= {start} OR {cell}.start >= {end})",
+        # That there is a start says what the others say, and is what an index answers.
+        "!=": f"({cell}.start IS NOT NULL AND ({cell}.end <= {start} OR {cell}.start >= {end}))",
         "<": f"({cell}.start < {start} AND {cell}.end <= {start})",
         ">": f"{cell}.start >= {end}",
         "<=": f"({cell}.start < {end} AND {cell}.end <= {end})",
