@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.remote import Neo4jGraph
+from tests.matrix.conftest import Oracle
+from tests.support.differential import Comparison
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 
@@ -120,20 +121,11 @@ def test_equal_answers(world: tuple[Graph, Neo4jGraph], program: str) -> None:
     ]
 
 
-def test_oracle_programs(neo4j_uri: str, data: Path) -> None:
-    local = condgraph.open()
-    local.load(data.parent / "oracle" / "kb_small.json")
-    remote = condgraph.open(neo4j_uri, graph="oracle")
-    assert isinstance(remote, Neo4jGraph)
-    remote.store.delete()
-    remote.push(local)
-    with (data.parent / "oracle" / "programs_small.jsonl").open(encoding="utf-8") as lines:
-        programs = [json.loads(line)["program"] for line in lines][::4]
-    different = [program for program in programs if remote.kopl(program).texts != local.kopl(program).texts]
-    assert len(programs) == 250
-    assert different == []
-    remote.store.delete()
-    remote.close()
+def test_oracle_programs(oracle_pair: Oracle) -> None:
+    programs = [one for found in oracle_pair.programs.values() for one in found[::5]]
+    found = Comparison(oracle_pair.here, oracle_pair.there).ask_all(programs)
+    assert len(programs) > 190
+    assert not found.different, found.report()
 
 
 def test_unknown_names_are_errors(world: tuple[Graph, Neo4jGraph]) -> None:

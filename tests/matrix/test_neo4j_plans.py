@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from condgraph.engine.languages import lower
 from condgraph.engine.passes import optimise
 from condgraph.remote import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
+from tests.matrix.conftest import Oracle
 from tests.matrix.test_neo4j_programs import IN_TIME, ON_TABLES
 
 pytestmark = pytest.mark.xdist_group("neo4j")
@@ -59,34 +58,18 @@ def check(graph: Neo4jGraph, compiled: Compiled, what: Any) -> int:
     return hits
 
 
-@pytest.fixture(scope="module")
-def oracle(neo4j_uri: str, data: Path) -> Iterator[Neo4jGraph]:
-    local = condgraph.open()
-    local.load(data.parent / "oracle" / "kb_small.json")
-    remote = condgraph.open(neo4j_uri, graph="plans of KoPL")
-    assert isinstance(remote, Neo4jGraph)
-    remote.store.delete()
-    remote.push(local)
-    yield remote
-    remote.store.delete()
-    remote.close()
-
-
-def test_plans_of_every_kind_of_kopl(oracle: Neo4jGraph, data: Path) -> None:
-    kinds: dict[str, list[Any]] = {}
-    with (data.parent / "oracle" / "programs_small.jsonl").open(encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            kinds.setdefault(record["kind"], []).append(record["program"])
-    assert len(kinds) == 9
-    entities = oracle.status().counts["entities"]
-    for kind, found in kinds.items():
+def test_plans_of_every_kind_of_kopl(oracle_pair: Oracle) -> None:
+    assert len(oracle_pair.programs) == 9
+    there = oracle_pair.there
+    entities = there.status().counts["entities"]
+    for kind, found in oracle_pair.programs.items():
         for text in found[:: len(found) // 3][:3]:
-            plan, steps = plan_of(oracle, text, "kopl")
-            hits = check(oracle, compile_plan(plan, oracle.name, oracle.store.schema), (kind, text))
-            # Nothing looks at every entity's every statement.
+            plan, steps = plan_of(there, text, "kopl")
+            hits = check(there, compile_plan(plan, there.name, there.store.schema), (kind, text))
+            # Nothing looks at every statement of every entity.
             assert hits < 60 * entities, (kind, text, hits)
-        check(oracle, compile_sizes(steps, oracle.name, oracle.store.schema), (kind, text))
-        check(oracle, compile_witness(plan, oracle.name, oracle.store.schema), (kind, text))
+        check(there, compile_sizes(steps, there.name, there.store.schema), (kind, text))
+        check(there, compile_witness(plan, there.name, there.store.schema), (kind, text))
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +110,12 @@ def test_a_question_about_one_table_does_not_touch_the_others(tables: Neo4jGraph
         assert hits < 1000, (queries, hits)
 
 
-def test_texts_repeat(oracle: Neo4jGraph) -> None:
+def test_texts_repeat(oracle_pair: Oracle) -> None:
     """Values and names of entities are parameters: programs that differ in these alone are planned once."""
+    there = oracle_pair.there
     one, two = (
-        compile_plan(plan_of(oracle, text, "kopl")[0], oracle.name, oracle.store.schema)
-        for text in (
-            "Find(LeBron James) QueryAttr(height)",
-            "Find(Kobe \\u0060Bryant) QueryAttr(height)",
-        )
+        compile_plan(plan_of(there, text, "kopl")[0], there.name, there.store.schema)
+        for text in ("Find(LeBron James) QueryAttr(height)", "Find(Kobe \\u0060Bryant) QueryAttr(height)")
     )
     assert one.text == two.text
     assert one.parameters != two.parameters

@@ -24,6 +24,7 @@ from condgraph.engine import algebra
 from condgraph.engine.algebra import Entities, Facts, Node, Scalar, Test, Values
 from condgraph.remote import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
+from tests.matrix.conftest import Oracle
 from tests.support.differential import Comparison
 
 pytestmark = pytest.mark.xdist_group("neo4j")
@@ -234,6 +235,11 @@ def test_one_query_a_program(world: Comparison) -> None:
                 assert repeat == 0 or len(asked) == 1, queries
     finally:
         connection.read = read  # type: ignore[method-assign]
+
+
+def test_evidence_of_the_oracle_programs(oracle_pair: Oracle) -> None:
+    found = Comparison(oracle_pair.here, oracle_pair.there).ask_all(oracle_pair.some(1), evidence=True)
+    assert not found.different, found.report()
 
 
 # -- samples of the data sets ---------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""The small knowledge base of the oracle, in process and on Neo4j, loaded once for all tests that ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.graph import Graph
+from condgraph.remote import Neo4jGraph
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The same graph here and there, and the programs over it by kind."""
+
+    here: Graph
+    there: Neo4jGraph
+    programs: dict[str, list[Any]]
+
+    def some(self, of_each: int) -> list[Any]:
+        """So many programs of each kind, spread over all of them."""
+        return [one for found in self.programs.values() for one in found[:: len(found) // of_each][:of_each]]
+
+
+@pytest.fixture(scope="session")
+def oracle_pair(neo4j_uri: str, oracle: Path) -> Iterator[Oracle]:
+    here = condgraph.open()
+    here.load(oracle / "kb_small.json")
+    there = condgraph.open(neo4j_uri, graph="oracle")
+    assert isinstance(there, Neo4jGraph)
+    there.store.delete()
+    there.push(here)
+    kinds: dict[str, list[Any]] = {}
+    with (oracle / "programs_small.jsonl").open(encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            kinds.setdefault(record["kind"], []).append(record["program"])
+    yield Oracle(here, there, kinds)
+    there.store.delete()
+    there.close()
