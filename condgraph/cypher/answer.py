@@ -68,9 +68,9 @@ class Neo4jAnswer(Answer):
     def _pairs(self) -> list[tuple[Any, str]]:
         shape, rows = self._compiled.shape, self._rows
         if shape == "entities":
-            return [(Entity(row["id"], row["name"]), row["name"]) for row in rows]
+            return [(Entity(ident, name), name) for ident, name in rows[0]["rows"]]
         if shape == "values":
-            return [_read(row["value"]) for row in rows if row["value"]["kind"] != "row"]
+            return list(map(_read, self._cells))
         if shape == "count":
             return [(row["count"], str(row["count"])) for row in rows]
         if shape == "predicates":
@@ -79,20 +79,26 @@ class Neo4jAnswer(Answer):
         return [(truth, text_of(truth)) for truth in truths]
 
     @cached_property
+    def _cells(self) -> list[dict[str, Any]]:
+        """The values as the server has them."""
+        fields, kind = self._compiled.fields, self._compiled.kind
+        cells = [dict(zip(fields, cell, strict=True)) for cell in self._rows[0]["rows"]]
+        if kind is not None:
+            for cell in cells:
+                cell["kind"] = kind
+        return cells
+
+    @cached_property
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
         shape = self._compiled.shape
         if shape == "witness":
             return self._local.entities
-        if shape == "entities":
-            found = {row["id"]: Entity(row["id"], row["name"]) for row in self._rows}
+        found: dict[str, Entity] = {}
+        if shape == "entities" or isinstance(self.plan, Shown):
+            found = {ident: Entity(ident, name) for ident, name in self._rows[-1]["rows"]}
         elif shape == "values":
-            cells = [row["value"] for row in self._rows]
-            rows = isinstance(self.plan, Shown)
-            chosen = [cell for cell in cells if (cell["kind"] == "row" if rows else cell["held"])]
-            found = {cell["id"]: Entity(cell["id"], cell.get("name", cell.get("text"))) for cell in chosen}
-        else:
-            found = {}
+            found = {cell["id"]: Entity(cell["id"], cell["text"]) for cell in self._cells if cell.get("held")}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
     # -- how it came about ------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from condgraph.cypher.support import SUPPORT, lowered
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
@@ -43,6 +44,9 @@ class Compiled:
     parameters: dict[str, Any]
     shape: Shape
     distinct: bool = False
+    #: Of values: what each row lists, and the kind of all of them where it is known.
+    fields: tuple[str, ...] = ()
+    kind: str | None = None
 
 
 def check(plan: Node) -> None:
@@ -65,11 +69,49 @@ def compile_plan(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
     if isinstance(plan, alg.Distinct) and not schema.tables and not isinstance(plan.values, alg.Predicates):
         inner = plan.values
     distinct = inner is not plan
-    branches, names, shape = _result(compiler, inner)
-    return Compiled(compiler.whole(branches, names), compiler.parameters, shape, distinct)
+    kind, fields = _fields(inner, schema)
+    branches, names, shape = _result(compiler, inner, fields, distinct)
+    return Compiled(compiler.whole(branches, names), compiler.parameters, shape, distinct, fields, kind)
 
 
-def _result(compiler: Compiler, plan: Node) -> tuple[list[list[str]], tuple[str, ...], Shape]:
+#: The parts of a value that tell it, by kind.
+_PARTS: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.TEXT: ("text",),
+    Kind.QUANTITY: ("number", "unit"),
+    Kind.TIME: ("start", "end", "precision"),
+    Kind.ENTITY: ("id", "text"),
+    Kind.UNKNOWN: (),
+}
+
+
+def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[str, ...]]:
+    """What an answer has to read of each value, from what the schema says of their kinds; the kind, where there is only one."""
+    kinds: set[Kind] | None = None
+    own = False
+    if isinstance(plan, alg.Objects):
+        facts = plan.facts
+        while not isinstance(facts, alg.Scan) and isinstance(inner := facts.inputs()[0], alg.Facts):
+            facts = inner
+        if isinstance(facts, alg.Scan) and facts.family == "attribute" and facts.predicates:
+            own = True
+            kinds = {kind for name in facts.predicates for kind, _ in schema.attribute_kinds(name)}
+    elif isinstance(plan, alg.Qualifiers) and plan.key is not None:
+        kinds = {kind for kind, _ in schema.qualifier_kinds(plan.key)}
+    if not kinds:
+        return None, paths.FIELDS
+    found = [name for kind in sorted(kinds) for name in _PARTS[kind]]
+    if Kind.QUANTITY in kinds and schema.inexact:
+        found.append("exact")
+    if own and schema.raw:
+        found.append("raw")
+    if len(kinds) == 1:
+        return next(iter(kinds)).name.lower(), tuple(found)
+    return None, tuple(dict.fromkeys(["kind", *found]))
+
+
+def _result(
+    compiler: Compiler, plan: Node, fields: tuple[str, ...], distinct: bool
+) -> tuple[list[list[str]], tuple[str, ...], Shape]:
     """Branches of clauses that end in a RETURN, the columns they return, and what the rows are."""
     if isinstance(plan, alg.Facts):
         plan = alg.Reached(plan)
@@ -78,9 +120,11 @@ def _result(compiler: Compiler, plan: Node) -> tuple[list[list[str]], tuple[str,
     if isinstance(plan, alg.Entities):
         rows = compiler.entities(plan)
         e = rows.variable
-        return [[*rows.clauses, f"RETURN {e}.id AS id, {e}.name AS name"]], ("id", "name"), "entities"
+        # As one list: a record for each of them costs more than all that is in it.
+        return [[*rows.clauses, f"RETURN collect([{e}.id, {e}.name]) AS rows"]], ("rows",), "entities"
     if isinstance(plan, alg.Some):
-        values = compiler.values(plan.values)
+        # Whether some value satisfies does not depend on how often it stands there.
+        values = compiler.values(plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values)
         test = condition(compiler, plan.test, values.cell, values.ref)
         returned = f"RETURN count({values.cell}) AS total, count(CASE WHEN {test} THEN 1 END) AS satisfied"
         return [[*values.clauses, returned]], ("total", "satisfied"), "some"
@@ -95,16 +139,14 @@ def _result(compiler: Compiler, plan: Node) -> tuple[list[list[str]], tuple[str,
     if isinstance(plan, alg.Predicates):
         facts = compiler.facts(plan.facts)
         return [[*facts.render(), f"RETURN type({facts.fact}) AS type"]], ("type",), "predicates"
-    branches = [_values(compiler, plan)]
-    if isinstance(plan, alg.Shown):
-        rows = compiler.entities(plan.rows)
-        branches.append([*rows.clauses, f"RETURN {rows.variable} {{kind: 'row', .id, .name}} AS value"])
-    return branches, ("value",), "values"
-
-
-def _values(compiler: Compiler, plan: alg.Values) -> list[str]:
-    rows = compiler.values(plan)
-    return [*rows.clauses, f"RETURN {paths.fields(rows.cell)} AS value"]
+    values = compiler.values(plan)
+    listed = ", ".join(f"{values.cell}.{name}" for name in fields)
+    once = "DISTINCT " if distinct else ""
+    if not isinstance(plan, alg.Shown):
+        return [[*values.clauses, f"RETURN collect({once}[{listed}]) AS rows"]], ("rows",), "values"
+    rows = compiler.entities(plan.rows)
+    shown = [*rows.clauses, f"RETURN collect([{rows.variable}.id, {rows.variable}.name]) AS rows, true AS held"]
+    return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, false AS held"], shown], ("rows", "held"), "values"
 
 
 def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema) -> Compiled:

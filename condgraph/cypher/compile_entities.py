@@ -58,7 +58,8 @@ def members(compiler: Compiler, node: alg.Members) -> Rows:
     else:
         of = compiler.entities(node.concepts)
         c, clauses = of.variable, of.clauses
-    reached = f"MATCH {paths.members(e, c, ':Entity')} WHERE {paths.is_member(e)}"
+    kept = f" WHERE {paths.is_member(e)}" if compiler.schema.concept_members else ""
+    reached = f"MATCH {paths.members(e, c, ':Entity')}{kept}"
     return Rows([*clauses, reached, f"WITH DISTINCT {e}"], e)
 
 
@@ -108,7 +109,7 @@ def _membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
         c = compiler.name("c")
         test = paths.named(c, compiler.one_of(part.concepts.names))
         exists = f"EXISTS {{ MATCH {paths.members(e, f'{c}:Concept')} WHERE {test} }}"
-        return f"{paths.is_member(e)} AND {exists}"
+        return f"{paths.is_member(e)} AND {exists}" if compiler.schema.concept_members else exists
     if isinstance(part, alg.Named):
         return paths.named(e, compiler.one_of(part.names))
     if isinstance(part, alg.Known):

@@ -34,7 +34,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     anchor = compiler.name("e") if of is None else of.variable
     label = ":Entity" if of is None else ""
     inside = []
-    if of is None and isinstance(node.of, alg.Every):
+    if of is None and isinstance(node.of, alg.Every) and _tells(compiler, node, node.of):
         conditions.append(paths.of_kinds(anchor, compiler.parameter([int(kind) for kind in node.of.kinds])))
     source = None if node.source is None else compiler.parameter(node.source)
     if of is None and source is not None and node.anchor == "subject" and node.source in compiler.tabular:
@@ -69,6 +69,11 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     else:
         pattern, subject, thing = f"({other}:Entity)-[{f}{types}]->({anchor}{label})", other, anchor
     return FactRows(clauses, pattern, [*inside, *conditions], f, subject, thing, family, node.reach)
+
+
+def _tells(compiler: Compiler, node: alg.Scan, of: alg.Every) -> bool:
+    """Whether the kinds leave out any anchor: all but concepts do not, where concepts are no subjects."""
+    return node.anchor != "subject" or compiler.schema.concept_subjects or of.kinds != alg.ENTITY_KINDS
 
 
 def where(compiler: Compiler, node: alg.Where) -> FactRows:

@@ -215,7 +215,7 @@ def scalar(compiler: Compiler, node: alg.Scalar) -> tuple[list[str], str]:
         facts = compiler.facts(node.facts)
         return [*facts.render(), f"WITH {facts.fact} LIMIT 1"], f"count({facts.fact}) > 0"
     assert isinstance(node, alg.Some)
-    values = compiler.values(node.values)
+    values = compiler.values(node.values.values if isinstance(node.values, alg.Distinct) else node.values)
     return values.clauses, f"count(CASE WHEN {condition(compiler, node.test, values.cell, values.ref)} THEN 1 END)"
 
 

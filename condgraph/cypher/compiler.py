@@ -104,7 +104,7 @@ class Compiler:
     def __init__(self, graph: str, schema: StoredSchema, roots: Sequence[Node]) -> None:
         self.parameters: dict[str, Any] = {"graph": graph}
         #: Whether numbers are compared as they were written; which sources have statements of their own rows alone.
-        self.inexact, self.tabular = schema.inexact, schema.tabular
+        self.inexact, self.tabular, self.schema = schema.inexact, schema.tabular, schema
         order = nodes_of(roots)
         #: Whether some operator asks which entity a qualifier's value is.
         self.refers = any(isinstance(node, alg.Referents) or _among(getattr(node, "test", None)) for node in order)

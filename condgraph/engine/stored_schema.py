@@ -32,6 +32,10 @@ class StoredSchema:
         self.tabular: frozenset[str] = frozenset(found["tabular"])
         self.temporal: bool = found["temporal"]
         self.inexact: bool = found["inexact"]
+        #: Whether any value stood otherwise in its source; whether concepts are subjects of statements, or members of concepts.
+        self.raw: bool = found.get("raw", True)
+        self.concept_subjects: bool = found.get("concept_subjects", True)
+        self.concept_members: bool = found.get("concept_members", True)
         #: What others keep for as long as this schema is used, by their own names.
         self.kept: dict[str, Any] = {}
         self._of: dict[str, list[int]] = found["predicates"]
@@ -127,6 +131,9 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "tabular": [schema.sources[number] for number in tables if _of_own_rows(snapshot, number)],
         "temporal": len(get("val.stmt")) > 0,
         "inexact": bool(snapshot.inexact),
+        "raw": bool((get("att.raw") >= 0).any()),
+        "concept_subjects": snapshot.counts["concept_subjects"] + snapshot.counts["concept_attributes"] > 0,
+        "concept_members": bool((snapshot.entity_kind.take(get("mem.e")) == EntityKind.CONCEPT).any()),
     }
 
 
