@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import re
@@ -72,6 +73,8 @@ class Seen:
     runaway: list[float] = field(default_factory=list)
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    #: Short queries that met their deadline.
+    late: int = 0
 
 
 class Connection:
@@ -122,7 +125,9 @@ async def client(url: str, number: int, until: float, share: float, count: int, 
         (seen.runaway if runaway else seen.short).append(time.perf_counter() - begin)
         kind = "runaway" if runaway else "short"
         seen.statuses[kind, status] += 1
-        if status != (503 if runaway else 200) or expected not in body:
+        if not runaway and status == 503 and b"did not" in body:
+            seen.late += 1
+        elif status != (503 if runaway else 200) or expected not in body:
             seen.wrong.append(f"{kind} {status}: {body[:200]!r}")
     connection.close()
 
@@ -135,15 +140,22 @@ async def load(url: str, clients: int, seconds: float, share: float, count: int)
     return seen
 
 
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for one in (task / "children").read_text().split():
+                found |= {int(one)} | descendants(int(one))
+    return found
+
+
 def state(pid: int) -> dict[str, float]:
     """What a server has: descriptors, threads, processes, and memory."""
-    children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        children += [int(one) for one in (task / "children").read_text().split()]
     return {
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
         "threads": len(os.listdir(f"/proc/{pid}/task")),
-        "processes": len(set(children)),
+        "processes": len(descendants(pid)),
         "memory of the server, MB": resident(str(pid)),
     }
 
@@ -195,7 +207,7 @@ def measure(given: argparse.Namespace, url: str, pid: int) -> tuple[dict[str, An
     }
     rate = {"without runaways": len(plain.short), "with runaways": len(mixed.short), "runaways": len(mixed.runaway)}
     grown = milliseconds["with runaways"][2] / milliseconds["without runaways"][2]
-    wrong = plain.wrong + mixed.wrong
+    wrong, missed = plain.wrong + mixed.wrong, plain.late + mixed.late
     rows = [[name, rate[name], rate[name] / given.seconds, *milliseconds[name]] for name in rate]
     result = {
         "title": "The SPARQL endpoint under load",
@@ -206,11 +218,13 @@ def measure(given: argparse.Namespace, url: str, pid: int) -> tuple[dict[str, An
             f"{given.clients} clients on the same machine, {given.seconds:g} s each time; {given.entities:,} entities; a tenth "
             f"of the queries are runaways, whose deadline is {given.timeout:g} s. The 99th percentile of the others is {grown:.2g} "
             "times what it is without them.",
-            f"Answers that are wrong, or have no status of the protocol: {len(wrong)}.",
+            f"Wrong answers, and statuses that are none of the protocol's: {len(wrong)}; short ones that met their deadline: {missed}.",
             "Before and after, idle: " + "; ".join(f"{name} {before[name]:.0f}, {after[name]:.0f}" for name in before) + ".",
         ],
     }
     failed = [f"wrong: {one}" for one in wrong[:5]]
+    if missed:
+        failed.append(f"{missed} short queries met their deadline")
     early = [one for one in mixed.runaway if one < given.timeout]
     late = [one for one in mixed.runaway if one > given.timeout + max(1.0, 0.2 * given.timeout)]
     if early or late:

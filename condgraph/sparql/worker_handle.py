@@ -6,23 +6,20 @@ import asyncio
 import contextlib
 import os
 import select
+import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from threading import Event
 from typing import Final
 
-from condgraph.engine.errors import CancelledError, StoreError
+from condgraph.engine.errors import CancelledError
+from condgraph.sparql.worker_forks import ForkServer
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
-_SCRIPT: Final = Path(__file__).with_name("worker_process.py")
 #: Seconds between two looks at an event that may cancel.
 _LOOK: Final = 0.02
 
@@ -35,22 +32,13 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, the socket to it, and what came over the socket and is not read yet."""
 
-    __slots__ = ("_buffer", "_unsent", "long", "poll", "process", "ready", "serial", "sock")
+    __slots__ = ("_buffer", "_forks", "_gone", "_reaped", "_unsent", "long", "pid", "poll", "ready", "serial", "sock")
 
-    def __init__(self, memory: int) -> None:
-        found = find_spec("pyoxigraph")
-        if found is None or found.origin is None or not sys.executable:
-            raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
-        library = str(Path(found.origin).parent.parent)
+    def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
         try:
-            # Isolated and without site packages: neither the environment nor a .pth file of the user has a say.
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT), library, str(memory)],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            #: The process.
+            self.pid = forks.fork(theirs)
         except BaseException:
             ours.close()
             raise
@@ -60,18 +48,16 @@ class Worker:
         self.sock = ours
         self.poll = select.poll()
         self.poll.register(ours, select.POLLIN)
+        self._gone = select.poll()
+        self._gone.register(ours, 0)
         self._buffer, self._unsent = b"", b""
+        self._forks, self._reaped = forks, False
         #: Which source is open in the process, whether it has said that it is, and whether it runs beside the places.
         self.serial, self.ready, self.long = -1, False, False
 
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self.process.pid
-
     def alive(self) -> bool:
-        """Whether the process runs."""
-        return self.process.poll() is None
+        """Whether the process runs. Asked by one thread at a time."""
+        return not self._gone.poll(0)
 
     def send(self, data: bytes = b"") -> bool:
         """Send, and what could not be sent before; False while the socket is full. A dead process is found out by `receive`."""
@@ -132,28 +118,38 @@ class Worker:
         return True
 
     def ended(self) -> int | None:
-        """The exit code of a process whose socket is closed."""
-        try:
-            return self.process.wait(0.2)
-        except subprocess.TimeoutExpired:
+        """The exit code of a process whose socket is closed at its side, the first time that it is asked for."""
+        if self._reaped:
             return None
+        self._reaped = True
+        return self._forks.ended(self.pid)
 
     def kill(self) -> None:
         """Kill the process; whoever waits for it hears that it is gone. `bury` waits for its end."""
-        self.process.kill()
+        # Its number is its own until `ended` was asked.
+        if not self._reaped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
-    def close(self) -> None:
-        """Close the socket, when nobody waits for the worker any more."""
-        self.sock.close()
+    def reap(self, sock: socket.socket) -> None:
+        """Wait for the end of a killed process, however long it takes to give its memory back; closes this copy of its socket."""
+        gone = select.poll()
+        gone.register(sock, 0)
+        gone.poll()
+        sock.close()
+        self.ended()
 
     def bury(self) -> None:
-        """Wait for the end of a killed process."""
-        self.process.wait()
+        """The same for one that nobody uses any more."""
+        self.reap(self.sock)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
 
     def forget(self) -> None:
         """Let go of a process that belongs to another one (this process was forked)."""
         self.sock.close()
-        self.process.returncode = 0
 
 
 @dataclass(slots=True)

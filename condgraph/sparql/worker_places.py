@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from condgraph.engine.errors import InterruptedQueryError, StoreError
+from condgraph.sparql.worker_forks import ForkServer
 from condgraph.sparql.worker_handle import Worker
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Places:
         self._all: set[Worker] = set()
         self._waiting: deque[Future[Worker]] = deque()
         self._long_waiting: deque[Future[Worker]] = deque()
+        self._forks: ForkServer | None = None
         self._starts = _Thread("condgraph-starts")
         self._burials = _Thread("condgraph-burials")
 
@@ -174,7 +177,7 @@ class Places:
     def _started(self) -> None:
         """Start a process."""
         try:
-            worker = Worker(self._memory)
+            worker = self._forked_worker()
             self.opened(worker)
         except (OSError, StoreError) as error:
             with self._lock:
@@ -195,10 +198,18 @@ class Places:
                 self._idle.append(worker)
                 self._give()
 
+    def _forked_worker(self) -> Worker:
+        if self._forks is not None:
+            try:
+                return Worker(self._forks)
+            except OSError:  # it was killed: another one
+                self._forks.close()
+        self._forks = ForkServer(self._memory)
+        return Worker(self._forks)
+
     def _bury(self, worker: Worker) -> None:
         self._all.discard(worker)
         worker.kill()
-        worker.close()
         self._burials.do(worker.bury)
 
     # -- the end ----------------------------------------------------------------------------------------------------------
@@ -217,8 +228,9 @@ class Places:
             for worker in self._idle:
                 self._bury(worker)
             for worker in self._all:
+                # Somebody waits for what it says, and closes its socket.
                 worker.kill()
-                self._burials.do(worker.bury)
+                self._burials.do(partial(worker.reap, worker.sock.dup()))
             self._all.clear()
             self._idle.clear()
         for promise in promises:
@@ -227,12 +239,16 @@ class Places:
         # A process that is being started is buried by the one, so that the other ends last.
         self._starts.end()
         self._burials.end()
+        if self._forks is not None:
+            self._forks.close()
 
     def _forked(self) -> None:
         """In a process that was forked from the owner: begin anew, the workers there belong to the owner."""
         self._lock = Lock()
         for worker in self._all:
             worker.forget()
+        if self._forks is not None:
+            self._forks.forget()
         self._begin()
 
 

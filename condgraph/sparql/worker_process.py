@@ -1,7 +1,7 @@
 """What runs in a worker process: read a query from the socket, answer it from the store, write results back as they come.
 
-This file is started as a script by `worker`, and imports pyoxigraph and the standard library only, so that a process is ready in
-a few hundredths of a second. It is never imported by the package.
+This file is started as a script by `worker_forks`, and imports pyoxigraph and the standard library only; workers are forked from
+that process. It is never imported by the package.
 
 Requests are frames of four bytes of length (big-endian) and JSON; answers are frames of one byte of kind, four of length, and data:
 
@@ -19,8 +19,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import select
 import signal
+import socket
 import struct
 import sys
 import threading
@@ -397,24 +399,46 @@ def _without_network() -> None:
         libc.prctl(22, ctypes.c_ulong(2), filters, none, none)
 
 
-def main(library: str, memory: int) -> None:
-    """Serve requests on descriptor 0; `library` is the folder that pyoxigraph is in, `memory` the most bytes of data, 0 for any."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def work(ox: Any, memory: int) -> None:
+    """Serve requests on descriptor 0, with at most so many bytes of data (0 for any number); never returns."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where the machine has no memory left, this is the process to end
     if memory:
-        import resource
-
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    with suppress(OSError):  # the other side goes away in the middle of an answer
+        Worker(ox).serve()
+    os._exit(0)
+
+
+def main(library: str, memory: int) -> None:
+    """Fork workers, as the socket at descriptor 0 asks for; `library` is the folder that pyoxigraph is in."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path.append(library)
     _without_network()
     import pyoxigraph
 
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    with suppress(OSError):  # the other side goes away in the middle of an answer
-        Worker(pyoxigraph).serve()
-    os._exit(0)
+    control = socket.socket(fileno=0)
+    request, answer = struct.Struct(">ci"), struct.Struct(">i")
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, request.size, 1)
+        if len(data) < request.size:
+            os._exit(0)
+        kind, pid = request.unpack(data)
+        if kind == b"W":
+            code = 0
+            with suppress(ChildProcessError):
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            control.sendall(answer.pack(code))
+            continue
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(descriptors[0], 0)
+            os.close(descriptors[0])
+            work(pyoxigraph, memory)
+        os.close(descriptors[0])
+        control.sendall(answer.pack(pid))
 
 
 if __name__ == "__main__":

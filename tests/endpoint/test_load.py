@@ -1,0 +1,45 @@
+"""The benchmark of the endpoint under load, for some seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_some_seconds_of_load(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "benchmarks/endpoint.py",
+        "--seconds",
+        "2.5",
+        "--clients",
+        "64",
+        "--timeout",
+        "2",
+        "--entities",
+        "2000",
+    ]
+    ran = subprocess.run(
+        [*command, "--out", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (result,) = json.loads((tmp_path / "endpoint.json").read_text(encoding="utf-8"))["results"]
+    rows = {row[0]: dict(zip(result["columns"], row, strict=True)) for row in result["rows"]}
+    assert rows["without runaways"]["number"] > 100
+    assert rows["runaways"]["number"] > 5
+    # Statuses, answers, the deadlines of runaways and leaks are judged; how fast the others are is not, on a machine that does
+    # other work.
+    fast = ("percentile", "short queries met their deadline")
+    failed = [line for line in ran.stderr.splitlines() if line.startswith("failed") and not any(word in line for word in fast)]
+    assert not failed, ran.stderr
