@@ -218,7 +218,7 @@ def measure(given: argparse.Namespace, url: str, pid: int) -> tuple[dict[str, An
             f"{given.clients} clients on the same machine, {given.seconds:g} s each time; {given.entities:,} entities; a tenth "
             f"of the queries are runaways, whose deadline is {given.timeout:g} s. The 99th percentile of the others is {grown:.2g} "
             "times what it is without them.",
-            f"Wrong answers, and statuses that are none of the protocol's: {len(wrong)}; short ones that met their deadline: {missed}.",
+            f"Wrong answers, and statuses that are none of the protocol's: {len(wrong)}; short ones at their deadline: {missed}.",
             "Before and after, idle: " + "; ".join(f"{name} {before[name]:.0f}, {after[name]:.0f}" for name in before) + ".",
         ],
     }
