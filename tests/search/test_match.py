@@ -232,6 +232,30 @@ def test_leaves_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made < 40_000
 
 
+def test_arms_are_not_multiplied_for_the_first_solutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two arms of two edges at a hub: four million solutions at one distance, and the ids say early which come first."""
+    graph = condgraph.open("memory:")
+    graph.add(Statement(f"film {i:04}", "genre", Ref("Drama")) for i in range(1000))
+    graph.add(Statement(f"film {i:04}", "actor", Ref(f"actor {i + more:04}")) for i in range(1000) for more in (0, 1))
+    made = 0
+    extended = join.Join._extended
+
+    def counted(self: Any, *given: Any) -> Any:
+        nonlocal made
+        rows = extended(self, *given)
+        made += len(rows)
+        return rows
+
+    monkeypatch.setattr(join.Join, "_extended", counted)
+    pattern = [(f"UNKNOWN {i}", "genre", "Drama") for i in (1, 2)] + [(f"UNKNOWN {i}", "actor", f"UNKNOWN {i}{i}") for i in (1, 2)]
+    found = graph.match(pattern, k=2).solutions
+    assert [[match.text for match in one.nodes] for one in found] == [
+        ["film 0000", "Drama", "film 0001", "actor 0000", "actor 0001"],
+        ["film 0000", "Drama", "film 0001", "actor 0000", "actor 0002"],
+    ]
+    assert made < 100_000
+
+
 def test_the_adjacency_has_every_edge_from_both_ends(films: condgraph.Graph) -> None:
     snapshot = films.current
     graph = SearchGraph.of(snapshot)

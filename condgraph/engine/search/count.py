@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from condgraph.engine.search.driver import components, pairs_of
-from condgraph.engine.search.join import Join, Problem
+from condgraph.engine.search.join import Join, Limit, Problem
 from condgraph.engine.search.ranking import Rows
 
 
@@ -16,10 +16,9 @@ def count(problem: Problem, total: int) -> int:
     if len(parts) == 1:
         found = 0
 
-        def add(rows: Rows) -> int:
+        def add(rows: Rows) -> None:
             nonlocal found
             found += int((rows.totals == total).sum())
-            return total
 
         _everything(problem, parts[0], total, add)
         return found
@@ -28,12 +27,7 @@ def count(problem: Problem, total: int) -> int:
     for nodes in parts:
         kept: list[Rows] = []
         bound = total - (least - problem.least(nodes))
-
-        def keep(rows: Rows, kept: list[Rows] = kept, bound: int = bound) -> int:
-            kept.append(rows)
-            return bound
-
-        _everything(problem, nodes, bound, keep)
+        _everything(problem, nodes, bound, kept.append)
         if not kept:
             return 0
         own = Rows.joined(kept)
@@ -49,8 +43,12 @@ def count(problem: Problem, total: int) -> int:
     return int((whole.totals == total).sum())
 
 
-def _everything(problem: Problem, nodes: Sequence[int], bound: int, collect: Callable[[Rows], int]) -> None:
+def _everything(problem: Problem, nodes: Sequence[int], bound: int, see: Callable[[Rows], None]) -> None:
+    def collect(rows: Rows) -> Limit:
+        see(rows)
+        return bound, None
+
     if problem.server is not None:
-        collect(problem.server.part(problem, nodes, bound, None, (), None)[0])
+        see(problem.server.part(problem, nodes, bound, None, (), None)[0])
     else:
         Join(problem, nodes, bound, None, (), collect).run()

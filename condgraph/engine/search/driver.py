@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest, pair_costs
-from condgraph.engine.search.join import CHUNK, Join, LateError, Problem
+from condgraph.engine.search.join import CHUNK, Join, LateError, Limit, Problem
 from condgraph.engine.search.options import MOST
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
 
@@ -205,7 +205,7 @@ class _Part:
         Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
         return self
 
-    def _collect(self, rows: Rows) -> int:
+    def _collect(self, rows: Rows) -> Limit:
         rank, by = self.problem.graph.rank, [node for node in self.by if node in self.nodes]
         before = len(self.rows) + len(rows)
         found = Rows.joined([self.rows, rows]) if len(self.rows) else rows
@@ -213,8 +213,9 @@ class _Part:
         self.cut = self.cut or len(found) < before
         self.rows = self.sofar[-1] = found
         if not by and len(found) >= self.length:
-            return min(self.bound, int(found.totals[-1]))
-        return self.bound
+            last = {node: int(rank[column[-1]]) for node, column in found.columns.items()}
+            return min(self.bound, int(found.totals[-1])), last
+        return self.bound, None
 
 
 def _together(

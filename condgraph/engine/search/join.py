@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,12 @@ from condgraph.engine.search.domains import BARRED, Bond, Domain, assignment, jo
 from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
 from condgraph.engine.search.ranking import Rows
 
-#: Rows that a step may make at a time; more are made in parts, so that memory stays bounded and deadlines are seen.
+#: Rows that a step may make at a time, and those of the first parts: more are made in parts, so that first solutions come early,
+#: memory stays bounded, and deadlines are seen.
 CHUNK: Final = 1 << 20
+FIRST: Final = 1 << 14
+#: A bound, and where as many solutions as are wanted have been found, the ranks of the last one's nodes.
+Limit: TypeAlias = tuple[int, dict[int, int] | None]
 #: Neighbours that are looked at to see from a known node which nodes lead to it.
 _LOOK: Final = 1 << 18
 
@@ -118,16 +122,18 @@ class Join:
     """One search of a connected part of the pattern, `nodes`, for solutions of at most `bound`.
 
     `few` is how many choices of a leaf are looked at beside each parent (None: all); `kept` are nodes that are never leaves.
-    Rows are handed to `collect` in parts; it returns the bound to go on with.
+    Rows are handed to `collect` in parts; it returns the limit to go on with.
     """
 
     def __init__(
         self, problem: Problem, nodes: Sequence[int], bound: int, few: int | None, kept: Sequence[int],
-        collect: Callable[[Rows], int],
+        collect: Callable[[Rows], Limit],
     ) -> None:  # fmt: skip
         self.problem, self.nodes, self.bound, self.few, self.collect = problem, nodes, bound, few, collect
         self._kept = set(kept)
         self._guides: dict[int, _Guide] = {}
+        self._last: dict[int, int] | None = None
+        self._budget = min(FIRST, CHUNK)
         self._all = problem.least(nodes)
 
     def run(self) -> None:
@@ -145,7 +151,7 @@ class Join:
                 return
             place = np.minimum(guide.nodes.searchsorted(rows.columns[seed]), len(guide.nodes) - 1)
             rows = rows.take(np.flatnonzero(guide.nodes.take(place) == rows.columns[seed]))
-        self._grow(rows, steps, 0)
+        self._grow(rows, steps, 0, self._all - self.problem.least([seed]))
 
     # -- where to begin ---------------------------------------------------------------------------------------------------
 
@@ -204,12 +210,14 @@ class Join:
 
     # -- growing ----------------------------------------------------------------------------------------------------------
 
-    def _grow(self, rows: Rows, steps: list[_Step], number: int) -> None:
+    def _grow(self, rows: Rows, steps: list[_Step], number: int, rest: int) -> None:
+        """Grow rows, to which `rest` is still to come at least, by the steps from `number` on."""
         self.problem.clock.check()
+        rows = self._before_last(rows, rest)
         if not len(rows):
             return
         if number == len(steps):
-            self.bound = min(self.bound, self.collect(rows))
+            self.bound, self._last = self.collect(rows)
             return
         step = steps[number]
         parents, which = np.unique(rows.columns[step.parent], return_inverse=True)
@@ -220,19 +228,48 @@ class Join:
             owner, found, costs = self._nearest(owner, found, costs, self.few)
         starts = np.searchsorted(owner, np.arange(len(parents) + 1))
         counts = np.diff(starts)[which]
-        ends = counts.cumsum()
-        if int(ends[-1]) <= CHUNK or len(rows) == 1:
-            self._grow(self._extended(rows, step, which, starts, counts, found, costs), steps, number + 1)
+        if int(counts.sum()) <= self._budget:
+            self._grow(self._extended(rows, step, which, starts, counts, found, costs), steps, number + 1, step.rest)
             return
-        # In parts of about equal size, the nearest rows first, so that the bound falls early.
-        order = np.argsort(rows.totals, kind="stable")
-        ends = counts[order].cumsum()
-        cuts = np.unique(np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]), CHUNK)) + 1)
-        for part in np.split(order, cuts):
-            if len(part):
-                self.problem.clock.check()
-                rows_here = rows.take(part)
-                self._grow(self._extended(rows_here, step, which[part], starts, counts[part], found, costs), steps, number + 1)
+        # In parts, the first rows in the order of solutions first, so that the bound falls early.
+        keys: list[Any] = [self.problem.graph.rank.take(rows.columns[node]) for node in reversed(self._mentioned(rows))]
+        left = np.lexsort([*keys, rows.totals])
+        while len(left):
+            size = max(1, int(np.searchsorted(counts[left].cumsum(), self._budget, "right")))
+            part, left = left[:size], left[size:]
+            self._budget = min(2 * self._budget, max(CHUNK, self._budget))
+            grown = self._extended(rows.take(part), step, which[part], starts, counts[part], found, costs)
+            self._grow(grown, steps, number + 1, step.rest)
+            self.problem.clock.check()
+            left = left[self._may_count(rows.take(left), rest)]
+
+    def _mentioned(self, rows: Rows) -> list[int]:
+        """The nodes that rows have, in the order of mention, up to the first that they lack."""
+        found = []
+        for node in sorted(self.nodes):
+            if node not in rows.columns:
+                break
+            found.append(node)
+        return found
+
+    def _before_last(self, rows: Rows, rest: int) -> Rows:
+        """Rows that may still grow into a solution before the last one that is wanted."""
+        if self._last is None:
+            return rows
+        return rows.take(np.flatnonzero(self._may_count(rows, rest)))
+
+    def _may_count(self, rows: Rows, rest: int) -> NDArray[np.bool_]:
+        totals = rows.totals + rest
+        if self._last is None:
+            return totals <= self.bound
+        # At the same distance the ids decide, by first mention.
+        after, same = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+        for node in self._mentioned(rows):
+            rank = self.problem.graph.rank.take(rows.columns[node])
+            after |= same & (rank > self._last[node])
+            same &= rank == self._last[node]
+        found: NDArray[np.bool_] = (totals < self.bound) | ((totals == self.bound) & ~after)
+        return found
 
     def _neighbours(self, step: _Step, parents: NDArray[Any], least: int) -> tuple[NDArray[np.int64], Numbers, Costs]:
         """What `node` may be beside each parent: position in `parents`, node, cost of both; ascending by position."""
