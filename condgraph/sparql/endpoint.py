@@ -236,6 +236,9 @@ class Endpoint:
             # Who reads slowly does not keep the query longer than its deadline.
             async with asyncio.timeout_at(until):
                 await exchange.start(200, headers)
+                if exchange.method == "HEAD":
+                    await exchange.end()
+                    return
                 for part in parts:
                     await exchange.part(part)
                 async for part in results:

@@ -41,6 +41,8 @@ Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml"]
 
 #: Bytes of data that one process may have.
 MEMORY: Final = 2 << 30
+#: A query that has given so many bytes of results counts as long.
+ASIDE: Final = 1 << 20
 #: Seconds between two looks at how long a query has run.
 _LEAST_LOOK: Final = 0.01
 #: Below this a process cannot open a store.
@@ -299,7 +301,7 @@ class WorkerPool:
         self, worker: Worker, request: bytes, until: float | None, timeout: float | None
     ) -> Generator[Wait | Head | bytes, bool, bool]:
         """Ask a worker; False when the query has to begin anew, as a long one."""
-        head: Head | None = None
+        head, size = None, 0
         self._places.opened(worker)
         sent = worker.send(request)
         while not sent:
@@ -335,6 +337,10 @@ class WorkerPool:
                 raise _crash(worker.ended(), self._memory) from None
             for kind, data in frames:
                 if kind == b"D":
+                    size += len(data)
+                    # Whoever reads much may read slowly, and keeps no place from others meanwhile.
+                    if size > ASIDE and not worker.long and self._quantum is not None:
+                        self._places.demote(worker)
                     yield data
                 elif kind == b"R":
                     worker.ready = True

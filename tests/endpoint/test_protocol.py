@@ -253,6 +253,10 @@ def raw(url: str, request: bytes) -> bytes:
     return b"".join(parts)
 
 
+#: What ends a response in parts; no row of the store ends so.
+END = b"\r\n0\r\n\r\n"
+
+
 def get(query: str, version: str = "1.1", *headers: str) -> bytes:
     """The bytes of a request."""
     lines = [f"GET /sparql?{query} HTTP/{version}", "Host: x", "Accept: text/csv", *headers]
@@ -269,17 +273,17 @@ def test_results_stream_and_are_never_taken_for_whole(store: Path, monkeypatch: 
         assert head.startswith(b"HTTP/1.1 200")
         assert b"transfer-encoding: chunked" in head.lower()
         assert len(body) > hold
-        assert not body.endswith(b"0\r\n\r\n")
+        assert not body.endswith(END)
         # HTTP/1.0 cannot tell, so that nothing but a status is sent.
         assert b" 503 " in raw(url, get(endless + "&timeout=0.4", "1.0")).splitlines()[0]
     with serving(OxigraphBackend(store, default=GRAPH, workers=1), Limits(timeout=30.0, rows=5_000)) as url:
         # Cut behind what is held back: broken off, too.
         got = raw(url, get(endless))
         assert len(got) > hold
-        assert not got.endswith(b"0\r\n\r\n")
+        assert not got.endswith(END)
         # All of it, where the limit is not reached.
         got = raw(url, get("query=" + quote("SELECT * { ?a ?b ?c . ?d ?e ?f . } LIMIT 4900"), "1.1", "Connection: close"))
-        assert got.endswith(b"0\r\n\r\n")
+        assert got.endswith(END)
         assert b"content-length" not in got[:500].lower()
 
 
@@ -293,6 +297,23 @@ def test_a_client_that_goes_away_frees_its_worker(store: Path) -> None:
         begin = time.monotonic()
         assert ask(url, query="ASK {}").status == 200
         assert time.monotonic() - begin < 5
+
+
+def test_clients_that_read_slowly_keep_nobody_waiting(store: Path) -> None:
+    endless = quote("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+    with serving(OxigraphBackend(store, default=GRAPH, workers=1), Limits(timeout=15.0, rows=None)) as url:
+        where = urlsplit(url)
+        slow = [socket.create_connection((where.hostname, where.port)) for _ in range(3)]
+        for sock in slow:
+            sock.sendall(f"GET /sparql?query={endless} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        time.sleep(2.0)
+        begin = time.monotonic()
+        assert ask(url, query="ASK {}").status == 200
+        assert time.monotonic() - begin < 5
+        head = ask(url, "HEAD", query="SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+        assert (head.status, head.body) == (200, b"")
+        for sock in slow:
+            sock.close()
 
 
 def test_stopping_lets_queries_end(store: Path) -> None:
