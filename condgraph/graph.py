@@ -362,6 +362,7 @@ class Graph:
         limit: int | None = None,
         cancelled: Event | None = None,
         exact: bool = True,
+        engine: Engine = "snapshot",
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic distance.
 
@@ -370,31 +371,23 @@ class Graph:
         keeps unknown nodes from being given entities. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True`
         to the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so far is given and marked
         as such. With `exact=False` candidates come from the approximate index (`index(..., faiss=True)`), which may miss some.
+        `engine="sparql"` asks the embedded RDF store for the edges.
         """
         from condgraph.engine.search.match import match
 
+        if engine not in ENGINES:
+            raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
+        options: dict[str, Any] = {
+            "encoder": encoder, "timeout": timeout, "limit": limit, "cancelled": cancelled, "k": k, "group_by": group_by,
+            "distinct_from": distinct_from, "injective": injective, "induced": induced, "directed": directed,
+            "k_nodes": k_nodes, "k_relations": k_relations, "k_types": k_types, "fast": fast,
+        }  # fmt: skip
+        if engine == "sparql":
+            if not exact:
+                raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
+            return self.rdf().patterns.match(pattern, **options)
         terms, beside = (None, "") if exact else _near(self.current, encoder, k_nodes)
-
-        return match(
-            self.current,
-            pattern,
-            encoder=encoder,
-            terms=terms,
-            index=beside,
-            timeout=timeout,
-            limit=limit,
-            cancelled=cancelled,
-            k=k,
-            group_by=group_by,
-            distinct_from=distinct_from,
-            injective=injective,
-            induced=induced,
-            directed=directed,
-            k_nodes=k_nodes,
-            k_relations=k_relations,
-            k_types=k_types,
-            fast=fast,
-        )
+        return match(self.current, pattern, terms=terms, index=beside, **options)
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The plan of a program as text, without running it."""

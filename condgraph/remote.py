@@ -124,11 +124,14 @@ class Neo4jGraph(Graph):
         limit: int | None = None,
         cancelled: Event | None = None,
         exact: bool = True,
+        engine: Engine = "snapshot",
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern, as `Graph.match` gives them, joined and ranked by the server.
 
         With `exact=False` the candidates of names come from the server's vector index (`index`), which may miss some.
         """
+        if engine != "snapshot":
+            raise OptionError("a graph on Neo4j is asked in Cypher", hint="graph.snapshot() has an embedded RDF store")
         return self.store.patterns.match(
             pattern,
             encoder=encoder,

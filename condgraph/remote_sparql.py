@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import OptionError
@@ -15,6 +15,10 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Engine, Graph, OnUnknown, Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.table import Table
+
+if TYPE_CHECKING:
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.search.result import Matches
 
 
 class SparqlGraph(Graph):
@@ -109,6 +113,48 @@ class SparqlGraph(Graph):
     ) -> Table:
         """Run a SPARQL 1.1 query that a person wrote, read-only, over this graph on the server."""
         return self.store.text(text, dialect=dialect, timeout=timeout, limit=limit, on_unknown=on_unknown, cancelled=cancelled)
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: str | Sequence[str] | None = None,
+        distinct_from: Any = None,
+        injective: bool = True,
+        induced: bool = False,
+        directed: bool = False,
+        k_nodes: int | None = None,
+        k_relations: int | None = None,
+        k_types: int | None = None,
+        fast: bool = False,
+        encoder: Encoder | str | None = None,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+        exact: bool = True,
+        engine: Engine = "snapshot",
+    ) -> Matches:
+        """The k subgraphs that are most similar to a pattern, as `Graph.match` gives them, over edges fetched from the store."""
+        if not exact:
+            raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
+        return self.store.match(
+            pattern,
+            encoder=encoder,
+            timeout=timeout,
+            limit=limit,
+            cancelled=cancelled,
+            k=k,
+            group_by=group_by,
+            distinct_from=distinct_from,
+            injective=injective,
+            induced=induced,
+            directed=directed,
+            k_nodes=k_nodes,
+            k_relations=k_relations,
+            k_types=k_types,
+            fast=fast,
+        )
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
         """The SPARQL of a program, without running it."""

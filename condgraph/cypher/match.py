@@ -21,9 +21,10 @@ from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.linking.graph_vectors import matching
 from condgraph.engine.linking.kept_vectors import IndexReport
 from condgraph.engine.search.distances import Terms
+from condgraph.engine.search.join import Clock
 from condgraph.engine.search.near_terms import CANDIDATES, NearTerms
 from condgraph.engine.search.remote import Catalogue, PartPlan, Tally
-from condgraph.engine.search.remote_match import CatalogueTerms, NamedCatalogue, match_remote
+from condgraph.engine.search.remote_match import CatalogueTerms, NamedCatalogue, Parts, match_remote
 from condgraph.engine.search.result import Matches
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
@@ -176,6 +177,10 @@ class Neo4jPatterns:
 
     def _read(self, text: str, **parameters: Any) -> list[dict[str, Any]]:
         return self._store.connection.read(text, {"graph": self._store.name, **parameters})
+
+    def parts(self, catalogue: Catalogue, clock: Clock, tally: Tally) -> Parts:
+        """The joins of a search, as Cypher queries."""
+        return Parts(self, catalogue, clock, tally)
 
     # -- what the server does -----------------------------------------------------------------------------------------------
 

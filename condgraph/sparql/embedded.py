@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from condgraph.engine.answer import Answer, EvidenceList
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.sparql.match import SparqlPatterns
     from condgraph.sparql.table import Table
     from condgraph.sparql.worker import WorkerPool
 
@@ -180,6 +181,13 @@ class EmbeddedStore:
         from condgraph.sparql.worker import WorkerPool
 
         return WorkerPool(self.kept)
+
+    @cached_property
+    def patterns(self) -> SparqlPatterns:
+        """Patterns on this store."""
+        from condgraph.sparql.match import SparqlPatterns
+
+        return SparqlPatterns(self, self.snapshot.schema)
 
     def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
         """Answer a program with one query; its evidence is worked out in process, on the snapshot that the store was built from."""

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
+    from condgraph.engine.search.result import Matches
+    from condgraph.sparql.match import SparqlPatterns
 
 #: Names of entities whose being there is remembered.
 _MOST_NAMES = 100_000
@@ -74,6 +76,7 @@ class SparqlStore:
         self._load = ""
         self._counts: dict[str, int] = {}
         self._pulled: tuple[str, Snapshot] | None = None
+        self._patterns: tuple[str, SparqlPatterns] | None = None
 
     def __enter__(self) -> SparqlStore:
         return self
@@ -186,6 +189,21 @@ class SparqlStore:
         for attempt in range(3):
             try:
                 return self._query(program, language, timeout, limit, on_unknown, cancelled, options)
+            except _LoadedAnewError:
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def match(self, program: Any, **options: Any) -> Matches:
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        from condgraph.sparql.match import SparqlPatterns
+
+        for attempt in range(3):
+            try:
+                schema: Any = self.schema
+                if self._patterns is None or self._patterns[0] != self._load:
+                    self._patterns = self._load, SparqlPatterns(self, schema, self.endpoint.dialect)
+                return self._patterns[1].match(program, **options)
             except _LoadedAnewError:
                 if attempt == 2:
                     raise

@@ -177,6 +177,12 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
         length *= 4
 
 
+def run_part(problem: Problem, nodes: list[int], bound: int, length: int, by: Sequence[int]) -> tuple[Rows, bool]:
+    """The first `length` solutions of a connected part (of each group, where it has nodes of `by`), and whether there are more."""
+    part = _Part(problem, nodes, bound, length, by, []).run()
+    return part.rows, part.cut
+
+
 @dataclass(slots=True)
 class _Part:
     """The search of one connected part, and the first `length` of its rows (of each group, where it has nodes of `by`)."""

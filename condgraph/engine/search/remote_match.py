@@ -19,7 +19,7 @@ from condgraph.engine.search.distances import Terms
 from condgraph.engine.search.domains import BARRED, Bond, Domain
 from condgraph.engine.search.driver import search
 from condgraph.engine.search.graph import Costs, Numbers, text_nodes
-from condgraph.engine.search.join import Clock, LateError, Problem
+from condgraph.engine.search.join import Clock, LateError, Problem, Server
 from condgraph.engine.search.match import priced
 from condgraph.engine.search.options import MatchOptions, options_for
 from condgraph.engine.search.ranking import Rows, best_of_groups, first
@@ -37,6 +37,18 @@ TOGETHER: Final = 1000
 class PatternStore(Protocol):
     """A store that patterns are searched on."""
 
+    def parts(self, catalogue: Catalogue, clock: Clock, tally: Tally) -> Server:
+        """What joins the connected parts of a pattern there."""
+        ...
+
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
+        """All statements and memberships between these pairs of nodes, in either direction, as a small snapshot."""
+        ...
+
+
+class JoiningStore(Protocol):
+    """A store that joins parts itself."""
+
     def rows(
         self, plan: PartPlan, catalogue: Catalogue, tally: Tally, timeout: float | None, cancelled: Event | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -48,10 +60,6 @@ class PatternStore(Protocol):
         timeout: float | None, cancelled: Event | None,
     ) -> Sequence[bool]:  # fmt: skip
         """Which pairs of nodes an edge joins, from the first to the second, or back."""
-        ...
-
-    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
-        """All statements and memberships between these pairs of nodes, in either direction, as a small snapshot."""
         ...
 
 
@@ -146,7 +154,7 @@ class NamedCatalogue:
 class Parts:
     """The joins of a search on a store (`join.Server`)."""
 
-    def __init__(self, store: PatternStore, catalogue: Catalogue, clock: Clock, tally: Tally) -> None:
+    def __init__(self, store: JoiningStore, catalogue: Catalogue, clock: Clock, tally: Tally) -> None:
         self.store, self.catalogue, self.clock, self.tally = store, catalogue, clock, tally
 
     def part(
@@ -243,8 +251,7 @@ class RemoteReader:
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
         problem.clock = Clock()
-        if isinstance(problem.server, Parts):
-            problem.server = Parts(problem.server.store, self._catalogue, problem.clock, Tally())
+        problem.server = self._store.parts(self._catalogue, problem.clock, Tally())
         return count(problem, total)
 
 
@@ -298,7 +305,7 @@ def match_remote(
     told: list[str] = []
     problem = priced(names, pattern, chosen, terms, clock, told)
     tally = Tally()
-    problem.server = Parts(store, catalogue, clock, tally)
+    problem.server = store.parts(catalogue, clock, tally)
     outcome = search(problem, chosen.k, chosen.group_by)
     nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
     hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)

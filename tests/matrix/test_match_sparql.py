@@ -1,0 +1,117 @@
+"""Patterns on RDF stores give what they give on the snapshot, in its order: the embedded store, Virtuoso, Oxigraph's server."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Entity, Graph, Ref, Statement
+from condgraph.engine.errors import CancelledError, OptionError
+from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.search.match import match
+from condgraph.remote_sparql import SparqlGraph
+from tests.matrix.test_match_neo4j import an_ask, shown
+from tests.search.worlds import TieEncoder, a_graph, a_pattern
+
+#: Random graphs, on the embedded store and on servers; two hundred with CONDGRAPH_ALL=1.
+ALL = os.environ.get("CONDGRAPH_ALL") == "1"
+EMBEDDED, SERVED = (200, 200) if ALL else (60, 8)
+ENCODER = TieEncoder()
+STORES = [
+    pytest.param("virtuoso", marks=pytest.mark.xdist_group("virtuoso")),
+    pytest.param("oxigraph", marks=pytest.mark.xdist_group("oxigraph")),
+]
+
+
+def compare(local: Graph, dice: random.Random, ask: Any, seed: int) -> None:
+    for _ in range(4):
+        pattern = Pattern.of(a_pattern(dice))
+        asked = an_ask(dice, pattern, local)
+        here = match(local.current, pattern, encoder=ENCODER, **asked)
+        there = ask(pattern, encoder=ENCODER, **asked)
+        about = f"seed {seed}: {pattern} {asked}\n{there.sparql}"
+        assert there.hits.totals.tolist() == here.hits.totals.tolist(), about
+        assert shown(there) == shown(here), about
+        assert (there.texts, there.complete, there.exact, there.warnings) == (
+            here.texts, here.complete, here.exact, here.warnings,
+        ), about  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_random_graphs_on_the_embedded_store(batch: int) -> None:
+    for seed in range(batch * EMBEDDED // 4, (batch + 1) * EMBEDDED // 4):
+        dice = random.Random(seed)
+        local = condgraph.open()
+        local.add(a_graph(dice))
+        compare(local, dice, lambda *given, graph=local, **options: graph.match(*given, engine="sparql", **options), seed)
+
+
+@pytest.fixture(params=STORES, scope="module")
+def remote(request: pytest.FixtureRequest) -> Iterator[SparqlGraph]:
+    server = request.getfixturevalue(f"{request.param}_server")
+    options = {} if server.name == "virtuoso" else {"update": server.update}
+    found = condgraph.open(f"sparql+{server.query}", graph="patterns", **options)
+    assert isinstance(found, SparqlGraph)
+    yield found
+    found.delete()
+
+
+def test_random_graphs_on_servers(remote: SparqlGraph) -> None:
+    for seed in range(SERVED):
+        dice = random.Random(seed)
+        local = condgraph.open()
+        local.add(a_graph(dice))
+        remote.delete()
+        remote.push(local)
+        compare(local, dice, remote.match, seed)
+
+
+def test_candidates_go_in_chunks(remote: SparqlGraph) -> None:
+    local = condgraph.open()
+    hub = [Statement(f"e{i}", "in", Ref("hub")) for i in range(3000)]
+    local.add([Entity("hub", "the hub"), *hub, *(Statement(f"e{i}", "with", Ref(f"e{i + 1}")) for i in range(0, 2999, 3))])
+    remote.delete()
+    remote.push(local)
+    pattern = [("UNKNOWN 1", "in", "the hub"), ("UNKNOWN 1", "with", "UNKNOWN 2"), ("UNKNOWN 2", "in", "the hub")]
+    for options in ({"k": 3}, {"k": None, "group_by": "1"}):
+        here, there = local.match(pattern, **options), remote.match(pattern, **options)
+        assert there.hits.nodes.tolist() == here.hits.nodes.tolist()
+        assert there.texts == here.texts
+        # Three thousand nodes around the hub are more than one list holds.
+        assert there.report.queries > 2
+        assert there.report.rows >= 3000
+        assert there.sparql is not None
+
+
+def test_deadlines_and_cancellation(remote: SparqlGraph) -> None:
+    stop = Event()
+    stop.set()
+    with pytest.raises(CancelledError):
+        remote.match([("UNKNOWN 1", "in", "the hub")], cancelled=stop)
+    begin = time.monotonic()
+    found = remote.match([("UNKNOWN 1", "in", "the hub"), ("UNKNOWN 1", "with", "UNKNOWN 2")], timeout=0.001)
+    assert time.monotonic() - begin < 20
+    assert found.complete or (not found.exact and any("deadline" in warning for warning in found.warnings))
+    with pytest.raises(OptionError, match="approximate"):
+        remote.match([("UNKNOWN 1", "in", "the hub")], exact=False)
+
+
+def test_films_on_the_embedded_store(data: Path) -> None:
+    local = condgraph.open()
+    local.load(data / "metaqa" / "kb.txt", name="films")
+    path = [
+        ("UNKNOWN film 1", "directed_by", "Clint Eastwood"),
+        ("UNKNOWN film 1", "starred_actors", "UNKNOWN actor 1"),
+        ("UNKNOWN film 2", "starred_actors", "UNKNOWN actor 1"),
+    ]
+    for pattern in (path[:1], path, [("UNKNOWN film", "genre", "Drama"), ("UNKNOWN film", "director", "clint eastwod")]):
+        here, there = local.match(pattern, k=5), local.match(pattern, k=5, engine="sparql")
+        assert shown(there) == shown(here)
