@@ -20,7 +20,7 @@ from condgraph.engine.errors import DeadlineError
 from condgraph.engine.search.domains import BARRED, Bond
 from condgraph.engine.search.driver import run_part
 from condgraph.engine.search.graph import Numbers, SearchGraph
-from condgraph.engine.search.join import Clock, Join, LateError, Problem
+from condgraph.engine.search.join import Clock, Join, LateError, Limit, Problem
 from condgraph.engine.search.ranking import Rows
 from condgraph.engine.search.remote import Catalogue, Tally
 
@@ -64,9 +64,9 @@ class FetchedParts:
             return run_part(own, list(nodes), bound, length, by)
         kept = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
 
-        def keep(rows: Rows) -> int:
+        def keep(rows: Rows) -> Limit:
             kept.append(rows)
-            return bound
+            return bound, None
 
         Join(own, nodes, bound, None, (), keep).run()
         return Rows.joined(kept), False
