@@ -8,14 +8,25 @@ only when they do. A cell of text gives the first number in it where a function 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from condgraph.engine.facts import Entity
-from condgraph.engine.units import fold_unit
+from condgraph.engine.comparisons import compare, equal, is_in, relation, truth
+from condgraph.engine.operands import (
+    NUMBERS,
+    Inapplicable,
+    Measure,
+    Native,
+    Operand,
+    Options,
+    common_unit,
+    exact,
+    number_in,
+    plain,
+    year_of,
+)
 from condgraph.engine.values import (
     DAY_SECONDS,
     NO_UNIT,
@@ -27,248 +38,7 @@ from condgraph.engine.values import (
     civil,
     collapse,
     format_number,
-    text_of,
 )
-
-
-class Inapplicable(Exception):
-    """A function that has no result for what it was given; the text says why."""
-
-
-@dataclass(slots=True)
-class Operand:
-    """One argument: its values, the text of each, and what should be reported of reading them."""
-
-    values: list[Any]
-    texts: list[str]
-    remarks: list[str]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def one(self, what: str) -> Any:
-        """The only value; equal ones count once."""
-        distinct = list(dict.fromkeys(self.texts))
-        if len(distinct) != 1:
-            raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
-        return self.values[0]
-
-    def measures(self, what: str) -> list[Measure]:
-        """Every distinct value as a number or a time."""
-        pairs = dict(zip(self.texts, self.values, strict=True))
-        return [self._measure(value, text, what) for text, value in pairs.items()]
-
-    def measure(self, what: str) -> Measure:
-        """The only value as a number or a time."""
-        value = self.one(what)
-        return self._measure(value, self.texts[0], what)
-
-    def _measure(self, value: Any, text: str, what: str) -> Measure:
-        found = measure_of(value)
-        if found is None:
-            numbers = _NUMBERS(text.replace("−", "-"))
-            if not numbers:
-                raise Inapplicable(f"{what}: {text!r} is neither a number nor a time")
-            self.remarks.append(f"{what}: {text!r} is read as {numbers[0]}")
-            found = Quantity(_number(numbers[0]))
-        return found
-
-
-Measure: TypeAlias = Quantity | Time
-Options: TypeAlias = Mapping[str, str]
-Native: TypeAlias = Callable[[Sequence[Operand], Options], list[Any]]
-
-_NUMBERS: Final = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII).findall
-_DIGITS: Final = re.compile(r"\d", re.ASCII).search
-
-
-def measure_of(value: Any) -> Measure | None:
-    """A value as a number or a time; None where it is neither."""
-    if isinstance(value, (Quantity, Time)):
-        return value
-    if isinstance(value, (bool, int, float)):
-        return Quantity(int(value) if isinstance(value, bool) else value)
-    return None
-
-
-def _number(text: str) -> int | float:
-    digits = text.replace(",", "").lstrip("+")
-    return float(digits) if "." in digits else int(digits)
-
-
-def exact(number: Any) -> Fraction:
-    """A number without loss: a float stands for its shortest text."""
-    return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
-
-
-def plain(number: Fraction) -> int | float:
-    """A number as an integer where it is one, else as the nearest float."""
-    return int(number) if number.denominator == 1 else float(number)
-
-
-def year_of(value: Time) -> int:
-    """The year in which a time begins."""
-    return civil(value.start // DAY_SECONDS)[0]
-
-
-# -- comparison -----------------------------------------------------------------------------------------------------------
-
-#: Comparison of two numbers by operator.
-OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": lambda a, b: bool(a == b),
-    "!=": lambda a, b: bool(a != b),
-    "<": lambda a, b: bool(a < b),
-    ">": lambda a, b: bool(a > b),
-    "<=": lambda a, b: bool(a <= b),
-    ">=": lambda a, b: bool(a >= b),
-}
-
-
-def compared(left: Any, right: Any, operator: str, what: str) -> bool:
-    """Whether two values compare so: numbers of one unit, times by their intervals, texts by their letters without case."""
-    a, b = measure_of(left), measure_of(right)
-    if isinstance(a, Time) and isinstance(b, Quantity):
-        a = Quantity(year_of(a))
-    if isinstance(b, Time) and isinstance(a, Quantity):
-        b = Quantity(year_of(b))
-    if isinstance(a, Time) and isinstance(b, Time):
-        return _times(a, b, operator)
-    if isinstance(a, Quantity) and isinstance(b, Quantity):
-        _unit(a, b, what)
-        return OPERATORS[operator](exact(a.number), exact(b.number))
-    one, two = (collapse(_text(value)).casefold() for value in (left, right))
-    return OPERATORS[operator](one, two)
-
-
-def _times(a: Time, b: Time, operator: str) -> bool:
-    if operator == "=":
-        return a.start >= b.start and a.end <= b.end
-    if operator == "!=":
-        return a.end <= b.start or a.start >= b.end
-    # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
-    return OPERATORS[operator]((a.start, a.end), (b.start, b.end))
-
-
-def _text(value: Any) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)
-
-
-def _best(operand: Operand, operator: str, what: str) -> Operand:
-    """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
-    if len(set(operand.texts)) < 2 or operator in ("=", "!="):
-        return operand
-    pairs = dict(zip(operand.texts, operand.values, strict=True))
-    best: Operand | None = None
-    for text, value in pairs.items():
-        one = Operand([value], [text], operand.remarks)
-        if best is None or compared(*_sides([one, best], what), ">" if operator in (">", ">=") else "<", what):
-            best = one
-    assert best is not None
-    operand.remarks.append(f"{what}: of {len(pairs)} values {best.texts[0]!r} competes")
-    return best
-
-
-def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
-    """Two values to compare: as they are, or as the numbers in their texts where only that makes them comparable."""
-    left, right = arguments[0].one(what), arguments[1].one(what)
-    numeric = [measure_of(value) is not None for value in (left, right)]
-    texts = arguments[0].texts[0], arguments[1].texts[0]
-    if all(numeric) or (not any(numeric) and not all(map(_DIGITS, texts))):
-        return left, right
-    return arguments[0].measure(what), arguments[1].measure(what)
-
-
-def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth value, or one of two words."""
-    operator = options.get("operator", ">")
-    left, right = _sides([_best(one, operator, "compare") for one in arguments[:2]], "compare")
-    mode = options.get("mode", "winner")
-    if mode == "truth":
-        return [compared(left, right, operator, "compare")]
-    if mode == "words":
-        more, less = options["words"].split("/")
-        if compared(left, right, "=", "compare") and compared(right, left, "=", "compare"):
-            return ["equal"]
-        return [more if compared(left, right, operator, "compare") else less]
-    if operator in ("=", "!="):
-        return [compared(left, right, operator, "compare")]
-    wins = compared(left, right, operator, "compare")
-    if not wins and not compared(right, left, operator, "compare"):
-        return [*arguments[2].values, *arguments[3].values]
-    return list(arguments[2 if wins else 3].values)
-
-
-#: Pairs of values that are compared one by one, at most.
-MOST_PAIRS: Final = 250_000
-
-
-def _check_size(arguments: Sequence[Operand], what: str) -> None:
-    """Refuse to compare every value of one large set with every value of another."""
-    if len(arguments[0]) * len(arguments[1]) > MOST_PAIRS:
-        sizes = f"{len(arguments[0])} values with {len(arguments[1])}"
-        raise Inapplicable(f"{what} would compare {sizes} one by one; max, min, count or set_intersection of them do not")
-
-
-def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """Whether any value of the first compares so with any of the second."""
-    operator = options["operator"]
-    if operator == "!=":
-        return [not relation(arguments, {"operator": "="})[0]]
-    if operator == "=" and not set(arguments[0].texts).isdisjoint(arguments[1].texts):
-        return [True]
-    _check_size(arguments, operator)
-    for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
-        for right, other in zip(arguments[1].values, arguments[1].texts, strict=True):
-            pair = [Operand([left], [text], arguments[0].remarks), Operand([right], [other], arguments[1].remarks)]
-            one, two = _sides(pair, operator) if operator != "=" else (left, right)
-            if compared(one, two, operator, operator):
-                return [True]
-    return [False]
-
-
-def equal(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """Whether two sets have the same members."""
-    left, right = arguments
-    if set(left.texts) == set(right.texts):
-        return [True]
-    _check_size(arguments, "equal")
-    return [_subset(left, right) and _subset(right, left)]
-
-
-def is_in(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """Whether all members of one set are in the other, or the text of one in a text of the other."""
-    left, right = arguments
-    if not len(left) or not len(right):
-        return [False]
-    if set(left.texts) <= set(right.texts) or set(right.texts) <= set(left.texts):
-        return [True]
-    _check_size(arguments, "is_in")
-    return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
-
-
-def _subset(left: Operand, right: Operand) -> bool:
-    return all(any(compared(a, b, "=", "=") for b in right.values) for a in left.values)
-
-
-def _within(left: Operand, right: Operand) -> bool:
-    return all(any(one.casefold() in other.casefold() for other in right.texts) for one in left.texts)
-
-
-# -- truth and choice -----------------------------------------------------------------------------------------------------
-
-
-def truth(operand: Operand) -> bool:
-    """A truth value as it is; anything else holds where there is something that is neither 0 nor a word for no."""
-    if len(operand) == 1:
-        value = operand.values[0]
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, (int, float)):
-            return value != 0
-        if isinstance(value, str):
-            return value.casefold() not in ("no", "false", "")
-    return len(operand) > 0
-
 
 # -- arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -282,12 +52,6 @@ def _each(operand: Operand, what: str) -> list[Quantity]:
     """Every value as a number, repeats included."""
     pairs = zip(operand.values, operand.texts, strict=True)
     return [_plain_measure(Operand([value], [text], operand.remarks), what) for value, text in pairs]
-
-
-def _unit(a: Quantity, b: Quantity, what: str) -> str:
-    if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit) and fold_unit(a.unit) != fold_unit(b.unit):
-        raise Inapplicable(f"{what}: {a} and {b} are of different units")
-    return a.unit if a.unit != NO_UNIT else b.unit
 
 
 def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
@@ -308,7 +72,7 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
     found = exact(one.number) - exact(two.number)
     if options.get("absolute") != "false":
         found = abs(found)
-    return [Quantity(plain(found), _unit(one, two, "difference"))]
+    return [Quantity(plain(found), common_unit(one, two, "difference"))]
 
 
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
@@ -364,7 +128,7 @@ def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
     total, unit = Fraction(0), NO_UNIT
     for operand in arguments:
         for measure in _each(operand, "add"):
-            unit = _unit(Quantity(0, unit), measure, "add")
+            unit = common_unit(Quantity(0, unit), measure, "add")
             total += exact(measure.number)
     return [Quantity(plain(total), unit)]
 
@@ -374,7 +138,7 @@ def multiply(arguments: Sequence[Operand], options: Options) -> list[Any]:
     product, unit = Fraction(1), NO_UNIT
     for operand in arguments:
         measure = _plain_measure(operand, "multiply")
-        unit = _unit(Quantity(0, unit), measure, "multiply")
+        unit = common_unit(Quantity(0, unit), measure, "multiply")
         product *= exact(measure.number)
     return [Quantity(plain(product), unit)]
 
@@ -454,8 +218,8 @@ def extract_number(arguments: Sequence[Operand], options: Options) -> list[Any]:
             found.append(Quantity(value.number))
         elif isinstance(value, (int, float)):
             found.append(Quantity(int(value)) if isinstance(value, bool) else Quantity(value))
-        elif numbers := _NUMBERS(text.replace("−", "-")):
-            found.append(Quantity(_number(numbers[0])))
+        elif numbers := NUMBERS(text.replace("−", "-")):
+            found.append(Quantity(number_in(numbers[0])))
         else:
             arguments[0].remarks.append(f"extract_number: {text!r} has no number")
     return found

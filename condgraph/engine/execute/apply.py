@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import Apply, Choose, External, Scalar, Values
+from condgraph.engine.comparisons import truth
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.sets import EMPTY
-from condgraph.engine.functions import FUNCTIONS, Inapplicable, Operand, truth
+from condgraph.engine.functions import FUNCTIONS
+from condgraph.engine.operands import Inapplicable, Operand
 from condgraph.engine.values import Quantity, Time, text_of
 
 if TYPE_CHECKING:

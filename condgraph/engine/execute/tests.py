@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Equals, Not, Operator, Test, Versus
+from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.sets import EMPTY, Numbers
-from condgraph.engine.functions import OPERATORS
 from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, format_number, parse_number
 

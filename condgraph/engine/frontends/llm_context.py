@@ -21,14 +21,15 @@ from condgraph.engine.algebra import (
     Where,
     any_of,
 )
+from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.frontends.llm_literals import exactly, inner_number, leading_number, tests_for
 from condgraph.engine.frontends.llm_tree import Expression, Items, Literal, Span
-from condgraph.engine.functions import OPERATORS, exact
 from condgraph.engine.linking.encoder import fold
 from condgraph.engine.linking.names import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.engine.linking.resolve import THRESHOLD, Match, resolve
+from condgraph.engine.operands import exact
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import Kind, Precision, Time, collapse
 

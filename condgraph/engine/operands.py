@@ -1,0 +1,114 @@
+"""What native functions take: values with their texts, read as numbers and times where they can be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from condgraph.engine.units import fold_unit
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    NO_UNIT,
+    Quantity,
+    Time,
+    civil,
+)
+
+
+class Inapplicable(Exception):
+    """A function that has no result for what it was given; the text says why."""
+
+
+@dataclass(slots=True)
+class Operand:
+    """One argument: its values, the text of each, and what should be reported of reading them."""
+
+    values: list[Any]
+    texts: list[str]
+    remarks: list[str]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def one(self, what: str) -> Any:
+        """The only value; equal ones count once."""
+        distinct = list(dict.fromkeys(self.texts))
+        if len(distinct) != 1:
+            raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
+        return self.values[0]
+
+    def measures(self, what: str) -> list[Measure]:
+        """Every distinct value as a number or a time."""
+        pairs = dict(zip(self.texts, self.values, strict=True))
+        return [self._measure(value, text, what) for text, value in pairs.items()]
+
+    def measure(self, what: str) -> Measure:
+        """The only value as a number or a time."""
+        value = self.one(what)
+        return self._measure(value, self.texts[0], what)
+
+    def _measure(self, value: Any, text: str, what: str) -> Measure:
+        found = measure_of(value)
+        if found is None:
+            numbers = NUMBERS(text.replace("−", "-"))
+            if not numbers:
+                raise Inapplicable(f"{what}: {text!r} is neither a number nor a time")
+            self.remarks.append(f"{what}: {text!r} is read as {numbers[0]}")
+            found = Quantity(number_in(numbers[0]))
+        return found
+
+
+Measure: TypeAlias = Quantity | Time
+
+
+Options: TypeAlias = Mapping[str, str]
+
+
+Native: TypeAlias = Callable[[Sequence[Operand], Options], list[Any]]
+
+
+NUMBERS: Final = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII).findall
+
+
+DIGITS: Final = re.compile(r"\d", re.ASCII).search
+
+
+def measure_of(value: Any) -> Measure | None:
+    """A value as a number or a time; None where it is neither."""
+    if isinstance(value, (Quantity, Time)):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return Quantity(int(value) if isinstance(value, bool) else value)
+    return None
+
+
+def number_in(text: str) -> int | float:
+    """A number as a text has it, with commas between thousands."""
+    digits = text.replace(",", "").lstrip("+")
+    return float(digits) if "." in digits else int(digits)
+
+
+def exact(number: Any) -> Fraction:
+    """A number without loss: a float stands for its shortest text."""
+    return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
+
+
+def plain(number: Fraction) -> int | float:
+    """A number as an integer where it is one, else as the nearest float."""
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def year_of(value: Time) -> int:
+    """The year in which a time begins."""
+    return civil(value.start // DAY_SECONDS)[0]
+
+
+def common_unit(a: Quantity, b: Quantity, what: str) -> str:
+    """The unit that two quantities have, where they are of one kind."""
+    if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit) and fold_unit(a.unit) != fold_unit(b.unit):
+        raise Inapplicable(f"{what}: {a} and {b} are of different units")
+    return a.unit if a.unit != NO_UNIT else b.unit
