@@ -5,6 +5,7 @@ A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Event
@@ -71,11 +72,12 @@ def answer(
         return SparqlAnswer(
             place, plan, compiled, place.ask(compiled.text, timeout=timeout, cancelled=cancelled), evidence, **about
         )
+    until = None if timeout is None else time.monotonic() + timeout
     rows = place.select(compiled.text, timeout=timeout, cancelled=cancelled)
     if compiled.shape == "gathered":
         names = place.target.names
         gathered = Gathered(_gathered_rows(rows), names, _sources(plan))
-        run = Run(gathered.snapshot, timeout=timeout, cancelled=cancelled)
+        run = Run(gathered.snapshot, timeout=None if until is None else until - time.monotonic(), cancelled=cancelled)
         finish(run, plan, gathered, compiled.leaves)
         run.notes.update(getattr(lowered, "notes", {}))
         return FinishedAnswer(place, run, plan, compiled, evidence, **about)

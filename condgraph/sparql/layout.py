@@ -9,7 +9,7 @@ KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); 
     direct     <entity> <predicate> <object>: every statement, its object an entity or a value node
     statement  BASE .s/ sid           pred:fact_h <subject>; pred:fact_r <predicate>; pred:fact_t <object>; <qualifier key> <value>;
                                       pred:source <source>; pred:row n; pred:raw "..."; pred:valid_start n; pred:valid_end n
-    value      BASE .v/ hash          a pred:Text; pred:value "..."
+    value      BASE .v/ value         a pred:Text; pred:value "..."
                                       a pred:Quantity; pred:value 1.5e0; pred:unit "metre" ("1" for none); pred:exact, pred:order
                                       a pred:Time; pred:start n; pred:end n; pred:precision n; pred:year n; pred:date d
                                       a pred:Unknown
@@ -19,9 +19,8 @@ KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); 
     subclass   BASE .c/ hash          a pred:Subclassing; pred:subclass; pred:superclass; pred:source; pred:row
     graph      BASE                   a pred:Graph; pred:label; pred:layout n; pred:counts "JSON"
 
-`sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node is named by the hash of its
-value, so that equal values are one node, and a statement whose object or qualifier is a value has its identity at the statement
-node. `pred:year` and `pred:date` are there for times that lie within one year or one day. Bounds of times are seconds from
+`sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node is named by its value
+(`value_name`), so that equal values are one node that can be read without being looked at; a long value by its hash. `pred:year` and `pred:date` are there for times that lie within one year or one day. Bounds of times are seconds from
 1970-01-01, xsd:integer; an open or unknown side is the number that `engine.values` has for it. `pred:exact` holds the digits of a
 number that a double would lose; in a graph that has such numbers every quantity has `pred:order`, the number as text that sorts by
 size.
@@ -62,9 +61,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Raised when triples of an older version would be read wrongly.
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 #: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC 2606).
 NAMESPACE: Final = "http://condgraph.example/"
+#: Characters of the longest name of a value node that says its value.
+LONGEST: Final = 400
 #: The scheme of KQA Pro's vocabulary.
 PRED: Final = "pred:"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -172,7 +173,7 @@ class Names:
 
     def value(self, value: Value) -> str:
         """The node of a value."""
-        return f"<{self.base}{VALUE}{value_hash(value)}>"
+        return f"<{self.base}{VALUE}{value_name(value)}>"
 
     def source(self, name: str) -> str:
         """A source by its name."""
@@ -245,15 +246,39 @@ def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def value_hash(value: Value) -> str:
-    """What a value node is called: 24 hexadecimal digits, the same for equal values."""
+def value_name(value: Value) -> str:
+    """What a value node is called behind `VALUE`: the value itself, so that its IRI alone can be read; long ones by their hash.
+
+    >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
+    ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
+    """
     if isinstance(value, str):
-        return _hash("s" + value)
-    if isinstance(value, Quantity):
-        return _hash(f"q{format_number(value.number)} {value.unit}")
-    if isinstance(value, Time):
-        return _hash(f"t{value.start} {value.end} {int(value.precision)}")
-    return _hash("u")
+        name = "s/" + encode(value)
+    elif isinstance(value, Quantity):
+        name = f"q/{format_number(value.number)}/{encode(value.unit)}"
+    elif isinstance(value, Time):
+        name = f"t/{value.start}/{value.end}/{int(value.precision)}"
+    else:
+        return "u"
+    return name if len(name) <= LONGEST else f"h/{_hash(name)}"
+
+
+def value_named(name: str) -> Value | None:
+    """The value of a node by what it is called; None for one that is called by its hash.
+
+    >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
+    (Quantity(number=1.5, unit='metre'), True, None)
+    """
+    if name.startswith("s/"):
+        return decode(name[2:])
+    if name.startswith("q/"):
+        number, _, unit = name[2:].partition("/")
+        return Quantity(parse_number(number), decode(unit))
+    if name.startswith("t/"):
+        start, end, precision = map(int, name[2:].split("/"))
+        return Time(start, end, Precision(precision))
+    unknown: Unknown = UNKNOWN
+    return unknown if name == "u" else None
 
 
 def inexact(number: Number) -> bool:

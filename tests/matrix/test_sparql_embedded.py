@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 from hypothesis import given, settings
 
 import condgraph
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineError
+from condgraph.engine.facts import Ref, Statement
 from condgraph.graph import Engine, Graph
 from tests.sparql.world import PROGRAMS, QUERIES, world
 from tests.support.graphs import drawn
@@ -80,14 +83,14 @@ def test_random_programs_over_random_graphs(case: tuple[list, list]) -> None:
 
 def test_the_store_is_kept_with_its_generation(tmp_path: Path) -> None:
     graph = condgraph.open(tmp_path)
-    graph.add([condgraph_statement("a", "p", "one")], source="s")
+    graph.add([Statement("a", "p", "one")], source="s")
     assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
     folder = graph.rdf().folder
     assert folder is not None
     assert folder.is_dir()
     again = condgraph.open(tmp_path, read_only=True)
     assert again.rdf().folder == folder
-    graph.add([condgraph_statement("a", "p", "two")], source="s")
+    graph.add([Statement("a", "p", "two")], source="s")
     assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one", "two"]
     # A reader keeps the generation that it opened; what is no longer current is gone from the disk.
     assert again.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
@@ -96,7 +99,7 @@ def test_the_store_is_kept_with_its_generation(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written_has_its_store_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = condgraph.open(tmp_path)
-    graph.add([condgraph_statement("a", "p", "one")], source="s")
+    graph.add([Statement("a", "p", "one")], source="s")
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
@@ -106,7 +109,27 @@ def test_a_directory_that_cannot_be_written_has_its_store_in_memory(tmp_path: Pa
     assert graph.kopl("Find(a) QueryAttr(p)", engine="sparql").texts == ["one"]
 
 
-def condgraph_statement(subject: str, predicate: str, value: str) -> object:
-    from condgraph.engine.facts import Statement
+def big(size: int = 60) -> Graph:
+    """A graph of which a query of six hops through everything takes long."""
+    graph = condgraph.open()
+    graph.add([Statement(f"e{i}", "to", Ref(f"e{j}")) for i in range(size) for j in range(size) if (i * j) % 3], source="big")
+    return graph
 
-    return Statement(subject, predicate, value)
+
+def test_a_query_is_ended_at_its_deadline() -> None:
+    graph = big()
+    program = "FindAll() " + "Relate(to, forward) " * 6 + "Count()"
+    graph.kopl("Find(e1) Count()", engine="sparql", timeout=60)
+    begin = time.monotonic()
+    with pytest.raises(DeadlineError):
+        graph.kopl(program, engine="sparql", timeout=0.5)
+    assert time.monotonic() - begin < 5
+    assert graph.kopl("Find(e1) Relate(to, forward) Count()", engine="sparql", timeout=60).texts == ["40"]
+
+
+def test_a_query_is_ended_by_its_caller() -> None:
+    graph = big()
+    cancelled = Event()
+    Timer(0.5, cancelled.set).start()
+    with pytest.raises(CancelledError):
+        graph.kopl("FindAll() " + "Relate(to, forward) " * 6 + "Count()", engine="sparql", cancelled=cancelled)

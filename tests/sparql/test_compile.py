@@ -11,6 +11,7 @@ import condgraph
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.errors import OptionError
+from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
 from condgraph.sparql.compile import ENTITIES, FACTS
 from condgraph.sparql.compile_table import ANSWERS
@@ -62,16 +63,10 @@ def test_an_engine_that_is_none(graph: Graph) -> None:
 def test_nothing_of_a_name_is_read_as_sparql() -> None:
     evil = 'x" . ?s ?p ?o } #\\\n'
     graph = condgraph.open()
-    graph.add([alg_statement(evil)], source="t")
+    graph.add([Statement(evil, evil, evil)], source="t")
     program = [
         {"function": "Find", "inputs": [evil], "dependencies": []},
         {"function": "QueryAttr", "inputs": [evil], "dependencies": [0]},
     ]
     assert graph.kopl(program, engine="sparql").texts == graph.kopl(program).texts
     assert graph.kopl(program).texts != []
-
-
-def alg_statement(name: str) -> object:
-    from condgraph.engine.facts import Statement
-
-    return Statement(name, name, name)
