@@ -81,6 +81,7 @@ def measure(data: Path, every: int, place: str, run: Callable[[str], float] | No
     begin = time.perf_counter()
     store = graph.rdf()
     building = time.perf_counter() - begin
+    # On an endpoint names come with the query, and all ties are found there.
     target = store.target if base is None else Target(Names(base), store.target.schema, store.target.counts)
     run = run or embedded(graph)
     with (data / "oracle" / "programs_dev.jsonl").open(encoding="utf-8") as lines:

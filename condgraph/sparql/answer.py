@@ -20,11 +20,11 @@ from condgraph.engine.execute.bags import order_key
 from condgraph.engine.facts import Entity
 from condgraph.engine.languages import detect, lower
 from condgraph.engine.passes import optimise
-from condgraph.engine.values import Value, text_of
+from condgraph.engine.values import Quantity, Value, text_of
 from condgraph.sparql.compile import TARGET, Target
 from condgraph.sparql.compile_gather import Gathered, finish
 from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, exactly, read_value
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -81,7 +81,22 @@ def answer(
         finish(run, plan, gathered, compiled.leaves)
         run.notes.update(getattr(lowered, "notes", {}))
         return FinishedAnswer(place, run, plan, compiled, evidence, **about)
+    if compiled.shape == "best":
+        return SparqlAnswer(place, plan, compiled, list(_ties(rows)), evidence, **about)
     return SparqlAnswer(place, plan, compiled, list(rows), evidence, **about)
+
+
+def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
+    """The first solution and those that tie with it; what comes then is not read."""
+    best, seen = None, set()
+    for row in rows:
+        if best is None:
+            best = row["x"].value
+        elif row["x"].value != best:
+            return
+        if row["e"].value not in seen:
+            seen.add(row["e"].value)
+            yield row
 
 
 def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[tuple[str, str, str, str, str]]:
@@ -151,7 +166,7 @@ class SparqlAnswer(_Sparql):
         if self._limit is not None and len(pairs) > self._limit:
             self._cut = len(pairs) - self._limit
             pairs = pairs[: self._limit]
-        values = [value.name if self._compiled.shape == "entities" else value for value, _ in pairs]
+        values = [value.name if self._compiled.shape in ("entities", "best") else value for value, _ in pairs]
         return values, [text for _, text in pairs]
 
     @cached_property
@@ -159,21 +174,25 @@ class SparqlAnswer(_Sparql):
         shape, names, rows = self._compiled.shape, self._place.target.names, self._rows
         if isinstance(rows, bool):
             return [(rows, text_of(rows))]
-        if shape == "entities":
-            return [(Entity(names.name_of(row["e"].value), row["name"].value), row["name"].value) for row in rows]
+        if shape in ("entities", "best"):
+            found = [names.name_of(row["e"].value) for row in rows]
+            entities = self._place.target.entities
+            if entities is not None:
+                return [(entity, entity.name) for entity in entities(found)]
+            return [(Entity(one, row["name"].value), row["name"].value) for one, row in zip(found, rows, strict=True)]
         if shape == "count":
             count = int(rows[0]["count"].value)
             return [(count, str(count))]
         if shape == "predicates":
-            found = [names.name_of(row["p"].value) for row in rows]
-            return [(name, name) for name in found]
+            predicates = [names.name_of(iri) for row in rows if (iri := row["p"].value).startswith(names.base)]
+            return [(name, name) for name in predicates]
         values = [read_row(row, names) for row in rows]
         return [(value, value.name if isinstance(value, Entity) else text_of(value)) for value in values]
 
     @cached_property
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order; of a query for entities, by one further query for their kinds."""
-        if self._compiled.shape == "entities":
+        if self._compiled.shape == "entities" and not self._place.target.local:
             rows = self._place.select(compile_kinds(self._compiled))
             every = [read_entity(row["e"].value, row, self._place.target.names) for row in rows]
             return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
@@ -232,17 +251,25 @@ class FinishedAnswer(_Sparql):
 
 def read_row(row: QuerySolution, names: Names) -> Value | Entity:
     """A value, or an entity, from a solution of a query with the shape "values"."""
-    found = {variable: term.value for variable in _FIELDS if (term := _term(row, variable)) is not None}
-    node = row["v"].value
+    node = row[0].value
     if not names.is_value(node):
         return read_entity(node, row, names)
-    if "start" in found:
-        return read_value(found | {"type": "Time"})
-    if "unit" in found:
-        value = read_value({"type": "Quantity", "value": found["number"], **found})
-        return exactly(value, node[len(names.base) + len(VALUE) :])
-    text = found.get("text", found.get("number"))
-    return read_value({"type": "Unknown"}) if text is None else text
+    value = value_named(node[len(names.base) + len(VALUE) :])
+    if value is not None:
+        return value
+    # Only texts and numbers are ever longer than a name.
+    if (unit := _term(row, "unit")) is not None:
+        exact = _term(row, "exact")
+        return Quantity(read_number(_term(row, "x").value, None if exact is None else exact.value), unit.value)
+    text: str = _term(row, "x").value
+    return text
+
+
+def _term(row: QuerySolution, variable: str) -> Any:
+    try:
+        return row[variable]
+    except KeyError:
+        return None
 
 
 def read_entity(node: str, row: QuerySolution, names: Names) -> Entity:
@@ -252,11 +279,3 @@ def read_entity(node: str, row: QuerySolution, names: Names) -> Entity:
 
 
 _KINDS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}
-_FIELDS = ("text", "number", "unit", "exact", "start", "end", "precision", "name")
-
-
-def _term(row: QuerySolution, variable: str) -> Any:
-    try:
-        return row[variable]
-    except KeyError:
-        return None

@@ -12,13 +12,13 @@ so an entity that nothing else makes an entity is `loose` and gets a name before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sparql.compile_tests import Objects, during_filter, test_patterns
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, Names, integer, pred, string
@@ -26,6 +26,8 @@ from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, VALUE, Names, integer,
 TARGET: Final = "SPARQL"
 #: A plan whose shared parts would be written out to more patterns than this is refused.
 MOST_PATTERNS: Final = 20_000
+#: Characters of a group up to which it is written out into the branches of its unions.
+LONGEST_TEXT: Final = 20_000
 Kinds = Mapping[tuple[Kind, str], int]
 
 
@@ -56,18 +58,69 @@ class Target:
     names: Names
     schema: Known
     counts: Mapping[str, int]
+    #: Gives entities by their ids, where the graph is in this process too: then names need no looking up, and rows are read no
+    #: further than wanted.
+    entities: Callable[[list[str]], list[Entity]] | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether the graph is in this process too."""
+        return self.entities is not None
 
 
 class Group(list[str]):
-    """The patterns of one group. What is taken away comes last: stores go on from patterns, and not from what a difference left."""
+    """The patterns of one group.
+
+    Stores go on from patterns, and not from what a UNION gave or a difference left. So what is taken away comes last, and the rest
+    of a group goes into the branches of its union; where that would write too much, the union is a sub-select.
+    """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         super().__init__(patterns)
         self.minus: list[str] = []
+        self.unions: list[tuple[str, list[Group]]] = []
 
     def text(self) -> str:
         """All patterns, for between braces."""
-        return " ".join((*self, *self.minus))
+        whole = self._spread(LONGEST_TEXT)
+        return whole if whole is not None and len(whole) <= LONGEST_TEXT else self._selected()
+
+    def _selected(self) -> str:
+        unions = [
+            f"{{ SELECT DISTINCT {e} WHERE {{ {' UNION '.join(f'{{ {branch._selected()} }}' for branch in branches)} }} }}"
+            for e, branches in self.unions
+        ]
+        return " ".join((*unions, *self, *self.minus))
+
+    def _spread(self, most: int) -> str | None:
+        """The text with the unions spread over the rest; None where it is longer, or a sub-select would be evaluated twice."""
+        if not self.unions:
+            return " ".join((*self, *self.minus))
+        if sum(map(len, self)) > most or any("SELECT" in pattern for pattern in self):
+            return None
+        (_, branches), *others = self.unions
+        texts = []
+        for branch in branches:
+            joined = Group((*branch, *self))
+            joined.minus = [*branch.minus, *self.minus]
+            joined.unions = [*branch.unions, *others]
+            text = joined._spread(most)
+            if text is None:
+                return None
+            texts.append(f"{{ {text} }}")
+            most -= len(text)
+            if most < 0:
+                return None
+        return " UNION ".join(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of facts: whether their statement is bound, and the variables that subject and object are to have."""
+
+    whole: bool = False
+    subject: str | None = None
+    object: str | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +142,8 @@ class Compiler:
 
     def __init__(self, target: Target) -> None:
         self.target, self.iris, self.schema, self.counts = target, target.names, target.schema, target.counts
+        #: Whether the client leaves out predicates of the vocabulary.
+        self.client_filters = False
         self._variables = 0
         self._patterns = 0
 
@@ -159,13 +214,12 @@ class Compiler:
         return False
 
     def union(self, node: alg.Union, e: str, out: Group) -> bool:
-        """Entities in any part; a sub-select, since stores know how to go on from a set that they have."""
+        """Entities in any part."""
         branches, loose = [], False
         for part in node.parts:
-            inner = Group()
-            loose |= self.entities(part, e, inner)
-            branches.append(f"{{ {inner.text()} }}")
-        out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {' UNION '.join(branches)} }} }}")
+            branches.append(Group())
+            loose |= self.entities(part, e, branches[-1])
+        out.unions.append((e, branches))
         return loose
 
     def intersect(self, node: alg.Intersect, e: str, out: Group) -> bool:
@@ -225,6 +279,25 @@ class Compiler:
                 out.append(f"{rows.object} <pred:{term}> {best[0]} .{condition(rows.object)}")
             return rows.loose
         return self._contest(node, scan, largest, e, out)
+
+    def ordered(self, node: alg.Best) -> str | None:
+        """A query of the entities with their values of the key, the best first; None where several types or units may compete."""
+        kinds = self.schema.attribute_kinds(node.key)
+        groups = [group for group in kinds if group[0] in (Kind.QUANTITY, Kind.TIME)]
+        if len(groups) != 1:
+            return None
+        largest = node.direction == "largest"
+        term = "order" if self.counts.get("inexact") else "value"
+        if groups[0][0] is Kind.TIME:
+            term = "end" if largest else "start"
+        out = Group()
+        rows = self.facts(alg.Scan(node.of, (node.key,), family="attribute"), out, reached="?e")
+        if rows.loose:
+            self.settle("?e", out)
+        out.append(f"{rows.object} <pred:{term}> ?x .")
+        if len(kinds) > 1:
+            out.append(f"{rows.object} {TYPE} {pred('Time' if groups[0][0] is Kind.TIME else 'Quantity')} .")
+        return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {'DESC(?x)' if largest else '?x'}"
 
     def _extreme(
         self, scan: alg.Scan, term: str, largest: bool, kind: Kind, mixed: bool
@@ -295,24 +368,31 @@ class Compiler:
 
     def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactRows:
         """Patterns of facts. `whole` binds the statement; `reached` is the variable that the reached end is to have."""
-        return FACTS[type(node)](self, node, out, whole, reached)
+        subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
+        return self.wanted(node, out, Wanted(whole, subject, thing))
 
-    def scan(self, node: alg.Scan, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactRows:
+        """The same, for operators that hand on what is asked of them."""
+        return FACTS[type(node)](self, node, out, wanted)
+
+    def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactRows:
         """The statements of a scan."""
-        target = reached or self.variable("e")
-        other = self.variable("e" if node.reach != node.anchor else "v")
-        subject = target if node.reach == "subject" else self.variable("e")
-        thing = target if node.reach == "object" else other
+        subject = wanted.subject or self.variable("e")
+        thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
+        target = subject if node.reach == "subject" else thing
         anchor = subject if node.anchor == "subject" else thing
         objects = self._objects(node)
         of = node.of
-        whole = whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
+        whole = wanted.whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
         loose = True
         if of is not None and not self._skip(of, node):
             loose = self.entities(of, anchor, out)
         statement, predicate = None, self._predicate(node, out)
         if whole:
             statement = self.variable("f")
+            if not predicate.startswith("?"):
+                # The direct triple says nothing new, and is where most stores begin.
+                out.append(f"{subject} {predicate} {thing} .")
             sort = "" if self._every_object_fits(node, objects) else self._of_sort(thing, objects)
             out.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
             out.append(f"{statement} <pred:fact_t> {thing} .{sort}")
@@ -320,12 +400,12 @@ class Compiler:
                 out.append(f"{statement} <pred:source> {self.source(node.source)} .")
             return FactRows(subject, predicate, thing, statement, target, objects)
         out.append(f"{subject} {predicate} {thing} .")
-        if predicate.startswith("?"):
+        if node.predicates is None and not self.client_filters:
             out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
         if not self._every_object_fits(node, objects):
             out.append(self._of_sort(thing, objects))
         # The subject may be a statement, where the predicate is a qualifier key as well.
-        doubtful = (loose or node.anchor == "object") and self._may_be_key(node, objects)
+        doubtful = (loose or node.anchor == "object") and self._may_be_key(node)
         if doubtful and node.reach == "object":
             self.settle(subject, out)
             doubtful = False
@@ -357,19 +437,9 @@ class Compiler:
         sign = "!" if objects == "entity" else ""
         return f' FILTER({sign}STRSTARTS(STR({thing}), "{self.iris.base}{VALUE}"))'
 
-    def _may_be_key(self, node: alg.Scan, objects: Objects) -> bool:
+    def _may_be_key(self, node: alg.Scan) -> bool:
         """Whether a triple of these predicates may be a qualifier of a statement."""
-        if node.predicates is None:
-            return True
-        for name in node.predicates:
-            kinds = {kind for kind, _ in self.schema.qualifier_kinds(name)}
-            if objects == "entity":
-                kinds &= {Kind.ENTITY}
-            elif objects == "value":
-                kinds -= {Kind.ENTITY}
-            if kinds:
-                return True
-        return False
+        return node.predicates is None or any(self.schema.qualifier_kinds(name) for name in node.predicates)
 
     def _predicate(self, node: alg.Scan, out: Group) -> str:
         if node.predicates is not None and len(node.predicates) == 1:
@@ -393,14 +463,18 @@ class Compiler:
             counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
         return not any(self.counts.get(name, 1) for name in counted)
 
-    def where(self, node: alg.Where, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose object satisfies the test."""
-        rows = self.facts(node.facts, out, whole=whole, reached=reached)
         if isinstance(node.test, alg.Among):
-            if rows.objects == "any":
-                rows.objects = "entity"
-            self.entities(node.test.entities, rows.object, out)
+            # The set comes first: stores keep to the order where nothing else decides.
+            thing = wanted.object or self.variable("e")
+            self.entities(node.test.entities, thing, out)
+            rows = self.wanted(node.facts, out, replace(wanted, object=thing))
+            if (sort := self._of_sort(rows.object, "entity")) in out:
+                out.remove(sort)
+            rows.objects = "entity"
             return rows
+        rows = self.wanted(node.facts, out, wanted)
         out.extend(test_patterns(self, node.test, rows.object, rows.objects, self._kinds(node.facts)))
         return rows
 
@@ -415,9 +489,9 @@ class Compiler:
             found.update(self.schema.attribute_kinds(name))
         return found
 
-    def where_qualifier(self, node: alg.WhereQualifier, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactRows:
         """Facts of which some qualifier satisfies the test."""
-        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
         kinds = self.schema.qualifier_kinds(node.key)
         out.append(f"{rows.statement} {self.iris.predicate(node.key)} {q} .")
@@ -430,17 +504,17 @@ class Compiler:
         out.extend(test_patterns(self, node.test, q, objects, kinds))
         return rows
 
-    def during(self, node: alg.During, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose validity stands in the relation to an interval."""
-        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
         out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
         out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
         return rows
 
-    def where_validity(self, node: alg.WhereValidity, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time is both."""
-        rows = self.facts(node.facts, out, whole=True, reached=reached)
+        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
         q, p, a, b = (self.variable(prefix) for prefix in "qpab")
         keys = [self.iris.predicate(name) for name in (START_TIME if node.part == "start" else END_TIME, POINT_IN_TIME)]
         out.append(f"VALUES {p} {{ {' '.join(keys)} }} {rows.statement} {p} {q} . {q} {TYPE} <pred:Time> .")
@@ -450,20 +524,24 @@ class Compiler:
         out.extend(test_patterns(self, node.test, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def turn(self, node: alg.Turn, out: Group, whole: bool, reached: str | None) -> FactRows:
+    def turn(self, node: alg.Turn, out: Group, wanted: Wanted) -> FactRows:
         """The same statements, with the other end reached; attributes have no entity at their object."""
-        rows = self.facts(node.facts, out, whole=whole)
+        rows = self.wanted(node.facts, out, wanted)
         if node.reach == "object" and rows.objects != "entity":
             out.append(self._of_sort(rows.object, "entity"))
             rows.objects = "entity"
-        end = rows.subject if node.reach == "subject" else rows.object
         if rows.loose and node.reach == "object":
             self.settle(rows.subject, out)
             rows.loose = False
-        if reached is not None:
-            out.append(f"BIND({end} AS {reached})")
-        rows.reached = reached or end
+        rows.reached = rows.subject if node.reach == "subject" else rows.object
         return rows
+
+
+def reach_of(node: Node) -> alg.End:
+    """The end that facts reach."""
+    while not isinstance(node, (alg.Scan, alg.Turn)):
+        node = node.inputs()[0]
+    return node.reach
 
 
 ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, Group], bool]]] = {
@@ -479,7 +557,7 @@ ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, Group], bool]]] =
     alg.Namesakes: Compiler.namesakes,
     alg.Best: Compiler.best,
 }
-FACTS: Final[dict[type[Node], Callable[[Compiler, Any, Group, bool, str | None], FactRows]]] = {
+FACTS: Final[dict[type[Node], Callable[[Compiler, Any, Group, Wanted], FactRows]]] = {
     alg.Scan: Compiler.scan,
     alg.Where: Compiler.where,
     alg.WhereQualifier: Compiler.where_qualifier,

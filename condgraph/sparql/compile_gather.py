@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.compile import TARGET, Compiler, Group, Target
+from condgraph.sparql.compile import TARGET, Compiler, Group, Target, reach_of
 from condgraph.sparql.compile_plan import Compiled, native
 from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
 
@@ -170,7 +170,7 @@ class Gathered:
                 found = sorted(self._numbers[names.sid_of(iri)] for iri in given)
                 numbers = np.array(found, np.int32)
                 runs = [bound for bound in bounds if bound[0] < bound[1]]
-                run.results[id(leaf)] = FactSet(run, _reach(leaf), numbers=numbers, runs=runs)
+                run.results[id(leaf)] = FactSet(run, reach_of(leaf), numbers=numbers, runs=runs)
             else:
                 found = sorted(snapshot.identified(names.name_of(iri)) for iri in given)
                 run.results[id(leaf)] = np.array(found, np.int32)
@@ -227,13 +227,6 @@ class Gathered:
 
 
 _KINDS: Final = {f"{PRED}Entity": EntityKind.ENTITY, f"{PRED}Concept": EntityKind.CONCEPT, f"{PRED}Row": EntityKind.ROW}
-
-
-def _reach(node: Node) -> Any:
-    """The end that facts reach."""
-    while not isinstance(node, (alg.Scan, alg.Turn)):
-        node = node.inputs()[0]
-    return node.reach
 
 
 def finish(run: Run, plan: Node, gathered: Gathered, leaves: tuple[Node, ...]) -> None:

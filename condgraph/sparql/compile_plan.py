@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
@@ -18,8 +18,9 @@ from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Group, Target
 from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
 from condgraph.sparql.layout import TYPE, integer
 
-#: What the rows of a query are: entities (id, name), values, predicates, a count, a truth value, or gathered triples.
-Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "truth", "gathered"]
+#: What the rows of a query are: entities (id, name), entities with what they are ordered by (those that tie with the first count),
+#: values, predicates, a count, a truth value, or gathered triples.
+Shape: TypeAlias = Literal["entities", "best", "values", "predicates", "count", "truth", "gathered"]
 Kinds = Mapping[tuple[Kind, str], int]
 
 
@@ -60,7 +61,13 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
         if not native(inner):
             return None
         of = alg.Reached(inner) if isinstance(inner, alg.Facts) else inner
+        local = compiler.target.local
+        if local and isinstance(of, alg.Best) and (text := compiler.ordered(of)) is not None:
+            return text, "best"
         out = Group()
+        if local:
+            compiler.settled(of, "?e", out)
+            return f"SELECT DISTINCT ?e WHERE {{ {out.text()} }}", "entities"
         compiler.entities(of, "?e", out)
         out.append("?e <pred:name> ?name .")
         return f"SELECT DISTINCT ?e ?name WHERE {{ {out.text()} }}", "entities"
@@ -86,6 +93,7 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
         values = plan.values
         if isinstance(values, alg.Predicates) and native(values.facts):
             out = Group()
+            compiler.client_filters = True
             rows = compiler.facts(values.facts, out)
             if rows.loose:
                 compiler.settle(rows.reached, out)
@@ -121,41 +129,21 @@ def value_rows(compiler: Compiler, values: Node, out: Group) -> tuple[str, Objec
     return q, "any" if entity == value else "entity" if entity else "value", kinds
 
 
-#: What is read of a value node, by type.
-_READ: Final = {
-    Kind.TEXT: "{v} <pred:value> ?text .",
-    Kind.QUANTITY: "{v} <pred:value> ?x . {v} <pred:unit> ?unit .",
-    Kind.TIME: "{v} <pred:start> ?start . {v} <pred:end> ?end . {v} <pred:precision> ?precision .",
-    Kind.ENTITY: f"{{v}} <pred:name> ?name . {{v}} {TYPE} ?kind . OPTIONAL {{{{ {{v}} <pred:row> ?row }}}}",
-}
-_COLUMNS: Final = {
-    Kind.TEXT: "?text",
-    Kind.QUANTITY: "(STR(?x) AS ?number) ?unit",
-    Kind.TIME: "?start ?end ?precision",
-    Kind.ENTITY: "?name ?kind ?row",
-}
-
-
 def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, out: Group) -> str:
-    """Each value once, with what is needed to read it."""
-    found = {kind for kind, _ in kinds} if kinds is not None and objects == "value" else set()
-    if objects == "entity":
-        found = {Kind.ENTITY}
-    if len(found) == 1 and (kind := next(iter(found))) in _READ and not (kind is Kind.QUANTITY and compiler.counts.get("inexact")):
-        out.append(_READ[kind].format(v=v))
-        return f"SELECT DISTINCT {v} {_COLUMNS[kind]} WHERE {{ {out.text()} }}".replace(f"{v} ", "?v ").replace(f"{v})", "?v)")
-    optional = " ".join(
-        f"OPTIONAL {{ {text} }}"
-        for text in (
-            "?v <pred:value> ?x . OPTIONAL { ?v <pred:unit> ?unit . OPTIONAL { ?v <pred:exact> ?exact } }",
-            _READ[Kind.TIME].format(v="?v"),
-            _READ[Kind.ENTITY].format(v="?v"),
-        )
-    )
-    inner = f"SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }}"
-    return (
-        f"SELECT ?v (STR(?x) AS ?number) ?unit ?exact ?start ?end ?precision ?name ?kind ?row WHERE {{ {{ {inner} }} {optional} }}"
-    )
+    """Each value once, in the first column: a value node says its value, long ones and entities have to be read."""
+    long = compiler.counts.get("long", 1) and objects != "entity" and (kinds is None or any(k is not Kind.TIME for k, _ in kinds))
+    if objects == "value" and not long:
+        return f"SELECT DISTINCT {v} WHERE {{ {out.text()} }}"
+    parts = []
+    columns = "?v"
+    if objects != "value":
+        parts.append(f"?v <pred:name> ?name . ?v {TYPE} ?kind . OPTIONAL {{ ?v <pred:row> ?row }}")
+        columns += " ?name ?kind ?row"
+    if long:
+        parts.append("?v <pred:value> ?x . OPTIONAL { ?v <pred:unit> ?unit . OPTIONAL { ?v <pred:exact> ?exact } }")
+        columns += " ?x ?unit ?exact"
+    optional = " ".join(f"OPTIONAL {{ {part} }}" for part in parts)
+    return f"SELECT {columns} WHERE {{ {{ SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }} }} {optional} }}"
 
 
 def compile_kinds(compiled: Compiled) -> str:

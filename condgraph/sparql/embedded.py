@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution, Store
 
     from condgraph.engine.answer import Answer, EvidenceList
+    from condgraph.engine.facts import Entity
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.sparql.match import SparqlPatterns
     from condgraph.sparql.table import Table
@@ -110,12 +111,16 @@ class EmbeddedStore:
     @cached_property
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        return Target(Names(self.base), self.snapshot.schema, counts(self.snapshot))
+        return Target(Names(self.base), self.snapshot.schema, counts(self.snapshot), self.entities)
 
     def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
         """The solutions of a SELECT over the graph."""
         found: Any = self._query(text, timeout, cancelled)
         return found  # type: ignore[no-any-return]
+
+    def entities(self, ids: list[str]) -> list[Entity]:
+        """Entities by their ids, read from the snapshot that the store was built from."""
+        return [self.snapshot.entity(self.snapshot.identified(ident)) for ident in ids]
 
     def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
         """The answer of an ASK over the graph."""

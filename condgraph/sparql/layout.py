@@ -20,10 +20,11 @@ KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); 
     graph      BASE                   a pred:Graph; pred:label; pred:layout n; pred:counts "JSON"
 
 `sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node is named by its value
-(`value_name`), so that equal values are one node that can be read without being looked at; a long value by its hash. `pred:year` and `pred:date` are there for times that lie within one year or one day. Bounds of times are seconds from
-1970-01-01, xsd:integer; an open or unknown side is the number that `engine.values` has for it. `pred:exact` holds the digits of a
-number that a double would lose; in a graph that has such numbers every quantity has `pred:order`, the number as text that sorts by
-size.
+(`value_name`), so that equal values are one node that can be read without being looked at; a long value by its hash. A statement
+whose object or qualifier is a value has its identity at the statement node. `pred:year` and `pred:date` are there for times that
+lie within one year or one day. Bounds of times are seconds from 1970-01-01, xsd:integer; an open or unknown side is the number that
+`engine.values` has for it. `pred:exact` holds the digits of a number that a double would lose; in a graph that has such numbers
+every quantity has `pred:order`, the number as text that sorts by size.
 
 All triples of a graph stand in the named graph BASE; a source is a node and no graph of its own, since statements may stand in
 several.
@@ -65,7 +66,7 @@ LAYOUT: Final = 2
 #: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC 2606).
 NAMESPACE: Final = "http://condgraph.example/"
 #: Characters of the longest name of a value node that says its value.
-LONGEST: Final = 400
+LONGEST: Final = 1000
 #: The scheme of KQA Pro's vocabulary.
 PRED: Final = "pred:"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -384,14 +385,8 @@ def read_number(double_text: str, exact: str | None = None) -> Number:
 
 
 def exactly(value: Value, wanted: str) -> Value:
-    """A quantity as its node's hash says it is: some stores print fewer digits of a double than it has."""
-    if not isinstance(value, Quantity) or value_hash(value) == wanted:
+    """A quantity as its node's name says it is: some stores print fewer digits of a double than it has."""
+    said = value_named(wanted) if isinstance(value, Quantity) else None
+    if said is None or not isinstance(value, Quantity) or not isinstance(said, Quantity):
         return value
-    below = above = float(value.number)
-    for _ in range(64):
-        below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
-        for near in (below, above):
-            found = Quantity(int(near) if near.is_integer() else near, value.unit)
-            if value_hash(found) == wanted:
-                return found
-    return value
+    return said if math.isclose(float(value.number), float(said.number), rel_tol=1e-14) else value

@@ -32,7 +32,7 @@ from condgraph.sparql.layout import (
     Names,
     exactly,
     read_value,
-    value_hash,
+    value_name,
 )
 
 if TYPE_CHECKING:
@@ -217,6 +217,6 @@ def exact_value(node: str, said: Said, names: Names) -> Value:
     """The value of a node, which the node's name has the hash of; raises `StoreDamagedError` where it is another one."""
     wanted = node[len(names.base) + len(VALUE) :]
     value = exactly(read_value(said), wanted)
-    if value_hash(value) != wanted:
+    if value_name(value) != wanted:
         raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
     return value

@@ -17,6 +17,7 @@ from condgraph.sparql.layout import (
     ENTITY_CLASSES,
     LABEL,
     LAYOUT,
+    LONGEST,
     MEMBER,
     RECORD,
     STATEMENT,
@@ -196,10 +197,17 @@ def _statements(snapshot: Snapshot, names: Names) -> Iterator[str]:
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
-    """What the snapshot holds, and what lets the compiler leave out work: how many raw texts and validities there are."""
+    """What the snapshot holds, and what lets the compiler leave out work: how many raw texts, validities and long texts."""
     get = snapshot.arrays.get
     raws = get("att.raw")
-    return {**snapshot.counts, "raws": int((raws >= 0).sum()) if len(raws) else 0, "validities": len(get("val.stmt"))}
+    # A character takes twelve at most. A number and its unit share a name, so that half of it is long for them.
+    long = (text for i in range(len(snapshot.texts)) if len(text := snapshot.texts[i]) * 24 > LONGEST)
+    return {
+        **snapshot.counts,
+        "raws": int((raws >= 0).sum()) if len(raws) else 0,
+        "validities": len(get("val.stmt")),
+        "long": sum(1 for text in long if len(encode(text)) * 2 + 8 > LONGEST),
+    }
 
 
 def count(snapshot: Snapshot, base: str) -> int:
