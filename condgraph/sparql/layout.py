@@ -232,10 +232,7 @@ def integer(number: int) -> str:
 
 def double(number: Number) -> str:
     """An xsd:double: the nearest one."""
-    try:
-        nearest = float(number)
-    except OverflowError:
-        nearest = float("inf") if number > 0 else float("-inf")
+    nearest = _nearest(number)
     text = {float("inf"): "INF", float("-inf"): "-INF"}.get(nearest) or repr(nearest)
     return f'"{text}"^^<{XSD}double>'
 
@@ -389,4 +386,15 @@ def exactly(value: Value, wanted: str) -> Value:
     said = value_named(wanted) if isinstance(value, Quantity) else None
     if said is None or not isinstance(value, Quantity) or not isinstance(said, Quantity):
         return value
-    return said if math.isclose(float(value.number), float(said.number), rel_tol=1e-14) else value
+    read, wrote = _nearest(value.number), _nearest(said.number)
+    # The largest doubles come back as more than there is.
+    close = math.isclose(read, wrote, rel_tol=1e-14) or (math.isinf(read) and abs(wrote) > 1e307 and (read > 0) == (wrote > 0))
+    return said if close else value
+
+
+def _nearest(number: Number) -> float:
+    """The nearest double, infinite where there is none."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

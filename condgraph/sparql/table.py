@@ -136,7 +136,7 @@ def literal(text: str, datatype: str) -> Any:
     """A literal as a typed Python value: int, float, Decimal, bool, `Time`, else its text.
 
     >>> literal("42", XSD + "integer"), literal("1960-02-01", XSD + "date"), literal("x", XSD + "string")
-    (42, Time(start=-312854400, end=-312768000, precision=<Precision.DAY: 3>), 'x')
+    (42, Time(start=-312940800, end=-312854400, precision=<Precision.DAY: 3>), 'x')
     """
     try:
         if datatype in _WHOLE:
