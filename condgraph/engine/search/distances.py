@@ -14,8 +14,10 @@ import numpy as np
 from condgraph.engine.linking.encoder import Encoder
 from condgraph.engine.linking.graph_vectors import GraphVectors
 from condgraph.engine.linking.kept_vectors import vectors_of
+from condgraph.engine.linking.vectors import DenseVectors
 from condgraph.engine.search.domains import BARRED, Domain
 from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+from condgraph.engine.search.late import LateDomain
 from condgraph.engine.search.result import INSTANCE_OF
 from condgraph.engine.values import Kind
 
@@ -84,7 +86,12 @@ class TextTerms:
         if found is None:
             while self._nodes and (len(self._nodes) + 1) * len(self._places) > _KEPT:
                 self._nodes.pop(next(iter(self._nodes)), None)
-            found = self._nodes[text] = Domain(self.vectors.node_distances(text).take(self._places))
+            vectors = self.vectors.nodes
+            if isinstance(vectors, DenseVectors):
+                found = LateDomain(vectors, self.vectors.vector(text), self._places)
+            else:
+                found = Domain(self.vectors.node_distances(text).take(self._places))
+            self._nodes[text] = found
         return found
 
     def predicates(self, text: str) -> Costs:
