@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, ParseError, UnknownNameError
-from condgraph.engine.frontends.llm_expression import MOST_DEPTH, MOST_OPERATORS
+from condgraph.engine.frontends.llm_reader import MOST_DEPTH, MOST_OPERATORS
 from condgraph.engine.frontends.llm_syntax import parse, parse_expression
 from condgraph.engine.frontends.llm_tree import (
     Argument,

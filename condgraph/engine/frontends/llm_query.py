@@ -38,9 +38,10 @@ from condgraph.engine.algebra import (
     union,
 )
 from condgraph.engine.errors import OptionError, PlanError
-from condgraph.engine.frontends.llm_apply import apply, asks_truth, comparison, literal_value, lower_application, lower_foreign, nth
+from condgraph.engine.frontends.llm_apply import lower_application, lower_foreign, nth
 from condgraph.engine.frontends.llm_binding import Application, Search, bind
 from condgraph.engine.frontends.llm_context import Context, LlmFunction
+from condgraph.engine.frontends.llm_native import apply, asks_truth, comparison, literal_value
 from condgraph.engine.frontends.llm_results import NUMBERS, TEXTS, Result, as_values
 from condgraph.engine.frontends.llm_search import SearchRule
 from condgraph.engine.frontends.llm_syntax import parse
