@@ -91,7 +91,7 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
         rows = _together(compiler, tuple(others), "UNION ALL")
         clauses = [*rows.clauses, f"WITH {rows.variable}, count(*) AS times WHERE times = {len(others)}"]
     if tested:
-        conditions = " AND ".join(_membership(compiler, part, rows.variable) for part in tested)
+        conditions = " AND ".join(membership(compiler, part, rows.variable) for part in tested)
         clauses.append(f"WITH {rows.variable} WHERE {conditions}")
     return Rows(clauses, rows.variable)
 
@@ -103,7 +103,7 @@ def _testable(part: alg.Entities) -> bool:
     return isinstance(part, alg.Named | alg.Known) or (isinstance(part, alg.Every) and part.source is None)
 
 
-def _membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
+def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
     """A condition: an entity is in a set (see `_testable`; other sets are bound as lists)."""
     if isinstance(part, alg.Members) and isinstance(part.concepts, alg.Named):
         c = compiler.name("c")
@@ -121,7 +121,7 @@ def _membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
 
 def minus(compiler: Compiler, node: alg.Minus) -> Rows:
     """Entities of the left that are not in the right."""
-    condition = _membership(compiler, node.right, "{e}")
+    condition = membership(compiler, node.right, "{e}")
     left = compiler.entities(node.left)
     e = left.variable
     return Rows([*left.clauses, f"WITH {e} WHERE NOT ({condition.replace('{e}', e)})"], e)

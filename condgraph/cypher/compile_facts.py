@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from condgraph.cypher import paths
+from condgraph.cypher.compile_entities import membership
 from condgraph.cypher.compile_tests import condition, span_condition
 from condgraph.cypher.compiler import FACTS, Compiler, FactRows
 from condgraph.engine import algebra as alg
@@ -28,7 +29,8 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     f = compiler.name("f")
     types = paths.types(node.predicates)
     whole = node.of is None or (isinstance(node.of, alg.Every) and node.of.source is None)
-    of = None if whole or node.of is None else compiler.entities(node.of)
+    within = node.of if _many_members(compiler, node) else None
+    of = None if whole or within is not None or node.of is None else compiler.entities(node.of)
     clauses = [] if of is None else of.clauses
     conditions = [] if node.predicates is not None else [paths.is_statement(f)]
     anchor = compiler.name("e") if of is None else of.variable
@@ -36,6 +38,8 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     inside = []
     if of is None and isinstance(node.of, alg.Every) and _tells(compiler, node, node.of):
         conditions.append(paths.of_kinds(anchor, compiler.parameter([int(kind) for kind in node.of.kinds])))
+    if within is not None:
+        conditions.append(membership(compiler, within, anchor))
     source = None if node.source is None else compiler.parameter(node.source)
     if of is None and source is not None and node.anchor == "subject" and node.source in compiler.tabular:
         # A table's statements are those of its rows.
@@ -71,9 +75,28 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     return FactRows(clauses, pattern, [*inside, *conditions], f, subject, thing, family, node.reach)
 
 
+def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
+    """Whether the anchors are the members of a concept, and more than there are statements: then it is the anchor that is tested."""
+    of, schema = node.of, compiler.schema
+    if (
+        not isinstance(of, alg.Members)
+        or not isinstance(of.concepts, alg.Named)
+        or node.predicates is None
+        or compiler.is_shared(of)
+    ):
+        return False
+    statements = 0
+    for name in node.predicates:
+        statements += sum(schema.attribute_kinds(name).values()) if family_of(node) != "relation" else 0
+        statements += schema.sizes.get(name, 0) if family_of(node) != "attribute" else 0
+    return statements < sum(schema.members.get(name, 0) for name in of.concepts.names)
+
+
 def _tells(compiler: Compiler, node: alg.Scan, of: alg.Every) -> bool:
     """Whether the kinds leave out any anchor: all but concepts do not, where concepts are no subjects."""
-    return node.anchor != "subject" or compiler.schema.concept_subjects or of.kinds != alg.ENTITY_KINDS
+    schema = compiler.schema
+    concepts = (schema.concept_subjects and node.family != "attribute") or (schema.concept_attributes and node.family != "relation")
+    return node.anchor != "subject" or concepts or of.kinds != alg.ENTITY_KINDS
 
 
 def where(compiler: Compiler, node: alg.Where) -> FactRows:

@@ -107,7 +107,9 @@ class Compiler:
         self.inexact, self.tabular, self.schema = schema.inexact, schema.tabular, schema
         order = nodes_of(roots)
         #: Whether some operator asks which entity a qualifier's value is.
-        self.refers = any(isinstance(node, alg.Referents) or _among(getattr(node, "test", None)) for node in order)
+        self.refers = any(
+            isinstance(node, alg.Referents) or (isinstance(node, alg.Keep | alg.Some) and _among(node.test)) for node in order
+        )
         #: Clauses that bind lists, in order.
         self.lets: list[str] = []
         self._names = self._given = 0
@@ -128,6 +130,10 @@ class Compiler:
         name = f"p{self._given}"
         self.parameters[name] = value
         return f"${name}"
+
+    def is_shared(self, node: Node) -> bool:
+        """Whether several operators take it, so that it is bound once."""
+        return id(node) in self._shared
 
     def constant(self, value: int) -> str:
         """A parameter holding a bound of times, the same one each time: not every integer can be written as a literal."""

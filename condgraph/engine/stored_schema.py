@@ -32,12 +32,16 @@ class StoredSchema:
         self.tabular: frozenset[str] = frozenset(found["tabular"])
         self.temporal: bool = found["temporal"]
         self.inexact: bool = found["inexact"]
-        #: Whether any value stood otherwise in its source; whether concepts are subjects of statements, or members of concepts.
+        #: Whether any value stood otherwise in its source; whether concepts have relations or attributes, or are members.
         self.raw: bool = found.get("raw", True)
         self.concept_subjects: bool = found.get("concept_subjects", True)
+        self.concept_attributes: bool = found.get("concept_attributes", True)
         self.concept_members: bool = found.get("concept_members", True)
         #: What others keep for as long as this schema is used, by their own names.
         self.kept: dict[str, Any] = {}
+        #: How many relations a predicate has, and how many members the concepts of a name.
+        self.sizes: dict[str, int] = found.get("sizes", {})
+        self.members: dict[str, int] = found.get("members", {})
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -132,9 +136,28 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "temporal": len(get("val.stmt")) > 0,
         "inexact": bool(snapshot.inexact),
         "raw": bool((get("att.raw") >= 0).any()),
-        "concept_subjects": snapshot.counts["concept_subjects"] + snapshot.counts["concept_attributes"] > 0,
+        "concept_subjects": snapshot.counts["concept_subjects"] > 0,
+        "concept_attributes": snapshot.counts["concept_attributes"] > 0,
+        "sizes": _sizes(snapshot),
+        "members": _members(snapshot),
         "concept_members": bool((snapshot.entity_kind.take(get("mem.e")) == EntityKind.CONCEPT).any()),
     }
+
+
+def _sizes(snapshot: Snapshot) -> dict[str, int]:
+    """How many relations each predicate has."""
+    counts = np.diff(snapshot.relation_offsets)
+    return {snapshot.predicate_name(number): int(counts[number]) for number in np.flatnonzero(counts).tolist()}
+
+
+def _members(snapshot: Snapshot) -> dict[str, int]:
+    """How many entities are in the concepts of each name, closed under subclass."""
+    found: dict[str, int] = {}
+    get = snapshot.arrays.get
+    for concept, count in zip(get("con.entity").tolist(), np.diff(get("con.offsets")).tolist(), strict=True):
+        name = snapshot.name(concept)
+        found[name] = found.get(name, 0) + count
+    return found
 
 
 def _of_own_rows(snapshot: Snapshot, source: int) -> bool:
