@@ -76,7 +76,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
 
 
 def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
-    """Whether the anchors are the members of a concept, and more than there are statements: then it is the anchor that is tested."""
+    """Whether the anchors are the members of a concept, and more than there are statements: then the anchor is tested."""
     of, schema = node.of, compiler.schema
     if (
         not isinstance(of, alg.Members)
