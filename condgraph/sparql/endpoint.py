@@ -15,45 +15,25 @@ limit cut, and that are sent at once, have the header `X-SPARQL-MaxRows` and a w
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
+from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql import page, protocol_description
-from condgraph.sparql.protocol import MOST_BYTES, ProtocolError, Request, read, read_graph
+from condgraph.sparql.endpoint_exchange import READING, BrokenOffError, Exchange, Receive, Send
+from condgraph.sparql.protocol import ProtocolError, Request, read, read_graph
 from condgraph.sparql.protocol_text import survey
 from condgraph.sparql.results import GRAPHS, HTML, SOLUTIONS, Chosen, choose, require
-from condgraph.sparql.worker import Head, Query, UnwritableError
-from condgraph.sparql.worker_places import BusyError
+from condgraph.sparql.worker import Head, Query
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Headers = dict[str, str]
 
-_log: Final = logging.getLogger("condgraph.endpoint")
 #: Bytes of results that are held back, so that what goes wrong early has a status.
 HOLD: Final = 4 << 20
-#: Bytes of a body that is too long that are read, and thrown away, before that is said.
-_DRAIN: Final = 64 << 20
-_READING: Final = "GET, HEAD, POST, OPTIONS"
-_CORS: Final = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"X-SPARQL-MaxRows, Warning, Retry-After"),
-    (b"x-content-type-options", b"nosniff"),
-)
-_PREFLIGHT: Final = {
-    "Access-Control-Allow-Methods": _READING,
-    "Access-Control-Allow-Headers": "Accept, Content-Type, Authorization, X-Requested-With",
-    "Access-Control-Max-Age": "86400",
-}
 
 
 class Answers(Protocol):
@@ -108,10 +88,6 @@ class Limits:
     rows: int | None = 10_000
 
 
-class _BrokenOffError(Exception):
-    """Results could not be sent to their end."""
-
-
 class Endpoint:
     """The requests of the protocols, answered from a backend."""
 
@@ -123,7 +99,7 @@ class Endpoint:
     async def sparql(self, exchange: Exchange) -> None:
         """A request to /sparql."""
         if exchange.method not in ("GET", "HEAD", "POST"):
-            raise _not_allowed(_READING)
+            raise _not_allowed(READING)
         body = await exchange.body() if exchange.method == "POST" else b""
         asked = read(exchange.method, exchange.address, exchange.header("content-type"), body)
         if asked.query is None:
@@ -244,146 +220,16 @@ class Endpoint:
                 async for part in results:
                     await exchange.part(part)
                 if results.cut:
-                    raise _BrokenOffError(f"cut after {query.limit} results")
+                    raise BrokenOffError(f"cut after {query.limit} results")
                 await exchange.end()
         except TimeoutError:
-            raise _BrokenOffError("deadline") from None
+            raise BrokenOffError("deadline") from None
         finally:
             results.close()
 
 
 def _not_allowed(methods: str) -> ProtocolError:
     return ProtocolError(405, f"this is for {methods}", {"Allow": methods})
-
-
-def _problem(error: Exception, text: str | None = None) -> ProtocolError:
-    """An error as a status and a message."""
-    if isinstance(error, ProtocolError):
-        return error
-    if isinstance(error, BusyError):
-        return ProtocolError(503, str(error), {"Retry-After": "1"})
-    if isinstance(error, DeadlineError):
-        return ProtocolError(503, str(error))
-    if isinstance(error, ParseError | OptionError):
-        return ProtocolError(400, str(error))
-    if isinstance(error, UnknownNameError):
-        return ProtocolError(404, str(error))
-    if isinstance(error, UnwritableError):
-        return ProtocolError(406, str(error))
-    return ProtocolError(500, str(error))
-
-
-class Exchange:
-    """One request and its response."""
-
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
-        self.method: str = scope["method"]
-        self.address: bytes = scope["query_string"]
-        self.chunked = scope["http_version"] != "1.0"
-        self.outcome, self.status, self.sent = "", 0, 0
-        self._begin = time.perf_counter()
-
-    def header(self, name: str) -> str | None:
-        """A header of the request; several of one name are one list."""
-        found = [value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode()]
-        return ", ".join(found) if found else None
-
-    @property
-    def root(self) -> str:
-        """The path that the application is at, which ends with a slash."""
-        return f"{self._scope.get('root_path', '').rstrip('/')}/"
-
-    def at(self, path: str) -> str:
-        """The address of a path of the application."""
-        host = self.header("host")
-        if host is None:
-            server = self._scope.get("server") or ("localhost", None)
-            host = f"{server[0]}:{server[1]}"
-        return f"{self._scope.get('scheme', 'http')}://{host}{self.root}{path}"
-
-    async def body(self) -> bytes:
-        """The body; raises status 413 where it is too long."""
-        too_long = ProtocolError(413, f"more than {MOST_BYTES:,} bytes", {"Connection": "close"})
-        length = self.header("content-length")
-        if length and length.isdigit() and int(length) > MOST_BYTES and self.header("expect"):
-            raise too_long
-        parts, size, more = [], 0, True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise _BrokenOffError("gone")
-            part = message.get("body", b"")
-            size += len(part)
-            # Those who send without asking read the answer when they have sent it all.
-            if size > _DRAIN:
-                break
-            if size <= MOST_BYTES:
-                parts.append(part)
-            more = message.get("more_body", False)
-        if size > MOST_BYTES:
-            raise too_long
-        return b"".join(parts)
-
-    async def gone(self) -> None:
-        """Wait until the other side goes away."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    async def start(self, status: int, headers: Headers) -> None:
-        """Send the head of the response."""
-        self.status = status
-        raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *_CORS]})
-
-    async def part(self, data: bytes) -> None:
-        """Send a part of the body."""
-        self.sent += len(data)
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def end(self, data: bytes = b"") -> None:
-        """Send the last part of the body."""
-        self.sent += len(data)
-        await self._send({"type": "http.response.body", "body": data})
-
-    async def reply(self, status: int, body: bytes, headers: Headers) -> None:
-        """Send a whole response."""
-        await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
-        await self.end(body)
-
-    async def run(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
-        """Answer the request, whatever happens, and write its line to the log."""
-        try:
-            if self.method == "OPTIONS":
-                allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else _READING
-                await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
-            else:
-                await handler(self)
-        except _BrokenOffError as error:
-            self.outcome = str(error)
-        except (ProtocolError, CondgraphError) as error:
-            await self._failed(_problem(error))
-        except asyncio.CancelledError:
-            self.outcome = "shutdown"
-            raise
-        finally:
-            self._logged()
-
-    async def _failed(self, problem: ProtocolError) -> None:
-        self.outcome = problem.message.partition("\n")[0]
-        if self.status:
-            return  # the head is out: the response stays without its end
-        headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"} | problem.headers
-        await self.reply(problem.status, (problem.message + "\n").encode("utf-8", "replace"), headers)
-
-    def _logged(self) -> None:
-        client = self._scope.get("client") or ("-",)
-        milliseconds = (time.perf_counter() - self._begin) * 1000
-        said = f" ({self.outcome})" if self.outcome else ""
-        _log.info(
-            '%s "%s %s" %s %d bytes %.1f ms%s',
-            client[0], self.method, self._scope["path"], self.status or "-", self.sent, milliseconds, said,
-        )  # fmt: skip
 
 
 class _Route:
@@ -397,10 +243,13 @@ class _Route:
 
 
 def application(backend: Backend, limits: Limits | None = None) -> Starlette:
-    """The ASGI application. It closes the backend when it ends."""
-    from starlette.applications import Starlette
-    from starlette.routing import Mount, Route
-    from starlette.staticfiles import StaticFiles
+    """The ASGI application. It closes the backend when it ends. Raises `MissingExtraError`."""
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+    except ImportError:
+        raise MissingExtraError("starlette", "serve") from None
 
     endpoint = Endpoint(backend, limits or Limits())
 

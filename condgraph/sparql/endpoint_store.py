@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from condgraph.sparql.protocol_text import survey
@@ -49,3 +50,9 @@ class OxigraphBackend:
     def close(self) -> None:
         """End all processes."""
         self._pool.close()
+
+    def __enter__(self) -> OxigraphBackend:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import select
 import signal
@@ -27,8 +26,17 @@ import struct
 import sys
 import threading
 from contextlib import suppress
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
+from pathlib import Path
 from typing import Any
+
+# The module beside this one: a script is no part of its package.
+_SPEC = spec_from_file_location("worker_cut", Path(__file__).with_name("worker_cut.py"))
+assert _SPEC is not None
+assert _SPEC.loader is not None
+cutting: Any = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(cutting)
 
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
@@ -36,172 +44,14 @@ _LENGTH = struct.Struct(">I")
 _HEAD = struct.Struct(">cI")
 
 
-class _CutError(Exception):
-    """The limit of rows is reached, and there is another row; carries the rest of the document."""
-
-    def __init__(self, tail: bytes) -> None:
-        super().__init__()
-        self.tail = tail
-
-
-class _UnwritableError(Exception):
-    """The results cannot be said in the format that was asked for."""
-
-
 class _MissingError(Exception):
     """There is no such graph."""
-
-
-class _Plain:
-    """Passes blocks of serialised results on."""
-
-    def feed(self, block: bytes) -> bytes:
-        return block
-
-    def rest(self) -> bytes:
-        return b""
-
-
-class _Nothing(_Plain):
-    """Takes what a serialiser still has in its buffer when it is stopped."""
-
-    def feed(self, block: bytes) -> bytes:
-        return b""
-
-
-class _Lines(_Plain):
-    """Cuts TSV, whose rows are lines whatever stands in them, after `limit` rows below the header."""
-
-    def __init__(self, limit: int) -> None:
-        self.left = limit + 1
-
-    def lines(self, block: bytes) -> int:
-        return block.count(b"\n")
-
-    def place(self, block: bytes, number: int) -> int:
-        """Where row `number` (1 for the first that ends in the block) ends."""
-        at = -1
-        for _ in range(number):
-            at = block.index(b"\n", at + 1)
-        return at + 1
-
-    def feed(self, block: bytes) -> bytes:
-        if self.left == 0 and block:
-            raise _CutError(b"")
-        count = self.lines(block)
-        if count < self.left:
-            self.left -= count
-            return block
-        end = self.place(block, self.left)
-        self.left = 0
-        if end < len(block):
-            raise _CutError(block[:end])
-        return block
-
-
-class _Quoted(_Lines):
-    """Cuts CSV, where a line within quotes ends no row."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.inside = False
-
-    def lines(self, block: bytes) -> int:
-        self.began_inside = self.inside
-        parts = block.split(b'"')
-        outside = parts[1::2] if self.inside else parts[::2]
-        self.inside ^= len(parts) % 2 == 0
-        return sum(part.count(b"\n") for part in outside)
-
-    def place(self, block: bytes, number: int) -> int:
-        inside = self.began_inside
-        for found in re.finditer(rb'["\n]', block):
-            if found[0] == b'"':
-                inside = not inside
-            elif not inside:
-                number -= 1
-                if not number:
-                    return found.end()
-        raise AssertionError("fewer rows than were counted")
-
-
-class _Marked(_Plain):
-    """Cuts XML before the row behind the last wanted: `<` is written for markup only."""
-
-    def __init__(self, limit: int) -> None:
-        self.left, self.held = limit, b""
-
-    def feed(self, block: bytes) -> bytes:
-        data = self.held + block
-        end = data.rfind(b"<", max(0, len(data) - 8))
-        self.held, data = (b"", data) if end < 0 else (data[end:], data[:end])
-        count = data.count(b"<result>")
-        if count <= self.left:
-            self.left -= count
-            return data
-        at = -1
-        for _ in range(self.left + 1):
-            at = data.index(b"<result>", at + 1)
-        raise _CutError(data[:at] + b"</results></sparql>")
-
-    def rest(self) -> bytes:
-        return self.held
-
-
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_STRINGS = re.compile(_STRING, re.S)
-_WHOLE = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.S)
-_STRING_OR_BOUNDARY = re.compile(_STRING + rb"|\},\{", re.S)
-
-
-class _Braced(_Plain):
-    """Cuts JSON: outside strings, `},{` stands between rows and nowhere else."""
-
-    def __init__(self, limit: int) -> None:
-        self.left, self.held = limit, b""
-
-    def feed(self, block: bytes) -> bytes:
-        data = self.held + block
-        # Up to where a string is open, and within that up to a brace that may be the first of a boundary.
-        found = _WHOLE.match(data)
-        end = 0 if found is None else found.end()
-        brace = data.rfind(b"}", data.rfind(b'"', 0, end) + 1, end)
-        if brace >= 0:
-            end = brace
-        self.held, data = data[end:], data[:end]
-        count = _STRINGS.sub(b"", data).count(b"},{")
-        if count < self.left:
-            self.left -= count
-            return data
-        number = self.left
-        for one in _STRING_OR_BOUNDARY.finditer(data):
-            if one[0] == b"},{":
-                number -= 1
-                if not number:
-                    raise _CutError(data[: one.start() + 1] + b"]}}")
-        raise AssertionError("fewer rows than were counted")
-
-    def rest(self) -> bytes:
-        return self.held
-
-
-class _NamedElements(_Plain):
-    """Refuses RDF/XML in which a predicate has no name that XML allows: the serialiser would write what nobody can read."""
-
-    def __init__(self) -> None:
-        self.last = b""
-
-    def feed(self, block: bytes) -> bytes:
-        if b"<oxprefix: " in self.last + block:
-            raise _UnwritableError("a predicate does not end in a name of XML, so RDF/XML cannot say it")
-        self.last = block[-16:]
-        return block
 
 
 class _Output:
     """The file that serialisers write to: blocks pass the limit, and leave in frames of about `PART` bytes."""
 
-    def __init__(self, passing: _Plain) -> None:
+    def __init__(self, passing: Any) -> None:
         self.passing, self.parts, self.size = passing, [], 0
 
     parts: list[bytes]
@@ -213,8 +63,8 @@ class _Output:
     def write(self, block: bytes) -> int:
         try:
             data = self.passing.feed(block)
-        except _CutError as cut:
-            self.passing = _Nothing()
+        except cutting.CutError as cut:
+            self.passing = cutting.Nothing()
             self.frame(b"D", cut.tail)
             raise
         if data:
@@ -242,7 +92,7 @@ class Worker:
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
         self.graphs = {"turtle": graphs.TURTLE, "ntriples": graphs.N_TRIPLES, "jsonld": graphs.JSON_LD, "rdfxml": graphs.RDF_XML}
-        self.limits = {"json": _Braced, "xml": _Marked, "csv": _Quoted, "tsv": _Lines}
+        self.limits = {"json": cutting.Braced, "xml": cutting.Marked, "csv": cutting.Quoted, "tsv": cutting.Lines}
 
     def serve(self) -> None:
         """Answer requests until the other side goes away."""
@@ -280,7 +130,7 @@ class Worker:
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answer one query; whatever goes wrong is an E frame."""
-        out = _Output(_Plain())
+        out = _Output(cutting.Plain())
         try:
             if self.store is None:
                 raise OSError(self.problem)
@@ -290,7 +140,7 @@ class Worker:
             self.fail(out, "syntax", error)
         except _MissingError as error:
             self.fail(out, "missing", error)
-        except _UnwritableError as error:
+        except cutting.UnwritableError as error:
             self.fail(out, "unwritable", error)
         except MemoryError as error:
             self.fail(out, "memory", error)
@@ -329,7 +179,7 @@ class Worker:
         form = request.get("triples", "turtle")
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
-            out.passing = _NamedElements()
+            out.passing = cutting.NamedElements()
         triples = results if limit is None else islice(results, limit)
         prefixes = request.get("output_prefixes") if form == "turtle" else None
         self.serialise(lambda: ox.serialize(triples, out, format=self.graphs[form], prefixes=prefixes), out)
@@ -342,7 +192,7 @@ class Worker:
             raise _MissingError(request["graph"])
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
-            out.passing = _NamedElements()
+            out.passing = cutting.NamedElements()
         prefixes = request.get("output_prefixes") if form == "turtle" else None
         return self.serialise(lambda: self.store.dump(out, self.graphs[form], from_graph=graph, prefixes=prefixes), out)
 
@@ -350,7 +200,7 @@ class Worker:
         """Let a serialiser write to the end; True where the limit cut it."""
         try:
             write()
-        except _CutError:
+        except cutting.CutError:
             return True
         rest = out.passing.rest()
         if rest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from condgraph.sparql.endpoint import Limits
+from condgraph.engine.errors import MissingExtraError
+from condgraph.sparql.endpoint import Limits, application
 from condgraph.sparql.endpoint_store import OxigraphBackend
 from condgraph.sparql.protocol import MOST_BYTES, ProtocolError
 from condgraph.sparql.protocol_text import survey
@@ -328,6 +330,13 @@ def test_stopping_lets_queries_end(store: Path) -> None:
         time.sleep(0.3)
     thread.join()
     assert found == [200]
+
+
+def test_a_missing_extra_is_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with OxigraphBackend(store) as backend:
+        monkeypatch.setitem(sys.modules, "starlette.applications", None)
+        with pytest.raises(MissingExtraError, match=r"condgraph\[serve\]"):
+            application(backend)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
