@@ -309,3 +309,22 @@ def test_faiss_finds_candidates_that_are_ranked_exactly(tmp_path: Path) -> None:
     next(place.glob("*.faiss")).write_bytes(b"nothing")
     with condgraph.open(tmp_path / "store") as graph, pytest.raises(StoreDamagedError, match="no index of FAISS"):
         vectors_of(graph.current, Random())
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from condgraph.cli.app import app
+
+    graph_in(tmp_path).close()
+    run = CliRunner().invoke
+    store = str(tmp_path / "store")
+    made = run(app, ["index", "-d", store, "--encoder", "lexical:256"])
+    assert made.exit_code == 0, made.output
+    assert "indexed 4 nodes and 6 predicates by lexical-1 (256 dimensions)" in made.output
+    with condgraph.open(store) as graph:
+        assert vectors_of(graph.current).about.dimension == 256
+        assert graph.match([("Ann", "lives in", "UNKNOWN town")], k=1).texts == ["Berlin"]
+    assert run(app, ["index", "-d", store, "--encoder", "lexical:7"]).exit_code == 2
+    assert run(app, ["index", "-d", str(tmp_path / "nothing")]).exit_code == 3
+    assert run(app, ["index", "-d", store, "--encoder", "lexical", "--faiss"]).exit_code == 2
