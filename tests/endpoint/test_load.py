@@ -38,8 +38,9 @@ def test_some_seconds_of_load(tmp_path: Path) -> None:
     rows = {row[0]: dict(zip(result["columns"], row, strict=True)) for row in result["rows"]}
     assert rows["without runaways"]["number"] > 100
     assert rows["runaways"]["number"] > 5
-    (_, direct, _), (_, bounded, _) = price["rows"]
-    assert bounded - direct < 2000  # microseconds, on a machine that does other work
+    # The shortest of many, in microseconds: the others tell of the machine's other work.
+    direct, bounded = (row[1] for row in price["rows"])
+    assert bounded - direct < 500
     # Statuses, answers, the deadlines of runaways and leaks are judged; how fast the others are is not, on a machine that does
     # other work.
     fast = ("percentile", "short queries met their deadline")
