@@ -76,6 +76,8 @@ class ColumnType:
 
     def choose(self, found: Sequence[Reading]) -> int | None:
         """Which of a cell's readings, or of a shape's, the column takes; None where the cell stays text."""
+        if len(found) == 1:
+            return 0 if found[0].tag in self.tags and self._takes(found[0], 1) else None
         for tag in self.tags:
             for at, reading in enumerate(found):
                 if reading.tag == tag and self._takes(reading, len(found)):
@@ -84,7 +86,7 @@ class ColumnType:
 
     def _takes(self, reading: Reading, of: int) -> bool:
         if reading.family == "number":
-            return self.units is None or reading.note in _NO_WORD or _fold(reading.note) in self.units
+            return reading.note in _NO_WORD or self.units is None or _fold(reading.note) in self.units
         if reading.family == "time":
             return reading.note not in ("dmy", "mdy") or reading.note == self.order
         # 7:00 beside 7:30 PM may be either half of the day.

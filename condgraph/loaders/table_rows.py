@@ -245,7 +245,9 @@ class Table:
             batch = _plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:
                 return batch
-        typed = [read(cell) for cell in cells]
+        # The memory of a reader costs more than it saves where cells rarely come again.
+        look = chosen.read if len(set(cells)) * 2 > len(cells) else read
+        typed = [look(cell) for cell in cells]
         if None in typed:
             kept = [one for one, cell in enumerate(typed) if cell is not None]
             if not kept:
