@@ -355,3 +355,23 @@ def test_a_forked_process_has_workers_of_its_own(pool: WorkerPool) -> None:
     os.close(reader)
     os.waitpid(child, 0)
     assert pool.query(Query("ASK {}"), timeout=5).read()
+
+
+def test_the_process_that_forks_workers_is_replaced(store: Path) -> None:
+    with WorkerPool(store, workers=1) as pool:
+        pool.query(Query("ASK {}")).read()
+        (worker,) = pool.pids()
+        parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        assert parent != os.getpid()
+        for pid in (parent, worker):
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.2)
+        assert pool.query(Query("ASK {}"), timeout=10).read()
+        assert worker not in pool.pids()
+    # Nothing is left of it.
+    assert not [
+        child
+        for task in Path("/proc/self/task").iterdir()
+        for child in (task / "children").read_text().split()
+        if int(child) == parent
+    ]
