@@ -12,7 +12,7 @@ so an entity that nothing else makes an entity is `loose` and gets a name before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from condgraph.engine import algebra as alg
@@ -79,9 +79,14 @@ class Group(list[str]):
         super().__init__(patterns)
         self.minus: list[str] = []
         self.unions: list[tuple[str, list[Group]]] = []
+        #: Whether the unions stand as they are: what follows them is found without them as well.
+        self.apart = False
 
     def text(self) -> str:
         """All patterns, for between braces."""
+        if self.apart and self.unions:
+            unions = [" UNION ".join(f"{{ {branch.text()} }}" for branch in branches) for _, branches in self.unions]
+            return " ".join((*(f"{{ {union} }}" for union in unions), *self, *self.minus))
         whole = self._spread(LONGEST_TEXT)
         return whole if whole is not None and len(whole) <= LONGEST_TEXT else self._selected()
 
@@ -121,6 +126,8 @@ class Wanted:
     whole: bool = False
     subject: str | None = None
     object: str | None = None
+    #: The set that the object lies in, which is said before the fact.
+    among: alg.Entities | None = None
 
 
 @dataclass(slots=True)
@@ -135,6 +142,8 @@ class FactRows:
     #: What the objects are, as far as it is known.
     objects: Objects
     loose: bool = False
+    #: Patterns that bind the statement, to be said once the tests on its object are.
+    bind: list[str] = field(default_factory=list)
 
 
 class Compiler:
@@ -369,7 +378,14 @@ class Compiler:
     def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactRows:
         """Patterns of facts. `whole` binds the statement; `reached` is the variable that the reached end is to have."""
         subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
-        return self.wanted(node, out, Wanted(whole, subject, thing))
+        return self.bound(node, out, Wanted(whole, subject, thing))
+
+    def bound(self, node: Node, out: Group, wanted: Wanted) -> FactRows:
+        """The facts, and their statement bound where it is wanted."""
+        rows = self.wanted(node, out, wanted)
+        out.extend(rows.bind)
+        rows.bind.clear()
+        return rows
 
     def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactRows:
         """The same, for operators that hand on what is asked of them."""
@@ -387,19 +403,25 @@ class Compiler:
         loose = True
         if of is not None and not self._skip(of, node):
             loose = self.entities(of, anchor, out)
+        if wanted.among is not None:
+            self.entities(wanted.among, thing, out)
         statement, predicate = None, self._predicate(node, out)
         if whole:
             statement = self.variable("f")
             if not predicate.startswith("?"):
                 # The direct triple says nothing new, and is where most stores begin.
                 out.append(f"{subject} {predicate} {thing} .")
-            sort = "" if self._every_object_fits(node, objects) else self._of_sort(thing, objects)
-            out.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
-            out.append(f"{statement} <pred:fact_t> {thing} .{sort}")
+            if not self._every_object_fits(node, objects):
+                out.append(self._of_sort(thing, objects))
+            rows = FactRows(subject, predicate, thing, statement, target, objects)
+            rows.bind.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
+            rows.bind.append(f"{statement} <pred:fact_t> {thing} .")
             if node.source is not None:
-                out.append(f"{statement} <pred:source> {self.source(node.source)} .")
-            return FactRows(subject, predicate, thing, statement, target, objects)
+                rows.bind.append(f"{statement} <pred:source> {self.source(node.source)} .")
+            return rows
         out.append(f"{subject} {predicate} {thing} .")
+        # Any predicate: a store that does not go on from the union begins at the other end.
+        out.apart |= node.predicates is None
         if node.predicates is None and not self.client_filters:
             out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
         if not self._every_object_fits(node, objects):
@@ -466,10 +488,12 @@ class Compiler:
     def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose object satisfies the test."""
         if isinstance(node.test, alg.Among):
-            # The set comes first: stores keep to the order where nothing else decides.
             thing = wanted.object or self.variable("e")
-            self.entities(node.test.entities, thing, out)
-            rows = self.wanted(node.facts, out, replace(wanted, object=thing))
+            if wanted.among is not None:
+                self.entities(node.test.entities, thing, out)
+                rows = self.wanted(node.facts, out, replace(wanted, object=thing))
+            else:
+                rows = self.wanted(node.facts, out, replace(wanted, object=thing, among=node.test.entities))
             if (sort := self._of_sort(rows.object, "entity")) in out:
                 out.remove(sort)
             rows.objects = "entity"
@@ -491,7 +515,7 @@ class Compiler:
 
     def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactRows:
         """Facts of which some qualifier satisfies the test."""
-        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
         kinds = self.schema.qualifier_kinds(node.key)
         out.append(f"{rows.statement} {self.iris.predicate(node.key)} {q} .")
@@ -506,7 +530,7 @@ class Compiler:
 
     def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose validity stands in the relation to an interval."""
-        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
         out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
         out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
@@ -514,7 +538,7 @@ class Compiler:
 
     def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactRows:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time is both."""
-        rows = self.wanted(node.facts, out, replace(wanted, whole=True))
+        rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q, p, a, b = (self.variable(prefix) for prefix in "qpab")
         keys = [self.iris.predicate(name) for name in (START_TIME if node.part == "start" else END_TIME, POINT_IN_TIME)]
         out.append(f"VALUES {p} {{ {' '.join(keys)} }} {rows.statement} {p} {q} . {q} {TYPE} <pred:Time> .")
