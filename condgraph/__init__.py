@@ -12,6 +12,8 @@ from condgraph.aio import AsyncGraph, open_async
 from condgraph.engine.answer import Answer, Evidence, Step
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
+from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.search.result import Matches, Solution
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph, LoadReport, Status
 from condgraph.opening import open
@@ -27,9 +29,12 @@ __all__ = [
     "Evidence",
     "Graph",
     "LoadReport",
+    "Matches",
     "Member",
+    "Pattern",
     "Quantity",
     "Ref",
+    "Solution",
     "Source",
     "Statement",
     "Status",

@@ -19,6 +19,8 @@ from condgraph.engine.search.join import CHUNK, Join, LateError, Limit, Problem
 from condgraph.engine.search.options import MOST
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
 
+#: Rows of each part, for each node of the pattern, beyond those that are wanted: parts may have nodes in common.
+_SPARE: Final = 2
 #: Candidates of a known node that the bound lets in, round after round.
 _WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
 #: Candidates and predicates that a beam looks at, wider where it finds too few solutions.
@@ -168,7 +170,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
         found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
-    length = need + (2 * len(problem.domains) if problem.injective or problem.forbidden else 0)
+    length = need + (_SPARE * len(problem.domains) if problem.injective or problem.forbidden else 0)
     while True:
         sofar.clear()
         found, sure = _together(problem, parts, bound, need, length, by, sofar)

@@ -115,7 +115,12 @@ def predicate_names(snapshot: Snapshot) -> list[str]:
 
 def concepts(snapshot: Snapshot) -> Numbers:
     """All concepts, by number."""
-    return np.flatnonzero(snapshot.entity_kind == EntityKind.CONCEPT).astype(np.int32)
+    kept = snapshot.schema.kept
+    found = kept.get("search.concepts")
+    if found is None:
+        found = kept["search.concepts"] = np.flatnonzero(snapshot.entity_kind == EntityKind.CONCEPT).astype(np.int32)
+    assert isinstance(found, np.ndarray)
+    return found
 
 
 def _adjacency(snapshot: Snapshot) -> SearchGraph:
