@@ -76,7 +76,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
     given = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
-    for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all(config._tmp_path_factory):  # type: ignore[attr-defined]
+    for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all():
         reporter.write_line(line)
     reasons: Counter[str] = Counter()
     for report in reporter.stats.get("skipped", []):

@@ -29,8 +29,11 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 <groupId>condgraph</groupId><artifactId>neo4j-jars</artifactId><version>1</version><packaging>pom</packaging><dependencies>
 <dependency><groupId>org.neo4j</groupId><artifactId>neo4j</artifactId><version>{version}</version></dependency>
 <dependency><groupId>org.neo4j.app</groupId><artifactId>neo4j-server</artifactId><version>{version}</version></dependency>
-</dependencies></project>
+{more}</dependencies></project>
 """
+_BROWSER = (
+    "<dependency><groupId>org.neo4j.client</groupId><artifactId>neo4j-browser</artifactId><version>5.24.0</version></dependency>\n"
+)
 _OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
 #: Java options of a server that lives for minutes: it would compile for longer than that pays.
 _SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -56,9 +59,10 @@ def java_for(version: str) -> str:
     raise ServerError(f"Neo4j {version} needs Java {' or '.join(map(str, wanted))}, and none was found")
 
 
-def jars(version: str) -> Path:
-    """The folder of the server's jars, fetched on first use."""
-    cache = Path(os.environ.get("CONDGRAPH_CACHE", Path.home() / ".cache" / "condgraph")) / f"neo4j-{version}"
+def jars(version: str, *, browser: bool = False) -> Path:
+    """The folder of the server's jars, fetched on first use; with Neo4j Browser, which is a jar of its own."""
+    folder = f"neo4j-{version}-browser" if browser else f"neo4j-{version}"
+    cache = Path(os.environ.get("CONDGRAPH_CACHE", Path.home() / ".cache" / "condgraph")) / folder
     lib = cache / "lib"
     if (cache / "complete").exists():
         return lib
@@ -67,7 +71,7 @@ def jars(version: str) -> Path:
         raise ServerError("Maven (mvn) fetches the server and is not installed")
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir(parents=True)
-    (cache / "pom.xml").write_text(_POM.format(version=version))
+    (cache / "pom.xml").write_text(_POM.format(version=version, more=_BROWSER if browser else ""))
     command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
     said = subprocess.run(command, cwd=cache, capture_output=True, text=True, check=False)
     if said.returncode:
@@ -88,14 +92,16 @@ class Neo4jServer:
     """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side.
 
     There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a
-    server that lives for minutes: its Java compiles less. `home` is a folder that is there already.
+    server that lives for minutes: its Java compiles less. `browser` adds Neo4j Browser, under `/browser/` of `http`
+    (versions 5 only).
     """
 
     def __init__(
-        self, version: str = LTS, *, memory: str = "1g", short: bool = False, password: str | None = None, home: Path | None = None
+        self, version: str = LTS, *, memory: str = "1g", short: bool = False, password: str | None = None, browser: bool = False
     ) -> None:
         self.version, self.memory, self.short, self.password = version, memory, short, password
-        self.home = Path(tempfile.mkdtemp(prefix="condgraph-neo4j-")) if home is None else home
+        self.browser = browser
+        self.home = Path(tempfile.mkdtemp(prefix="condgraph-neo4j-"))
         self.bolt_port, self.http_port = free_port(), free_port()
         self.uri = f"bolt://127.0.0.1:{self.bolt_port}"
         self.http = f"http://127.0.0.1:{self.http_port}"
@@ -115,7 +121,7 @@ class Neo4jServer:
 
     def start(self, *, wait: float = 120.0) -> None:
         """Start, and return once it answers; raises `ServerError` with the end of its log."""
-        lib, java = jars(self.version), java_for(self.version)
+        lib, java = jars(self.version, browser=self.browser), java_for(self.version)
         (self.home / "conf").mkdir(exist_ok=True)
         (self.home / "import").mkdir(exist_ok=True)
         settings = {
@@ -170,7 +176,7 @@ class Neo4jServer:
 
     def admin(self, *arguments: str, folder: Path | None = None) -> str:
         """Run `neo4j-admin` on the server's folder, and give what it says; raises `ServerError` where it fails."""
-        lib, java = jars(self.version), java_for(self.version)
+        lib, java = jars(self.version, browser=self.browser), java_for(self.version)
         command = [java, f"-Xmx{self.memory}", *_ADMIN, "-cp", f"{lib}/*", "org.neo4j.cli.AdminTool", *arguments]
         environment = os.environ | {"NEO4J_HOME": str(self.home), "NEO4J_CONF": str(self.home / "conf")}
         said = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
@@ -221,12 +227,15 @@ def main() -> None:
     parser.add_argument("--memory", default="1g", help="the most memory its Java takes for objects")
     parser.add_argument("--short", action="store_true", help="for minutes: its Java compiles less")
     parser.add_argument("--password", help="ask for this password of the user neo4j")
+    parser.add_argument("--browser", action="store_true", help="with Neo4j Browser")
     parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
     parser.add_argument("--while", type=int, dest="process", metavar="PID", help="stop when this process is gone")
     options = parser.parse_args()
     ends = {signal.SIGINT, signal.SIGTERM}
     try:
-        with Neo4jServer(options.version, memory=options.memory, short=options.short, password=options.password) as server:
+        with Neo4jServer(
+            options.version, memory=options.memory, short=options.short, password=options.password, browser=options.browser
+        ) as server:
             # Blocked, so that they are waited for and do not end this process before its server.
             signal.pthread_sigmask(signal.SIG_BLOCK, ends)
             about = {"uri": server.uri, "http": server.http, "server": server.pid}

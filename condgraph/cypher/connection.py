@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: How long the caller waits beyond a deadline for the server to end a query by itself.
 _GRACE: Final = 0.5
+#: How long a query may take that ends another.
+_ENDING: Final = 30.0
 #: How long failures that pass (a deadlock, a new leader) are tried again.
 _RETRY: Final = 15.0
 #: The first version of Neo4j that all texts are written for.
@@ -146,7 +148,7 @@ class Connection:
             except FutureTimeout:
                 if cancelled is not None and cancelled.is_set():
                     future.cancel()
-                    self._workers.submit(lambda: self._read(_END, {"token": token}, _GRACE, None))
+                    self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None))
                     raise CancelledError("the query was cancelled") from None
                 if until is not None and time.monotonic() >= until:
                     future.cancel()

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,17 +27,21 @@ if str(TOOL.parent) not in sys.path:
     sys.path.append(str(TOOL.parent))
 
 
-def _root(factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of a run share."""
-    base = factory.getbasetemp()
-    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "neo4j"
-    root.mkdir(exist_ok=True)
+def _run() -> int:
+    """The process that all workers of a run belong to."""
+    return os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid()
+
+
+def _root() -> Path:
+    """A folder that all workers of a run share, and no other run clears away."""
+    root = Path(tempfile.gettempdir()) / f"condgraph-neo4j-run-{_run()}"
+    root.mkdir(mode=0o700, exist_ok=True)
     return root
 
 
-def shared_server(factory: pytest.TempPathFactory, version: str) -> dict[str, Any]:
+def shared_server(version: str) -> dict[str, Any]:
     """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first worker that asks."""
-    root = _root(factory)
+    root = _root()
     place = root / f"{version}.json"
     with (root / f"{version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,10 +56,9 @@ def shared_server(factory: pytest.TempPathFactory, version: str) -> dict[str, An
 
 
 def _start(version: str, root: Path) -> dict[str, Any]:
-    # The process that all workers of a run belong to, or this one: the server ends with it, however that ends.
-    run = os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid()
+    # The server ends with the run, however that ends.
     log = root / f"{version}.log"
-    command = [sys.executable, str(TOOL), "--version", version, "--short", "--json", "--while", str(run)]
+    command = [sys.executable, str(TOOL), "--version", version, "--short", "--json", "--while", str(_run())]
     with log.open("w") as out:
         tool = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 300
@@ -96,11 +100,11 @@ def _container(version: str) -> dict[str, Any] | None:
     return {"error": f"container {container} does not answer", "container": container}
 
 
-def stop_all(factory: pytest.TempPathFactory) -> list[str]:
+def stop_all() -> list[str]:
     """Stop the servers of the run, once all workers are done; a line about each."""
-    root = factory.getbasetemp() / "neo4j"
+    root = _root()
     lines = []
-    for place in sorted(root.glob("*.json")) if root.exists() else ():
+    for place in sorted(root.glob("*.json")):
         found = json.loads(place.read_text())
         if "container" in found:
             subprocess.run(["docker", "stop", found["container"]], capture_output=True, check=False)
@@ -108,7 +112,7 @@ def stop_all(factory: pytest.TempPathFactory) -> list[str]:
             _end(found["pid"])
         if "uri" in found:
             lines.append(f"Neo4j {place.stem}: {found['uri']}, {found['kind']}")
-        place.unlink(missing_ok=True)
+    shutil.rmtree(root, ignore_errors=True)
     return lines
 
 
@@ -139,13 +143,13 @@ def neo4j_version() -> str:
 
 
 @pytest.fixture(scope="session")
-def neo4j_uri(tmp_path_factory: pytest.TempPathFactory, neo4j_version: str) -> str:
+def neo4j_uri(neo4j_version: str) -> str:
     """The address of a server that is up."""
-    return _given() or shared_server(tmp_path_factory, neo4j_version)["uri"]
+    return _given() or shared_server(neo4j_version)["uri"]
 
 
 @pytest.fixture(scope="session", params=["lts", "current"])
-def each_neo4j_uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
     """The address of a server of each version that is supported; of the one that is given, where one is."""
     from neo4j_server import CURRENT, LTS
 
@@ -153,4 +157,4 @@ def each_neo4j_uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         if request.param != "lts":
             pytest.skip("NEO4J_URI says which server is tested")
         return _given() or ""
-    return shared_server(tmp_path_factory, LTS if request.param == "lts" else CURRENT)["uri"]
+    return shared_server(LTS if request.param == "lts" else CURRENT)["uri"]

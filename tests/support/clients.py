@@ -1,0 +1,73 @@
+"""Many clients at once on one graph: what went wrong, how long answers took, and what was left open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from condgraph.remote import Neo4jGraph
+
+
+@dataclass
+class ClientsReport:
+    """What clients met. `seconds` are those of each answer; `connections` the server's before, and after all had ended."""
+
+    answers: int = 0
+    errors: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    connections: tuple[int, int] = (0, 0)
+    threads: tuple[int, int] = (0, 0)
+
+
+def run_clients(
+    place: str, graph: str, programs: Sequence[str], expected: Sequence[list[str]], clients: int, seconds: float
+) -> ClientsReport:
+    """Ask programs from many threads through one opened graph for some time, half of them with deadlines; compare every answer."""
+    import condgraph
+
+    report, lock = ClientsReport(), threading.Lock()
+    watching = condgraph.open(place, graph=graph)
+    assert isinstance(watching, Neo4jGraph)
+    before = _connections(watching), threading.active_count()
+    opened = condgraph.open(place, graph=graph, read_only=True)
+    until = time.monotonic() + seconds
+
+    def client(number: int) -> None:
+        at = number
+        while time.monotonic() < until:
+            at = (at + 7) % len(programs)
+            begin = time.perf_counter()
+            try:
+                texts = opened.kopl(programs[at], timeout=60 if number % 2 else None).texts
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
+                with lock:
+                    report.errors.append(f"{programs[at]}: {error!r}")
+                continue
+            with lock:
+                report.answers += 1
+                report.seconds.append(time.perf_counter() - begin)
+                if texts != expected[at]:
+                    report.wrong.append(programs[at])
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    opened.close()
+    # Threads that wait for work end after some idle seconds; connections close with the driver.
+    limit = time.monotonic() + 30
+    while time.monotonic() < limit and (_connections(watching) > before[0] or threading.active_count() > before[1]):
+        time.sleep(0.5)
+    report.connections = before[0], _connections(watching)
+    report.threads = before[1], threading.active_count()
+    watching.close()
+    return report
+
+
+def _connections(graph: Neo4jGraph) -> int:
+    rows = graph.store.connection.read("CALL dbms.listConnections() YIELD connectionId RETURN count(*) AS found", {})
+    return int(rows[0]["found"])

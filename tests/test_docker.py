@@ -1,0 +1,45 @@
+"""The container files say what the package has: extras, commands, ports, variables, health checks that are waited for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8"))
+IMAGE = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_services_wait_for_each_other() -> None:
+    services = COMPOSE["services"]
+    assert set(services) == {"neo4j", "load", "condgraph"}
+    assert services["neo4j"]["healthcheck"]["test"][0] == "CMD-SHELL"
+    assert services["condgraph"]["depends_on"] == {
+        "neo4j": {"condition": "service_healthy"},
+        "load": {"condition": "service_completed_successfully"},
+    }
+    assert services["condgraph"]["ports"] == ["127.0.0.1:7878:7878"]
+    volumes = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
+    assert volumes == set(COMPOSE["volumes"])
+
+
+def test_the_password_of_the_server_is_that_of_its_clients() -> None:
+    services = COMPOSE["services"]
+    password = services["condgraph"]["environment"]["NEO4J_PASSWORD"]
+    assert services["neo4j"]["environment"]["NEO4J_AUTH"] == f"neo4j/{password}"
+
+
+def test_the_image_installs_what_there_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.search(r"'\.\[([\w,]+)\]'", IMAGE)
+    assert extras is not None
+    assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+    copied = re.findall(r"^COPY (.+) \S+$", IMAGE, re.M)
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
+    base = re.search(r"^FROM python:3\.(\d+)", IMAGE, re.M)
+    assert base is not None
+    assert int(base[1]) >= 11
+    assert "urlopen('http://127.0.0.1:7878/health'" in IMAGE

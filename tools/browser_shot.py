@@ -1,0 +1,96 @@
+"""The picture of Neo4j Browser in the documentation, taken of a real Browser on a real server.
+
+    python tools/browser_shot.py [--out docs/assets/neo4j-browser.png]
+
+Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, runs the first query of `docs/neo4j-browser.md` in Debian's
+Chromium, driven by playwright (`pip install playwright`; no browser of its own is fetched), and keeps the picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+PAGE = ROOT / "docs" / "neo4j-browser.md"
+
+
+def queries() -> list[str]:
+    """The queries of the page."""
+    return [text.strip() for text in re.findall(r"```cypher\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)]
+
+
+def load_samples(uri: str) -> None:
+    """Load what the page shows."""
+    import condgraph
+    from condgraph.samples import FOLDER
+
+    with condgraph.open(uri) as graph:
+        for name in ("countries.json", "governments.tsv"):
+            graph.load(FOLDER / name)
+
+
+def chromium() -> str | None:
+    """Where Chromium is installed."""
+    return os.environ.get("CONDGRAPH_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def browser_page(http: str, uri: str) -> Iterator[Any]:
+    """A page with Neo4j Browser, connected."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--force-prefers-reduced-motion"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(90_000)
+        page.goto(f"{http}/browser/?dbms={uri}&preselectAuthMethod=NO_AUTH")
+        page.wait_for_selector(".monaco-editor textarea", state="attached")
+        yield page
+        browser.close()
+
+
+def run_query(page: Any, text: str) -> None:
+    """Type a query into the editor and run it."""
+    page.locator(".monaco-editor").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    # Typed text would be completed by the editor; inserted text is not.
+    page.keyboard.insert_text(" ".join(text.split()))
+    page.keyboard.press("Control+Enter")
+
+
+def graph_frame(page: Any) -> Any:
+    """The frame that shows a graph, once it does."""
+    page.wait_for_selector("article svg circle", state="attached")
+    return page.locator("article", has=page.locator("svg circle")).first
+
+
+def main() -> None:
+    """Take the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "assets" / "neo4j-browser.png")
+    options = parser.parse_args()
+    import neo4j_server
+
+    with neo4j_server.Neo4jServer(short=True, browser=True) as server:
+        load_samples(server.uri)
+        with browser_page(server.http, server.uri) as page:
+            run_query(page, queries()[0])
+            graph_frame(page).get_by_title("Fullscreen", exact=True).click()
+            # The picture moves until its nodes have found their places.
+            page.wait_for_timeout(8_000)
+            page.screenshot(path=str(options.out))
+
+
+if __name__ == "__main__":
+    main()
