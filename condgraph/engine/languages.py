@@ -117,8 +117,8 @@ def lower(schema: Schema, program: Any, language: str, options: dict[str, Any]) 
     if front_end is None:
         known = f"known: {', '.join(OPTIONS)}"
         raise OptionError(f"there is no language {language!r}", candidates=nearest(language, OPTIONS), hint=known)
-    unknown = [name for name in options if name not in OPTIONS[language]]
-    if unknown:
+    if not OPTIONS[language].issuperset(options):
+        unknown = [name for name in options if name not in OPTIONS[language]]
         raise OptionError(
             f"{language} takes no option {unknown[0]!r}",
             candidates=nearest(unknown[0], OPTIONS[language]),

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import condgraph
@@ -43,6 +43,11 @@ def written(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([" ", "", "\n", " x "])).join(calls)
 
 
+@example('Find("a\tb") Count()')
+@example('Find("a") Count() Find("b\n") And()')
+@example('FindAll() FilterStr("a", "b"),Count()')
+@example('Find("a")"b"Count()')
+@example('Find("a"b)')
 @given(written())
 def test_plain_reading_is_careful_reading(program: str) -> None:
     """What is read plainly would be read so with care; what is not, is left to care."""

@@ -90,6 +90,8 @@ def read_plainly(program: str) -> list[Step] | None:
 _NOTHING: Final = r"\b([^\W\d]\w*)[ \t]*\(\s*\)\s*"
 #: What stands between two strings: the end of a call, calls that take no texts, and the beginning of the next one.
 _BETWEEN: Final = re.compile(rf"(\s*\)\s*)?((?:{_NOTHING})*)(?:\b([^\W\d]\w*)[ \t]*\(\s*)?")
+#: JSON strings hold no control characters.
+_CONTROL: Final = re.compile(r"[\x00-\x1f]").search
 #: Whether a call ends there, the calls that take no texts, and the function that begins ("" for none); None for a comma.
 _Between = tuple[bool, tuple[_Call, ...], str]
 #: Such parts as they were met: there are few ways of writing them.
@@ -102,6 +104,8 @@ def _quoted_calls(program: str) -> list[_Call] | None:
         return None
     pieces = program.split('"')
     quoted = pieces[1::2]
+    if not program.isprintable() and any(map(_CONTROL, quoted)):
+        return None
     quoted.append("")
     calls: list[_Call] = []
     function: str | None = None
@@ -155,7 +159,8 @@ def _learn(piece: str) -> bool:
 #: A call as most are written: JSON strings without escapes, or no quotes and at most one level of parentheses in its arguments.
 #: It begins at the beginning of a word, so that what is no call is passed over once.
 _CALL: Final = re.compile(
-    r"""\b([^\W\d]\w*+)[ \t]*+\((?:\s*("[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
+    r"""\b([^\W\d]\w*+)[ \t]*+\("""
+    r"""(?:\s*("[^"\\\x00-\x1f]*+"(?:\s*,\s*"[^"\\\x00-\x1f]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
 )
 
 
