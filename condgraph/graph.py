@@ -308,10 +308,8 @@ class Graph:
         )
 
     def _answer(self, engine: str, program: Any, language: str | None, **options: Any) -> Answer:
-        if engine == "snapshot":
+        if _checked_engine(engine) == "snapshot":
             return languages.answer(self.current, program, language, **options)
-        if engine != "sparql":
-            raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
         return self.rdf().answer(program, language, **options)
 
     def sparql(
@@ -326,7 +324,8 @@ class Graph:
     ) -> Table:
         """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of typed values.
 
-        `dialect="kqapro"` takes queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
+        Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes queries as KQA Pro published
+        them. `timeout` is in seconds; `limit` the most rows.
         """
         return self.rdf().text(
             text, dialect=dialect, timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
@@ -389,9 +388,20 @@ class Graph:
         terms, beside = (None, "") if exact else _near(self.current, encoder, k_nodes)
         return match(self.current, pattern, terms=terms, index=beside, **options)
 
-    def explain(self, program: Any, *, language: str | None = None, on_unknown: OnUnknown = "error", **options: Any) -> str:
-        """The plan of a program as text, without running it."""
-        return languages.show(self.current.schema, program, language, on_unknown=_checked(on_unknown), **options)
+    def explain(
+        self,
+        program: Any,
+        *,
+        language: str | None = None,
+        on_unknown: OnUnknown = "error",
+        engine: Engine = "snapshot",
+        **options: Any,
+    ) -> str:
+        """The plan of a program as text, without running it; with `engine="sparql"` the SPARQL query that it becomes."""
+        options["on_unknown"] = _checked(on_unknown)
+        if _checked_engine(engine) == "sparql":
+            return self.rdf().explain(program, language, **options)
+        return languages.show(self.current.schema, program, language, **options)
 
     # -- looking ----------------------------------------------------------------------------------------------------------
 
@@ -495,3 +505,9 @@ def _checked(on_unknown: str) -> str:
     if on_unknown not in ("error", "empty"):
         raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
     return on_unknown
+
+
+def _checked_engine(engine: str) -> str:
+    if engine not in ENGINES:
+        raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
+    return engine

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Neo4jGraph(Graph):
     """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a `py2neo.Graph`."""
 
-    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False) -> None:
+    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **login: str | None) -> None:
         super().__init__("memory:", graph=graph, read_only=read_only)
-        self.store = Neo4jStore(place, graph=graph, read_only=read_only)
+        self.store = Neo4jStore(place, graph=graph, read_only=read_only, **login)
         self.place = self.store.place
         self._telling = local()
 

@@ -26,7 +26,7 @@ from condgraph.samples import FOLDER, SAMPLES
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
-COMMANDS = ["demo", "load", "query", "explain", "status", "export"]
+COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "export"]
 
 
 def call(*arguments: str | Path, text: str | None = None) -> Result:
@@ -361,3 +361,49 @@ def test_the_demo_keeps_its_files(tmp_path: Path) -> None:
     again = call("demo", "--keep", tmp_path / "kept")
     assert again.exit_code == 1
     assert "mountains.csv" in again.stderr
+
+
+def test_sparql_over_the_graph(world: Path) -> None:
+    heights = "?m <pred:name> ?n ; <height> ?v . ?v <pred:value> ?h ; <pred:unit> ?unit"
+    query = f"SELECT ?n ?unit WHERE {{ {heights} FILTER(?h > 8000) }} ORDER BY ?n"
+    assert [row["n"] for row in json.loads(ok("sparql", "-d", world, "--format", "json", query))] == NAMES[:3]
+    assert ok("sparql", "-d", world, "--format", "csv", query).splitlines()[:2] == ["n,unit", "Annapurna I,m"]
+    assert "Manaslu" in ok("sparql", "-d", world, "-f", _file(world, query))
+    assert ok("sparql", "-d", world, "--format", "csv", "ASK { ?m <height> ?v }") == "truth\nyes\n"
+    refused = call("sparql", "-d", world, "DELETE WHERE { ?s ?p ?o }")
+    assert refused.exit_code == 3
+    assert "error[read-only]" in refused.stderr
+
+
+def _file(world: Path, query: str) -> Path:
+    path = world.parent / "query.rq"
+    path.write_text(query, encoding="utf-8")
+    return path
+
+
+def test_the_rdf_store_answers_a_program_too(world: Path) -> None:
+    assert ok("query", "-d", world, "--engine", "sparql", ABOVE_7500) == ok("query", "-d", world, ABOVE_7500)
+    assert ok("query", "-d", world, "--engine", "sparql", "--show", ABOVE_7500).startswith("SELECT")
+
+
+def test_what_only_servers_take_is_refused_for_folders(world: Path) -> None:
+    logged = call("query", "-d", world, "-u", "neo4j", ABOVE_7500)
+    assert logged.exit_code == 2
+    assert "a folder takes no option 'user'" in logged.stderr
+    assert "neo4j://" in call("cypher", "-d", world, "RETURN 1").stderr
+
+
+def test_a_file_of_settings_names_the_store(world: Path, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"CONDGRAPH_STORE={world}\n", encoding="utf-8")
+    plain = {name: value for name, value in os.environ.items() if name not in ("CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL")}
+    plain["PYTHONPATH"] = str(Path(condgraph.__file__).parents[1])
+
+    def run(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command("query", ABOVE_7500), cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    found = run(plain)
+    assert (found.returncode, found.stdout.split("\n")[:-1]) == (0, NAMES)
+    # The environment goes before the file.
+    assert run({**plain, "CONDGRAPH_STORE": str(tmp_path / "nothing")}).returncode == 3

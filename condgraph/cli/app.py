@@ -8,13 +8,25 @@ from dataclasses import asdict
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from dotenv import load_dotenv
 
 import condgraph
-from condgraph.cli.arguments import FileOption, GraphOption, LanguageOption, StoreOption, TextArgument
+from condgraph.cli.arguments import (
+    DatabaseOption,
+    FileOption,
+    GraphOption,
+    LanguageOption,
+    PasswordOption,
+    StoreOption,
+    TextArgument,
+    UserOption,
+    opened,
+)
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
+from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
@@ -57,6 +69,13 @@ class OnUnknown(StrEnum):
     EMPTY = "empty"
 
 
+class EngineName(StrEnum):
+    """What answers on a local graph."""
+
+    SNAPSHOT = "snapshot"
+    SPARQL = "sparql"
+
+
 class ExportFormat(StrEnum):
     """What an export writes."""
 
@@ -97,7 +116,9 @@ def demo(
 
 @app.command(epilog=EXIT_CODES)
 def load(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The folder of the store; made where it is missing.")],
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="The folder of the store, made where it is missing, or the address of a server.")
+    ],
     sources: Annotated[
         list[str],
         typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
@@ -116,13 +137,16 @@ def load(
         typer.Option("--option", "-O", metavar="OPTION=VALUE", help="A loader's option; JSON for a list or an object."),
     ] = None,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Load sources into a store, as one new generation: all of it, or nothing."""
     options = loader_options(option or [])
-    with guard(), condgraph.open(store, graph=graph, read_only=False) as opened:
+    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
         with loading_progress(quiet=quiet) as progress:
-            report = opened.load(
+            report = at.load(
                 sources if len(sources) > 1 else sources[0],
                 format=form,
                 name=name,
@@ -153,6 +177,9 @@ def index(
         ),
     ] = "lexical",
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     faiss: Annotated[
         bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")
     ] = False,
@@ -161,10 +188,10 @@ def index(
     """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is encoded again."""
     with (
         guard(),
-        condgraph.open(store, graph=graph, read_only=False) as opened,
+        opened(store, graph, user, password, database, read_only=False) as at,
         counting_progress("texts", quiet=quiet) as progress,
     ):
-        report = opened.index(encoder, faiss=faiss, progress=progress)
+        report = at.index(encoder, faiss=faiss, progress=progress)
         typer.echo(str(report))
 
 
@@ -175,10 +202,18 @@ def query(
     file: FileOption = None,
     language: LanguageOption = None,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    engine: Annotated[
+        EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Show the plan, and do not run it.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, and do not run it.")
+    ] = False,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
     on_unknown: Annotated[
@@ -188,11 +223,12 @@ def query(
     """Ask a program of a store."""
     with guard():
         program = program_text(text, file)
-    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
+    options: dict[str, Any] = {} if engine is None else {"engine": engine.value}
+    with guard(program), opened(store, graph, user, password, database) as at:
         if show:
-            typer.echo(opened.explain(program, language=language))
+            typer.echo(at.explain(program, language=language, on_unknown=on_unknown.value, **options))
             return
-        answer = opened.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value)
+        answer = at.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value, **options)
         if isinstance(answer, Matches):
             write_matches(answer, form, evidence=evidence, trace=trace)
         else:
@@ -200,6 +236,8 @@ def query(
 
 
 app.command(epilog=EXIT_CODES)(match)
+app.command(epilog=EXIT_CODES)(sparql)
+app.command(epilog=EXIT_CODES)(cypher)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -209,24 +247,30 @@ def explain(
     file: FileOption = None,
     language: LanguageOption = None,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
 ) -> None:
-    """Show the plan of a program, and do not run it."""
+    """Show the plan of a program, or on a server the compiled query, and do not run it."""
     with guard():
         program = program_text(text, file)
-    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
-        typer.echo(opened.explain(program, language=language))
+    with guard(program), opened(store, graph, user, password, database) as at:
+        typer.echo(at.explain(program, language=language))
 
 
 @app.command(epilog=EXIT_CODES)
 def status(
     store: StoreOption,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
     form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
 ) -> None:
     """Say what a store holds, and with --verify whether its files are whole."""
-    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
-        found = opened.status(verify=verify)
+    with guard(), opened(store, graph, user, password, database) as at:
+        found = at.status(verify=verify)
         if form is StatusFormat.JSON:
             typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2, default=json_value))
         else:
@@ -241,6 +285,9 @@ def status(
 def export(
     store: StoreOption,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
     output: Annotated[
         Path | None,
@@ -250,8 +297,8 @@ def export(
     """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for Neo4j's import tool."""
     if to is ExportFormat.NEO4J_IMPORT and output is None:
         raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
-    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
-        opened.export(sys.stdout if output is None else output, to=to.value)
+    with guard(), opened(store, graph, user, password, database) as at:
+        at.export(sys.stdout if output is None else output, to=to.value)
 
 
 app.command(epilog=EXIT_CODES)(serve)
@@ -265,6 +312,8 @@ def run() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale, so that what one machine exports another one loads.
         sys.stdout.reconfigure(encoding="utf-8")
+    # Names of servers and passwords may stand in a file here; what the environment has goes before it.
+    load_dotenv(".env")
     try:
         app()
     except KeyboardInterrupt:

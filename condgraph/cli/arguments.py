@@ -1,15 +1,36 @@
-"""Arguments that several commands take: the store, the graph in it, and the program."""
+"""Arguments that several commands take: the store and how to log in to it, the graph in it, and the program."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+import condgraph
+from condgraph.graph import Graph
+
+#: What a store is named by where no argument does, the first that is set.
+STORE_VARIABLES: Final = ["CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL"]
+
 StoreOption = Annotated[
     str,
-    typer.Option("--directory", "-d", envvar="CONDGRAPH_STORE", metavar="STORE", help="The folder of the store."),
+    typer.Option(
+        "--directory",
+        "-d",
+        "--address",
+        "-a",
+        envvar=STORE_VARIABLES,
+        metavar="STORE",
+        help="The folder of the store, or an address: neo4j://HOST:PORT, sparql+http://HOST/PATH.",
+    ),
+]
+UserOption = Annotated[str | None, typer.Option("--username", "-u", metavar="NAME", help="Who logs in to a server.")]
+PasswordOption = Annotated[
+    str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="With what; NEO4J_PASSWORD keeps it out of sight.")
+]
+DatabaseOption = Annotated[
+    str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
 ]
 GraphOption = Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")]
 TextArgument = Annotated[
@@ -24,3 +45,18 @@ LanguageOption = Annotated[
     str | None,
     typer.Option("--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); told from the text by default."),
 ]
+
+
+def opened(
+    store: str,
+    graph: str,
+    user: str | None = None,
+    password: str | None = None,
+    database: str | None = None,
+    *,
+    read_only: bool = True,
+) -> Graph:
+    """The graph that a command is about; what to log in with is passed on where it was given."""
+    given = {"user": user, "password": password, "database": database}
+    login = {name: value for name, value in given.items() if value is not None}
+    return condgraph.open(store, graph=graph, read_only=read_only, **login)

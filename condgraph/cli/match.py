@@ -9,11 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-import condgraph
-from condgraph.cli.arguments import FileOption, GraphOption, StoreOption, TextArgument
+from condgraph.cli.arguments import (
+    DatabaseOption,
+    FileOption,
+    GraphOption,
+    PasswordOption,
+    StoreOption,
+    TextArgument,
+    UserOption,
+    opened,
+)
 from condgraph.cli.exits import Exit, guard
 from condgraph.cli.options import program_text
-from condgraph.cli.render import Format, json_value, printable, write_table
+from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
 from condgraph.engine.search.result import Matches, Solution
 
 
@@ -45,6 +53,9 @@ def match(
         str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
     ] = None,
     graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     form: Annotated[Format, typer.Option("--format", help="How the subgraphs are written.")] = Format.TABLE,
     prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False,
@@ -55,8 +66,8 @@ def match(
     """Find the subgraphs that are most similar to a pattern, like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)."""
     with guard():
         program = program_text(text, file)
-    with guard(program), condgraph.open(store, graph=graph, read_only=True) as opened:
-        found = opened.match(
+    with guard(program), opened(store, graph, user, password, database) as at:
+        found = at.match(
             program,
             k=None if best else k,
             group_by=group_by,
@@ -99,8 +110,7 @@ def _by_node(given: list[str] | None) -> Any:
 
 def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
     """Write subgraphs to standard output, and warnings to standard error."""
-    if form is Format.ARROW and sys.stdout.isatty():
-        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
+    refuse_terminal(form)
     for warning in found.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
@@ -116,7 +126,7 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     if form is Format.ARROW:
-        _write_arrow(found)
+        write_stream(found.to_arrow())
         return
     columns = ("distance", *(node.name for node in found.pattern.nodes if not node.known), "subgraph")
     rows = [
@@ -162,12 +172,3 @@ def _document(solution: Solution) -> dict[str, Any]:
 
 def _term(term: int | None) -> float | None:
     return None if term is None else term / 1_000_000
-
-
-def _write_arrow(found: Matches) -> None:
-    import pyarrow as pa
-
-    table = found.to_arrow()
-    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
-        stream.write_table(table)
-    sys.stdout.buffer.flush()

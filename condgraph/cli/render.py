@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -22,6 +22,9 @@ from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer, Step
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import UNKNOWN, Quantity, Time
+
+if TYPE_CHECKING:
+    import pyarrow
 
 #: Columns that are aligned to the right.
 _NUMBERS: Final = frozenset({"results"})
@@ -41,8 +44,7 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
 
     Raises `typer.BadParameter` when Arrow's bytes would go to a terminal.
     """
-    if form is Format.ARROW and sys.stdout.isatty():
-        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
+    refuse_terminal(form)
     for warning in answer.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
@@ -50,7 +52,7 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
         return
     columns, rows = answer_rows(answer)
     if form is Format.ARROW:
-        _write_arrow(answer)
+        write_stream(answer.to_arrow())
     elif form is Format.CSV:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
@@ -151,10 +153,16 @@ def _document(answer: Answer, *, evidence: bool, trace: bool) -> dict[str, Any]:
     return document
 
 
-def _write_arrow(answer: Answer) -> None:
+def refuse_terminal(form: Format) -> None:
+    """Raise `typer.BadParameter` when Arrow's bytes would go to a terminal."""
+    if form is Format.ARROW and sys.stdout.isatty():
+        raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
+
+
+def write_stream(table: pyarrow.Table) -> None:
+    """Write a table to standard output as a stream of Arrow."""
     import pyarrow as pa
 
-    table = answer.to_arrow()
     with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
         stream.write_table(table)
     sys.stdout.buffer.flush()

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
-from condgraph.cypher.answer import Neo4jAnswer
+from condgraph.cypher.answer import Neo4jAnswer, pasteable
 from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.delete import delete
@@ -264,10 +264,10 @@ class Neo4jStore:
             raise UnknownNameError("entity", row["name"])
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
-        """The Cypher of a program, without running it."""
+        """The Cypher of a program as Browser takes it, with its parameters, without running it."""
         language = language or detect(program)
         lowered = lower_program(self._lowering_schema(language), program, language, {"on_unknown": on_unknown, **options})
-        return compile_plan(optimise(lowered.plan)[0], self.name, self.schema).text
+        return pasteable(compile_plan(optimise(lowered.plan)[0], self.name, self.schema))
 
     def _lowering_schema(self, language: str) -> Any:
         """The schema that a language is lowered with: KoPL finds out about names by its query, others look them up before."""

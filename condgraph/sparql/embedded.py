@@ -205,6 +205,15 @@ class EmbeddedStore:
 
         return answer(self, program, language, limit=limit, evidence=evidence, **options)
 
+    def explain(self, program: Any, language: str | None = None, **options: Any) -> str:
+        """The SPARQL of a program, without running it."""
+        from condgraph.engine import languages
+        from condgraph.engine.passes import optimise
+        from condgraph.sparql.compile_plan import compile_plan
+
+        lowered = languages.lower(self.snapshot.schema, program, language or languages.detect(program), options)
+        return compile_plan(optimise(lowered.plan)[0], self.target).text
+
 
 def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:
     """Load a snapshot into an empty store, a batch at a time."""

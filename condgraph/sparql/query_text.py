@@ -40,7 +40,7 @@ def run(
     federated: bool = False,
     list_length: int = 500,
 ) -> Table:
-    """Run a query and read its results; `limit` is the most rows (the table warns of the rest).
+    """Run a query and read its results. Relative IRIs are names of the graph; `limit` is the most rows (more: a warning).
 
     Raises `ParseError` with the place, `ReadOnlyError` for an update, `UnsupportedError` for SERVICE where the place is not
     `federated`, and in the dialect of KQA Pro `UnknownNameError` and `AmbiguousNameError`.
@@ -55,8 +55,9 @@ def run(
     if about.service and not federated:
         raise UnsupportedError("the embedded store", ["SERVICE: queries of other endpoints"])
     kqapro = dialect == "kqapro"
-    standard, warnings = text, []
-    _check(text, translate(text, None) if kqapro else None)
+    # Names stand behind the graph's base unless the query says otherwise; on the first line, so that lines keep their numbers.
+    standard, warnings = f"BASE <{names.base}> {text}", []
+    _check(text, names.base, translate(text, None) if kqapro else None)
     if kqapro:
         translated = translate(text, _predicates(schema, names), on_unknown=on_unknown)
         standard, warnings = translated.text, list(translated.warnings)
@@ -89,12 +90,12 @@ def _predicates(schema: Known, names: Names) -> Predicates:
     return Predicates((*known.relations, *known.attributes, *known.qualifiers), names)
 
 
-def _check(text: str, translated: Translated | None) -> None:
+def _check(text: str, base: str, translated: Translated | None) -> None:
     """Parse a query by asking it of nothing; raises `ParseError` with the place in the text as it was written."""
     from pyoxigraph import Store
 
     try:
-        Store().query(text if translated is None else translated.text)
+        Store().query(text if translated is None else translated.text, base_iri=base)
     except SyntaxError as error:
         raise not_well_formed(error, text, translated) from None
 

@@ -1,0 +1,64 @@
+"""The command line on a real Neo4j: loading, asking, the compiled query, Cypher of one's own, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import condgraph
+from condgraph.cli.app import app
+from condgraph.remote import Neo4jGraph
+from condgraph.samples import FOLDER
+
+pytestmark = pytest.mark.xdist_group("neo4j")
+ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
+GRAPH = "command line"
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def server(neo4j_uri: str) -> Iterator[str]:
+    loaded = call("load", neo4j_uri, FOLDER / "mountains.csv", "-O", "key=mountain", "--graph", GRAPH, "-q")
+    assert loaded.exit_code == 0, loaded.output
+    yield neo4j_uri
+    with condgraph.open(neo4j_uri, graph=GRAPH) as graph:
+        assert isinstance(graph, Neo4jGraph)
+        graph.store.delete()
+
+
+def test_programs_are_answered_and_shown(server: str) -> None:
+    found = call("query", "-a", server, "--graph", GRAPH, "--evidence", ABOVE_7500)
+    assert found.exit_code == 0, found.output
+    assert found.stdout.split("\n")[:4] == ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
+    assert "Manaslu | height | 8163 m  [mountains, row 2]" in found.stdout
+    shown = call("query", "-a", server, "--graph", GRAPH, "--show", ABOVE_7500).stdout
+    assert ":param graph => 'command line';" in shown
+    assert "MATCH" in shown
+
+
+def test_the_environment_names_the_server(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONDGRAPH_STORE", raising=False)
+    monkeypatch.setenv("NEO4J_URI", server)
+    assert json.loads(call("status", "--graph", GRAPH, "--format", "json").stdout)["counts"]["entities"] > 40
+
+
+def test_cypher_is_checked_before_it_runs(server: str) -> None:
+    text = "MATCH (e:Entity {graph: 'command line'}) WHERE e.name STARTS WITH 'Mana' RETURN e.name AS name, labels(e) AS labels"
+    found = call("cypher", "-a", server, "--format", "json", text)
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["Entity"]}]
+    assert call("cypher", "-a", server, "MATCH (e) DETACH DELETE e").exit_code == 1
+
+
+def test_no_server_is_said(tmp_path: Path) -> None:
+    nowhere = call("query", "-a", "bolt://127.0.0.1:9", "-u", "neo4j", "-p", "secret", ABOVE_7500)
+    assert nowhere.exit_code == 3
+    assert "127.0.0.1:9" in nowhere.stderr
+    assert "secret" not in nowhere.output
