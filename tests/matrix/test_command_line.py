@@ -46,14 +46,14 @@ def test_programs_are_answered_and_shown(server: str) -> None:
 def test_the_environment_names_the_server(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONDGRAPH_STORE", raising=False)
     monkeypatch.setenv("NEO4J_URI", server)
-    assert json.loads(call("status", "--graph", GRAPH, "--format", "json").stdout)["counts"]["entities"] > 40
+    assert json.loads(call("status", "--graph", GRAPH, "--format", "json").stdout)["counts"]["attributes"] > 40
 
 
 def test_cypher_is_checked_before_it_runs(server: str) -> None:
     text = "MATCH (e:Entity {graph: 'command line'}) WHERE e.name STARTS WITH 'Mana' RETURN e.name AS name, labels(e) AS labels"
     found = call("cypher", "-a", server, "--format", "json", text)
     assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["Entity"]}]
+    assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["Entity", "Row"]}]
     assert call("cypher", "-a", server, "MATCH (e) DETACH DELETE e").exit_code == 1
 
 
