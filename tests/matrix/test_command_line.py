@@ -54,7 +54,7 @@ def test_cypher_is_checked_before_it_runs(server: str) -> None:
     found = call("cypher", "-a", server, "--format", "json", text)
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["Entity", "Row"]}]
-    assert call("cypher", "-a", server, "MATCH (e) DETACH DELETE e").exit_code == 1
+    assert call("cypher", "-a", server, "MATCH (e) DETACH DELETE e").exit_code == 3
 
 
 def test_no_server_is_said(tmp_path: Path) -> None:
