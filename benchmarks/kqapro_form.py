@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from condgraph.engine.values import Kind, Quantity, Time, parse_quantity
-from condgraph.sparql.compile import Target
+from condgraph.sparql.compile_group import Target
 from condgraph.sparql.layout import date_of, double, integer, string, year_of
 
 

@@ -31,7 +31,7 @@ from machine import markdown, median, peak, write  # noqa: E402
 import condgraph  # noqa: E402
 from condgraph.engine.languages import lower  # noqa: E402
 from condgraph.engine.passes import optimise  # noqa: E402
-from condgraph.sparql.compile import Target  # noqa: E402
+from condgraph.sparql.compile_group import Target  # noqa: E402
 from condgraph.sparql.compile_plan import compile_plan  # noqa: E402
 from condgraph.sparql.layout import Names  # noqa: E402
 

@@ -11,18 +11,20 @@ from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
-from condgraph.engine.algebra import Node, Qualifiers, postorder
+from condgraph.engine.algebra import Node, Qualifiers, Scan, Where, WhereQualifier, postorder
 from condgraph.engine.answer import Answer, EvidenceList, Step
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
+from condgraph.engine.execute.run import describe_kinds
+from condgraph.engine.execute.tests import compared_kinds
 from condgraph.engine.facts import Entity
 from condgraph.engine.languages import detect, lower
 from condgraph.engine.passes import optimise
-from condgraph.engine.values import Quantity, Value, text_of
-from condgraph.sparql.compile import TARGET, Target
+from condgraph.engine.values import Kind, Quantity, Value, text_of
 from condgraph.sparql.compile_gather import Gathered, finish
+from condgraph.sparql.compile_group import TARGET, Target
 from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes
 from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
 
@@ -52,10 +54,10 @@ def answer(
     timeout: float | None = None,
     limit: int | None = None,
     cancelled: Event | None = None,
-    evidence: Callable[[], EvidenceList] | None = None,
+    twin: Callable[[], Answer] | None = None,
     **options: Any,
 ) -> Answer:
-    """Answer a program with one query. `evidence` works out the evidence, where the place can."""
+    """Answer a program with one query. `twin` gives the same answer in process, where the graph is: for evidence and warnings."""
     if timeout is not None and timeout <= 0:
         raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
     if limit is not None and limit < 0:
@@ -69,9 +71,7 @@ def answer(
         "program": program, "language": language, "steps": lowered.steps, "warnings": lowered.warnings, "limit": limit,
     }  # fmt: skip
     if compiled.shape == "truth":
-        return SparqlAnswer(
-            place, plan, compiled, place.ask(compiled.text, timeout=timeout, cancelled=cancelled), evidence, **about
-        )
+        return SparqlAnswer(place, plan, compiled, place.ask(compiled.text, timeout=timeout, cancelled=cancelled), twin, **about)
     until = None if timeout is None else time.monotonic() + timeout
     rows = place.select(compiled.text, timeout=timeout, cancelled=cancelled)
     if compiled.shape == "gathered":
@@ -80,10 +80,10 @@ def answer(
         run = Run(gathered.snapshot, timeout=None if until is None else until - time.monotonic(), cancelled=cancelled)
         finish(run, plan, gathered, compiled.leaves)
         run.notes.update(getattr(lowered, "notes", {}))
-        return FinishedAnswer(place, run, plan, compiled, evidence, **about)
+        return FinishedAnswer(place, run, plan, compiled, twin, **about)
     if compiled.shape == "best":
-        return SparqlAnswer(place, plan, compiled, list(_ties(rows)), evidence, **about)
-    return SparqlAnswer(place, plan, compiled, list(rows), evidence, **about)
+        return SparqlAnswer(place, plan, compiled, list(_ties(rows)), twin, **about)
+    return SparqlAnswer(place, plan, compiled, list(rows), twin, **about)
 
 
 def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
@@ -112,16 +112,16 @@ def _sources(plan: Node) -> list[str]:
 class _Sparql(Answer):
     """What answers of RDF stores share."""
 
-    def _at(self, place: Place, compiled: Compiled, evidence: Callable[[], EvidenceList] | None) -> None:
-        self._place, self._compiled, self._evidence = place, compiled, evidence
+    def _at(self, place: Place, compiled: Compiled, twin: Callable[[], Answer] | None) -> None:
+        self._place, self._compiled, self._twin = place, compiled, twin
         self.sparql = compiled.text
 
     @cached_property
     def evidence(self) -> EvidenceList:
         """The statements the answer rests on, with their sources."""
-        if self._evidence is None:
+        if self._twin is None:
             raise UnsupportedError(TARGET, ["evidence"], hint="ask graph.snapshot(), the same graph in process")
-        return self._evidence()
+        return self._twin().evidence
 
     def _sizes(self, nodes: list[Node]) -> dict[int, tuple[int, tuple[str, ...]]]:
         """How many results each operator gives, and the names of the first: one query for all that are patterns."""
@@ -153,12 +153,12 @@ class SparqlAnswer(_Sparql):
         plan: Node,
         compiled: Compiled,
         rows: bool | list[QuerySolution],
-        evidence: Callable[[], EvidenceList] | None,
+        twin: Callable[[], Answer] | None,
         **about: Any,
     ) -> None:
         nothing: Any = None
         super().__init__(nothing, plan, **about)
-        self._at(place, compiled, evidence)
+        self._at(place, compiled, twin)
         self._rows = rows
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
@@ -215,8 +215,10 @@ class SparqlAnswer(_Sparql):
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What a user should know."""
-        found = list(self._warnings)
+        """What a user should know: where the graph is here, what the engine says of the same program."""
+        if self._twin is not None:
+            return self._twin().warnings
+        found = [*self._warnings, *left_out(self.plan, self._place.target)]
         empty = not self._outcome()[0]
         if self._cut:
             found.append(f"{self._cut} more values are not shown (limit {self._limit})")
@@ -231,10 +233,23 @@ class FinishedAnswer(_Sparql):
     """An answer of which one query gathered the statements, and the engine worked out the rest on them."""
 
     def __init__(
-        self, place: Place, run: Run, plan: Node, compiled: Compiled, evidence: Callable[[], EvidenceList] | None, **about: Any
+        self, place: Place, run: Run, plan: Node, compiled: Compiled, twin: Callable[[], Answer] | None, **about: Any
     ) -> None:
         super().__init__(run, plan, **about)
-        self._at(place, compiled, evidence)
+        self._at(place, compiled, twin)
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What a user should know: where the graph is here, what the engine says of the same program."""
+        if self._twin is not None:
+            return self._twin().warnings
+        found = [*self._warnings, *left_out(self.plan, self._place.target), *self.run.warnings]
+        values, _ = self._outcome()
+        if self._cut:
+            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
+        if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
+            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
+        return found
 
     @cached_property
     def trace(self) -> list[Step]:
@@ -247,6 +262,26 @@ class FinishedAnswer(_Sparql):
             Step(function, describe(node), *(found[i] if i in found else self._size(node)), self.run.notes.get(id(node), ""))
             for i, (function, node) in enumerate(self._steps)
         ]
+
+
+def left_out(plan: Node, target: Target) -> list[str]:
+    """What the schema knows to be left out: values of other types and units than a test compares with."""
+    found = []
+    for node in postorder(plan):
+        if isinstance(node, Where) and isinstance(node.facts, Scan) and node.facts.predicates is not None:
+            names = node.facts.predicates
+            kinds = {kind for name in names for kind in target.schema.attribute_kinds(name)}
+        elif isinstance(node, WhereQualifier):
+            names = (node.key,)
+            kinds = set(target.schema.qualifier_kinds(node.key))
+        else:
+            continue
+        wanted = compared_kinds(node.test)
+        others = {kind for kind in kinds if kind[0] is not Kind.UNKNOWN} - wanted
+        if wanted and others:
+            told = f"values of {', '.join(names)} that are {describe_kinds(others)} cannot be compared with"
+            found.append(f"{told} {describe_kinds(wanted)} and are left out")
+    return found
 
 
 def read_row(row: QuerySolution, names: Names) -> Value | Entity:

@@ -24,7 +24,9 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.compile import TARGET, Compiler, Group, Target, reach_of
+from condgraph.sparql.compile import Compiler
+from condgraph.sparql.compile_facts import reach_of
+from condgraph.sparql.compile_group import TARGET, Group, Target
 from condgraph.sparql.compile_plan import Compiled, native
 from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
 

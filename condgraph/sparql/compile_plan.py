@@ -14,7 +14,9 @@ from typing import Literal, TypeAlias
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.values import Kind
-from condgraph.sparql.compile import ENTITIES, FACTS, Compiler, Group, Target
+from condgraph.sparql.compile import ENTITIES, Compiler
+from condgraph.sparql.compile_facts import FACTS
+from condgraph.sparql.compile_group import Group, Target
 from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
 from condgraph.sparql.layout import TYPE, integer
 
@@ -118,7 +120,7 @@ def value_rows(compiler: Compiler, values: Node, out: Group) -> tuple[str, Objec
         rows = compiler.facts(values.facts, out)
         if rows.loose:
             compiler.settle(rows.subject, out)
-        return rows.object, rows.objects, compiler._kinds(values.facts)
+        return rows.object, rows.objects, compiler.kinds(values.facts)
     assert isinstance(values, alg.Qualifiers)
     assert values.key is not None
     rows = compiler.facts(values.facts, out, whole=True)

@@ -28,7 +28,7 @@ from condgraph.engine.values import (
 from condgraph.sparql.layout import TYPE, XSD, date_of, double, inexact, integer, order_text, string, year_of
 
 if TYPE_CHECKING:
-    from condgraph.sparql.compile import Compiler
+    from condgraph.sparql.compile_facts import FactPatterns
 
 #: What a variable may stand for: an entity, a value node, or either.
 Objects: TypeAlias = Literal["entity", "value", "any"]
@@ -45,7 +45,7 @@ def supports_test(test: Test) -> bool:
     return isinstance(test, (alg.Compare, alg.Among))
 
 
-def test_patterns(compiler: Compiler, test: Test, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+def test_patterns(compiler: FactPatterns, test: Test, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
     """Patterns under which the entity or value node `v` satisfies the test. `kinds` are the types that it may have, where known."""
     if isinstance(test, alg.Compare):
         return _compare(compiler, test, v, objects, kinds)
@@ -68,7 +68,7 @@ def test_patterns(compiler: Compiler, test: Test, v: str, objects: Objects, kind
 test_patterns.__test__ = False  # type: ignore[attr-defined]
 
 
-def _compare(compiler: Compiler, test: alg.Compare, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+def _compare(compiler: FactPatterns, test: alg.Compare, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
     value = test.value
     if isinstance(value, str):
         return _text(compiler, test.operator, value, v, objects, kinds)
@@ -81,7 +81,7 @@ def _compare(compiler: Compiler, test: alg.Compare, v: str, objects: Objects, ki
     raise PlanError("nothing compares with a value that is not known")
 
 
-def _text(compiler: Compiler, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
+def _text(compiler: FactPatterns, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
     """Texts, and entities by their names."""
     path = {"entity": "<pred:name>", "value": "<pred:value>", "any": "<pred:name>|<pred:value>"}[objects]
     if operator == "=":
@@ -93,7 +93,7 @@ def _text(compiler: Compiler, operator: Operator, text: str, v: str, objects: Ob
     return [f"{v} {path} {t} . FILTER({sure}{t} {operator} {string(text)})"]
 
 
-def _quantity(compiler: Compiler, operator: Operator, literal: Quantity, v: str, kinds: Kinds | None) -> list[str]:
+def _quantity(compiler: FactPatterns, operator: Operator, literal: Quantity, v: str, kinds: Kinds | None) -> list[str]:
     units = None if kinds is None else {unit for kind, unit in kinds if kind is Kind.QUANTITY}
     if units is not None and literal.unit not in units:
         return _NOTHING
@@ -127,7 +127,7 @@ def _quantity(compiler: Compiler, operator: Operator, literal: Quantity, v: str,
     return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(number)})"]
 
 
-def _time(compiler: Compiler, operator: Operator, literal: Time, v: str) -> list[str]:
+def _time(compiler: FactPatterns, operator: Operator, literal: Time, v: str) -> list[str]:
     """Times as intervals; a year or a day that a time has to lie in is found by its index."""
     start, end = integer(literal.start), integer(literal.end)
     year, date = year_of(literal), date_of(literal)

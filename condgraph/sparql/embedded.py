@@ -13,12 +13,12 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.sparql.compile import Target
+from condgraph.sparql.compile_group import Target
 from condgraph.sparql.layout import LAYOUT, Names, base_iri
 from condgraph.sparql.protocol_text import makes_triples
 from condgraph.sparql.write import counts, quads
@@ -26,7 +26,7 @@ from condgraph.sparql.write import counts, quads
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution, Store
 
-    from condgraph.engine.answer import Answer, EvidenceList
+    from condgraph.engine.answer import Answer
     from condgraph.engine.facts import Entity
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.sparql.match import SparqlPatterns
@@ -195,15 +195,16 @@ class EmbeddedStore:
         return SparqlPatterns(self, self.snapshot.schema)
 
     def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
-        """Answer a program with one query; its evidence is worked out in process, on the snapshot that the store was built from."""
+        """Answer a program with one query; evidence and warnings are worked out in process, on the snapshot behind the store."""
         from condgraph.engine import languages
         from condgraph.sparql.answer import answer
 
-        def evidence() -> EvidenceList:
+        @cache
+        def twin() -> Answer:
             kept = {name: value for name, value in options.items() if name not in ("timeout", "cancelled")}
-            return languages.answer(self.snapshot, program, language, **kept).evidence
+            return languages.answer(self.snapshot, program, language, limit=limit, **kept)
 
-        return answer(self, program, language, limit=limit, evidence=evidence, **options)
+        return answer(self, program, language, limit=limit, twin=twin, **options)
 
     def explain(self, program: Any, language: str | None = None, **options: Any) -> str:
         """The SPARQL of a program, without running it."""

@@ -20,7 +20,7 @@ from condgraph.sparql.pull import exact_value
 from condgraph.sparql.table import Blank, Iri, Table, columns_of, literal
 
 if TYPE_CHECKING:
-    from condgraph.sparql.compile import Known
+    from condgraph.sparql.compile_group import Known
 
 DIALECTS: Final = ("standard", "kqapro")
 _KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}

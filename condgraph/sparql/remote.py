@@ -26,7 +26,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.sparql.answer import Place, answer
 from condgraph.sparql.client import Endpoint, Method
-from condgraph.sparql.compile import Target
+from condgraph.sparql.compile_group import Target
 from condgraph.sparql.compile_plan import compile_plan
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string

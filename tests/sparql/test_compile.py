@@ -13,7 +13,8 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
 from condgraph.graph import Graph
-from condgraph.sparql.compile import ENTITIES, FACTS
+from condgraph.sparql.compile import ENTITIES
+from condgraph.sparql.compile_facts import FACTS
 from condgraph.sparql.compile_table import ANSWERS
 from tests.sparql.world import PROGRAMS, QUERIES, world
 
