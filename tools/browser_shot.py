@@ -52,7 +52,7 @@ def browser_page(http: str, uri: str) -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--force-prefers-reduced-motion"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(90_000)
+        page.set_default_timeout(240_000)
         page.goto(f"{http}/browser/?dbms={uri}&preselectAuthMethod=NO_AUTH")
         page.wait_for_selector(".monaco-editor textarea", state="attached")
         yield page
