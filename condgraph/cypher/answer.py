@@ -82,7 +82,8 @@ class Neo4jAnswer(Answer):
     def _cells(self) -> list[dict[str, Any]]:
         """The values as the server has them."""
         fields, kind = self._compiled.fields, self._compiled.kind
-        cells = [dict(zip(fields, cell, strict=True)) for cell in self._rows[0]["rows"]]
+        listed = next(row["rows"] for row in self._rows if not row.get("held"))
+        cells = [dict(zip(fields, cell, strict=True)) for cell in listed]
         if kind is not None:
             for cell in cells:
                 cell["kind"] = kind
@@ -96,7 +97,8 @@ class Neo4jAnswer(Answer):
             return self._local.entities
         found: dict[str, Entity] = {}
         if shape == "entities" or isinstance(self.plan, Shown):
-            found = {ident: Entity(ident, name) for ident, name in self._rows[-1]["rows"]}
+            listed = next(row["rows"] for row in self._rows if row.get("held", True))
+            found = {ident: Entity(ident, name) for ident, name in listed}
         elif shape == "values":
             found = {cell["id"]: Entity(cell["id"], cell["text"]) for cell in self._cells if cell.get("held")}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
@@ -149,7 +151,16 @@ class Neo4jAnswer(Answer):
         return found
 
     def _found_warnings(self) -> list[str]:
-        return []
+        from condgraph.cypher.warnings import compile_tallies, left_out, tested, told
+
+        schema = self._graph.schema
+        found: list[str] = []
+        if self._compiled.shape == "witness" or told(self.plan, schema, not self._outcome()[0]):
+            found.extend(self._witness.warnings)
+        nodes = tested(self.plan, schema)
+        if nodes:
+            found.extend(left_out(nodes, self._graph.run(compile_tallies(nodes, self._graph.name, schema))))
+        return found
 
     def explain(self) -> str:
         """The program, its plan, the Cypher, and what each step gave."""

@@ -145,8 +145,9 @@ def _result(
     if not isinstance(plan, alg.Shown):
         return [[*values.clauses, f"RETURN collect({once}[{listed}]) AS rows"]], ("rows",), "values"
     rows = compiler.entities(plan.rows)
-    shown = [*rows.clauses, f"RETURN collect([{rows.variable}.id, {rows.variable}.name]) AS rows, true AS held"]
-    return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, false AS held"], shown], ("rows", "held"), "values"
+    # Counted, as a constant beside an aggregate would group by it, and give no row where there is nothing.
+    shown = [*rows.clauses, f"RETURN collect([{rows.variable}.id, {rows.variable}.name]) AS rows, count(*) >= 0 AS held"]
+    return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, count(*) < 0 AS held"], shown], ("rows", "held"), "values"
 
 
 def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema) -> Compiled:

@@ -26,7 +26,7 @@ def objects(compiler: Compiler, node: alg.Objects) -> ValueRows:
     return ValueRows([*facts.render(), f"WITH {cell} AS {c}, {s}, {ref} AS {r}, {place} AS {n}"], c, s, r, n)
 
 
-def _qualified(compiler: Compiler, facts: FactRows, q: str, test: str) -> list[str]:
+def qualified(compiler: Compiler, facts: FactRows, q: str, test: str) -> list[str]:
     """Clauses that leave a row for each qualifier of the facts that passes a test."""
     test = f" WHERE {test}" if test else ""
     of = owners(facts)
@@ -49,7 +49,7 @@ def qualifiers(compiler: Compiler, node: alg.Qualifiers) -> ValueRows:
     facts = compiler.facts(node.facts)
     q = compiler.name("q")
     test = "" if node.key is None else f"{q}.name = {compiler.parameter(node.key)}"
-    return _of_qualifiers(compiler, facts, _qualified(compiler, facts, q, test), q)
+    return _of_qualifiers(compiler, facts, qualified(compiler, facts, q, test), q)
 
 
 def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
@@ -58,7 +58,7 @@ def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
     f = facts.fact
     if node.part != "interval":
         q = compiler.name("q")
-        clauses = _qualified(compiler, facts, q, written(compiler, facts, q, node.part))
+        clauses = qualified(compiler, facts, q, written(compiler, facts, q, node.part))
         return ValueRows(clauses, q, facts.subject, None, paths.place(f, facts.value))
     facts.conditions.append(f"{f}.since <> {compiler.constant(UNKNOWN_START)} AND {f}.until <> {compiler.constant(UNKNOWN_END)}")
     c, n = compiler.name("c"), compiler.name("n")
@@ -77,7 +77,7 @@ def qualifier_keys(compiler: Compiler, node: alg.QualifierKeys) -> ValueRows:
     """The qualifier keys of each fact."""
     facts = compiler.facts(node.facts)
     q = compiler.name("q")
-    return _texts(compiler, facts, _qualified(compiler, facts, q, ""), f"{q}.name")
+    return _texts(compiler, facts, qualified(compiler, facts, q, ""), f"{q}.name")
 
 
 def _texts(compiler: Compiler, facts: FactRows, clauses: list[str], text: str) -> ValueRows:

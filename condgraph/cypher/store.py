@@ -230,7 +230,7 @@ class Neo4jStore:
         given = {"on_unknown": on_unknown, **options}
 
         def ask() -> tuple[Lowered, Node, list[Node], Compiled, list[dict[str, Any]]]:
-            lowered = lower_program(self._lowering_schema(language), program, language, given)
+            lowered = self._lower(program, language, given)
             plan, order = optimise(lowered.plan)
             compiled = compile_plan(plan, self.name, self.schema)
             rows = self.connection.read(compiled.text, compiled.parameters, timeout=timeout, cancelled=cancelled)
@@ -266,13 +266,23 @@ class Neo4jStore:
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The Cypher of a program as Browser takes it, with its parameters, without running it."""
         language = language or detect(program)
-        lowered = lower_program(self._lowering_schema(language), program, language, {"on_unknown": on_unknown, **options})
+        lowered = self._lower(program, language, {"on_unknown": on_unknown, **options})
         return pasteable(compile_plan(optimise(lowered.plan)[0], self.name, self.schema))
 
-    def _lowering_schema(self, language: str) -> Any:
-        """The schema that a language is lowered with: KoPL finds out about names by its query, others look them up before."""
-        if language == "kopl":
-            return self.schema
+    def _lower(self, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+        """The plan of a program. KoPL finds out about names of entities by its query; others look them up before, and so does what
+        is said of a name that is not known.
+        """
+        if language != "kopl" or options["on_unknown"] != "error":
+            return lower_program(self._named_schema, program, language, options)
+        try:
+            return lower_program(self.schema, program, language, options)  # type: ignore[arg-type]
+        except UnknownNameError:
+            return lower_program(self._named_schema, program, language, options)
+
+    @property
+    def _named_schema(self) -> Any:
+        """The schema with names looked up."""
         named = self.schema.kept.get("named")
         if named is None:
             from condgraph.cypher.names import Neo4jNames

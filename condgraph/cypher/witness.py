@@ -241,11 +241,6 @@ class WitnessRun(Run):
         outcome: Outcome = self.results[id(plan)]
         return outcome
 
-    @property
-    def left_out(self) -> dict[tuple[str, str], int]:
-        """How many values of a type could not be compared with another, in words, of those that were fetched."""
-        return self._left_out
-
 
 def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> WitnessRun:
     """The plan run on what was fetched for it."""

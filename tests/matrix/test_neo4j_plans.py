@@ -11,7 +11,6 @@ import condgraph
 from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.witness import compile_witness
 from condgraph.engine.algebra import Node
-from condgraph.engine.languages import lower
 from condgraph.engine.passes import optimise
 from condgraph.remote import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
@@ -48,7 +47,7 @@ def profiled(graph: Neo4jGraph, compiled: Compiled) -> tuple[set[str], int]:
 
 def plan_of(graph: Neo4jGraph, text: Any, language: str, **options: Any) -> tuple[Node, list[Node]]:
     """The plan of a program, and the operators of its steps."""
-    lowered = lower(graph.store._lowering_schema(language), text, language, options)
+    lowered = graph.store._lower(text, language, {"on_unknown": "error", **options})
     return optimise(lowered.plan)[0], [node for _, node in lowered.steps]
 
 
