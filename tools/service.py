@@ -100,6 +100,8 @@ class Service:
         if process is None or process.poll() is not None:
             return
         process.send_signal(number)
+        # One that is paused takes its signals when it goes on.
+        process.send_signal(signal.SIGCONT)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:

@@ -62,7 +62,7 @@ Charset = UTF-8
 SQL_QUERY_TIMEOUT = 0
 SQL_TXN_TIMEOUT = 0
 [SPARQL]
-ResultSetMaxRows = 100000000
+ResultSetMaxRows = {rows}
 MaxQueryCostEstimationTime = 0
 MaxQueryExecutionTime = 0
 """
@@ -73,9 +73,9 @@ class VirtuosoServer(Service):
 
     name = "virtuoso"
 
-    def __init__(self, *, buffers: int = 30_000, writable: bool = True) -> None:
+    def __init__(self, *, buffers: int = 30_000, writable: bool = True, rows: int = 100_000_000) -> None:
         super().__init__()
-        self.buffers, self.writable = buffers, writable
+        self.buffers, self.writable, self.rows = buffers, writable, rows
         self.sql_port, self.http_port = free_port(), free_port()
         self.http = f"http://127.0.0.1:{self.http_port}"
         self.query = self.update = f"{self.http}/sparql"
@@ -89,9 +89,8 @@ class VirtuosoServer(Service):
             raise ServerError("the program `virtuoso-t` is not installed (Debian: virtuoso-opensource-7-bin)")
         ini = self.home / "virtuoso.ini"
         fresh = not ini.exists()
-        ini.write_text(
-            _INI.format(home=self.home, sql=self.sql_port, http=self.http_port, buffers=self.buffers, dirty=self.buffers * 3 // 4)
-        )
+        about = {"home": self.home, "sql": self.sql_port, "http": self.http_port, "rows": self.rows}
+        ini.write_text(_INI.format(**about, buffers=self.buffers, dirty=self.buffers * 3 // 4))
         command = [program, "+configfile", str(ini), "+foreground", "+wait"]
         self.launch(command, ready=lambda: answers(f"{self.query}?query=ASK%7B%3Fs+%3Fp+%3Fo%7D"), wait=60)
         if fresh and self.writable:

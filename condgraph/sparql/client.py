@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, local
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -84,6 +84,7 @@ class Endpoint:
         self._password = password or next((one for _, _, one in told if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
         self._pool: ThreadPoolExecutor | None = None
+        self._local = local()
         #: What kind of store answers; known after the first query.
         self.dialect: Dialect = STANDARD
 
@@ -112,13 +113,38 @@ class Endpoint:
         """
         import pyoxigraph
 
-        timeout = self.timeout if timeout is None else timeout
+        timeout = self._left(self.timeout if timeout is None else timeout)
         named = tuple(graphs)
         body = self._waited(lambda: self._results(text, named, timeout), timeout, cancelled)
         try:
             return pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
         except SyntaxError as error:
             raise StoreError(f"{self.query_url} answers what is no SPARQL result: {error}") from None
+
+    @contextmanager
+    def within(self, timeout: float | None) -> Iterator[None]:
+        """Everything that this thread asks inside has that many seconds together."""
+        if timeout is None:
+            yield
+            return
+        if timeout <= 0:
+            raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+        before = getattr(self._local, "until", None)
+        self._local.until = time.monotonic() + timeout
+        try:
+            yield
+        finally:
+            self._local.until = before
+
+    def _left(self, timeout: float | None) -> float | None:
+        """The timeout of a query: its own, and no more than what is left for all of them."""
+        until = getattr(self._local, "until", None)
+        if until is None:
+            return timeout
+        left = until - time.monotonic()
+        if left <= 0:
+            raise _late()
+        return float(left if timeout is None else min(left, timeout))
 
     def _results(self, text: str, graphs: tuple[str, ...], timeout: float | None) -> bytes:
         until = None if timeout is None else time.monotonic() + timeout

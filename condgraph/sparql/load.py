@@ -113,8 +113,9 @@ def write_snapshot(
     _insert(endpoint, base, about)
     for number, piece in enumerate(pieces):
         _insert(endpoint, base, [f"{node} <pred:schema> {string(f'{number:06d} {piece}')}"])
-    _forget(endpoint, base, ("loading", "over", "loaded"))
+    # Whoever looks in between is told of the load: its mark goes last.
     _insert(endpoint, base, [f"{node} <pred:load> {string(load)}"])
+    _forget(endpoint, base, ("loaded", "over", "loading"))
 
 
 def schema_of(found: dict[str, list[str]]) -> str:

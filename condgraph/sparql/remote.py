@@ -13,6 +13,7 @@ from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
     StoreBusyError,
+    StoreError,
     StoreMissingError,
     StoreVersionError,
 )
@@ -28,13 +29,14 @@ from condgraph.sparql.answer import Place, answer
 from condgraph.sparql.client import Endpoint, Method
 from condgraph.sparql.compile_group import Target
 from condgraph.sparql.compile_plan import compile_plan
-from condgraph.sparql.dialect import cut
+from condgraph.sparql.dialect import VIRTUOSO, cut
 from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
 from condgraph.sparql.load import load_id, schema_of, state, write_snapshot
 from condgraph.sparql.protocol_text import makes_triples
 from condgraph.sparql.pull import EVERYTHING, pull, sources
 from condgraph.sparql.query_text import run
 from condgraph.sparql.table import Table
+from condgraph.sparql.write import counts
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -188,7 +190,8 @@ class SparqlStore:
         """Answer a program in any language with one SPARQL query; `timeout` in seconds is that of the query."""
         for attempt in range(3):
             try:
-                return self._query(program, language, timeout, limit, on_unknown, cancelled, options)
+                with self.endpoint.within(timeout):
+                    return self._query(program, language, timeout, limit, on_unknown, cancelled, options)
             except _LoadedAnewError:
                 if attempt == 2:
                     raise
@@ -264,7 +267,7 @@ class SparqlStore:
             return self._run(one, timeout, cancelled)
 
         target, length = self.target, self.endpoint.dialect.list_length
-        return run(
+        table = run(
             text,
             runs,
             target.names,
@@ -275,6 +278,9 @@ class SparqlStore:
             federated=True,
             list_length=length,
         )
+        if makes_triples(text) and self.endpoint.dialect is VIRTUOSO:
+            table.warnings.append("Virtuoso does not say where it cut triples (its ResultSetMaxRows)")
+        return table
 
     def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
         """The SPARQL of a program, without running it."""
@@ -319,14 +325,19 @@ class SparqlStore:
 
     def snapshot(self) -> Snapshot:
         """The whole graph pulled into process, with its sources."""
-        self.about()
-        return self._pull()
+        written = json.loads(self.about()["counts"][0])
+        found = self._pull()
+        if counts(found) != written:
+            raise StoreError(
+                f"{self.place} gave not all of graph {self.name!r}", hint="a limit of the server (ResultSetMaxRows of Virtuoso)?"
+            )
+        return found
 
     def linked(self) -> Snapshot:
         """The graph pulled into process, kept for as long as it is the same: for those who look names up in it."""
         load = self.about()["load"][0]
         if self._pulled is None or self._pulled[0] != load:
-            self._pulled = load, self._pull()
+            self._pulled = load, self.snapshot()
         return self._pulled[1]
 
     def _rows(self, text: str) -> Any:
