@@ -19,19 +19,22 @@ from service import ServerError, Service, answers, foreground, free_port
 
 
 class OxigraphServer(Service):
-    """A server; `query`, `update` and `store` (Graph Store Protocol) are its addresses; anybody may write."""
+    """A server; `query`, `update` and `store` (Graph Store Protocol) are its addresses; anybody may write. A query may take `limit` seconds."""
 
     name = "oxigraph"
 
-    def __init__(self) -> None:
+    def __init__(self, *, limit: int = 20) -> None:
         super().__init__()
+        self.limit = limit
         self.port = free_port()
         self.http = f"http://127.0.0.1:{self.port}"
         self.query, self.update, self.store = (f"{self.http}/{end}" for end in ("query", "update", "store"))
 
     def start(self) -> None:
         """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        # Nobody tells the server that a client has gone; a query without end would run as long as the server does.
         command = [binary(), "serve", "--location", str(self.home / "data"), "--bind", f"127.0.0.1:{self.port}"]
+        command += ["--timeout-s", str(self.limit)]
         self.launch(command, ready=lambda: answers(f"{self.query}?query=ASK%7B%7D"), wait=30)
 
 

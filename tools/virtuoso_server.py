@@ -64,7 +64,7 @@ SQL_TXN_TIMEOUT = 0
 [SPARQL]
 ResultSetMaxRows = {rows}
 MaxQueryCostEstimationTime = 0
-MaxQueryExecutionTime = 0
+MaxQueryExecutionTime = 60
 """
 
 
