@@ -19,7 +19,7 @@ from service import ServerError, Service, answers, foreground, free_port
 
 
 class OxigraphServer(Service):
-    """A server; `query`, `update` and `store` (Graph Store Protocol) are its addresses; anybody may write. A query may take `limit` seconds."""
+    """A server; `query`, `update`, `store` (Graph Store Protocol) are its addresses; anybody may write; a query may take `limit` s."""
 
     name = "oxigraph"
 
