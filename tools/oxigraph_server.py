@@ -19,7 +19,7 @@ from service import ServerError, Service, answers, foreground, free_port
 
 
 class OxigraphServer(Service):
-    """A server; `query`, `update`, `store` (Graph Store Protocol) are its addresses; anybody may write; a query may take `limit` s."""
+    """A server: `query`, `update`, `store` (Graph Store Protocol) are its addresses. Anybody may write; queries have `limit` s."""
 
     name = "oxigraph"
 
