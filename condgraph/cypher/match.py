@@ -169,7 +169,7 @@ class Neo4jPatterns:
             nodes = np.unique(np.array([number for name in names for number in catalogue.named(name)], np.int32))
             return nodes, exact.distances(text, nodes)
 
-        return NearTerms(exact.id, candidates, exact.predicates), f"{index_name(self._store.name)} of Neo4j"
+        return NearTerms(exact.id, candidates, exact.predicates, exact.passed_over), f"{index_name(self._store.name)} of Neo4j"
 
     def _members(self, kept: Kept, concepts: tuple[int, ...]) -> NDArray[np.int32]:
         rows = self._read(_MEMBERS, ids=[kept.catalogue.ids[number] for number in concepts])

@@ -93,9 +93,10 @@ def test_texts_are_nodes_and_numbers_are_not(films: condgraph.Graph) -> None:
     found = films.match([("UNKNOWN 1", "tagline", "a hell of a thing")], k=1)
     assert found.texts == ["Unforgiven"]
     assert found.solutions[0].nodes[1].value == "It's a hell of a thing, killing a man"
-    assert all(
-        "minute" not in match.text for one in films.match([("UNKNOWN 1", "length", "UNKNOWN 2")], k=9) for match in one.nodes
-    )
+    lengths = films.match([("UNKNOWN 1", "lengths", "UNKNOWN 2")], k=9)
+    assert all("minute" not in match.text for one in lengths for match in one.nodes)
+    what = "but its values are numbers, times or qualifiers, which are no nodes"
+    assert lengths.warnings == [f"'length' is nearer to 'lengths' than any edge, {what}"]
 
 
 def test_types(films: condgraph.Graph) -> None:

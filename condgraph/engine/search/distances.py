@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.linking.encoder import Encoder
 from condgraph.engine.linking.graph_vectors import GraphVectors
@@ -45,6 +46,10 @@ class Terms(Protocol):
         """The terms of a text for all predicates, the one of memberships last; `BARRED` for one that it cannot be."""
         ...
 
+    def passed_over(self, text: str) -> str | None:
+        """The name that is nearer to a relation than any edge's, where there is one: of numbers, of times, of qualifiers."""
+        ...
+
 
 class TextTerms:
     """Terms from the vectors of a graph. Every distinct name is looked at once, whatever it names, and what is found is kept."""
@@ -57,6 +62,7 @@ class TextTerms:
         names = vectors.predicate_names
         self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
         self._used = used_predicates(snapshot)
+        self._names = [names[number] for number in self._edges.tolist()]
         self._nodes: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
 
@@ -100,9 +106,15 @@ class TextTerms:
         if found is None:
             while len(self._predicates) > _KEPT_RELATIONS:
                 self._predicates.pop(next(iter(self._predicates)), None)
-            terms = self.vectors.predicate_distances(text).take(self._edges)
-            found = self._predicates[text] = np.where(self._used, terms, BARRED)
+            found = self._predicates[text] = np.where(self._used, self._all(text), BARRED)
         return found
+
+    def _all(self, text: str) -> Costs:
+        return self.vectors.predicate_distances(text).take(self._edges)
+
+    def passed_over(self, text: str) -> str | None:
+        """The nearest name, where no edge has it."""
+        return nearer_name(self._all(text), self._used, self._names)
 
 
 class GivenTerms:
@@ -119,6 +131,17 @@ class GivenTerms:
     def predicates(self, text: str) -> Costs:
         """The terms of a relation."""
         return self._predicates[text]
+
+    def passed_over(self, text: str) -> str | None:
+        """Nothing is known of other names."""
+        return None
+
+
+def nearer_name(terms: Costs, used: NDArray[np.bool_], names: Sequence[str]) -> str | None:
+    """Of names that no edge has, the nearest, where it is nearer than all that edges have; ties by name."""
+    least = int(terms[used].min(initial=BARRED))
+    found = [(int(terms[at]), names[at]) for at in np.flatnonzero(~used & (terms < least)).tolist() if names[at] != INSTANCE_OF]
+    return min(found)[1] if found else None
 
 
 def used_predicates(snapshot: Snapshot) -> Any:

@@ -161,6 +161,10 @@ def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, 
     prices = []
     for edge in pattern.edges:
         found = terms.predicates(edge.relation) if edge.known else None
+        passed = terms.passed_over(edge.relation) if edge.known else None
+        if passed is not None:
+            what = "but its values are numbers, times or qualifiers, which are no nodes"
+            warnings.append(f"{passed!r} is nearer to {edge.relation!r} than any edge, {what}")
         if found is not None and options.k_relations is not None:
             found = _nearest_names(names.predicate_names, found, options.k_relations)
         prices.append(found)

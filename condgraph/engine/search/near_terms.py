@@ -19,8 +19,14 @@ CANDIDATES: Final = 256
 class NearTerms:
     """`candidates` gives the nodes (ascending) near to a text, with their terms; `predicates` the terms of all predicates."""
 
-    def __init__(self, ident: str, candidates: Callable[[str], tuple[Numbers, Costs]], predicates: Callable[[str], Costs]) -> None:
-        self.id, self._candidates, self.predicates = ident, candidates, predicates
+    def __init__(
+        self,
+        ident: str,
+        candidates: Callable[[str], tuple[Numbers, Costs]],
+        predicates: Callable[[str], Costs],
+        passed_over: Callable[[str], str | None],
+    ) -> None:
+        self.id, self._candidates, self.predicates, self.passed_over = ident, candidates, predicates, passed_over
         self._found: dict[str, Domain] = {}
 
     def nodes(self, text: str) -> Domain:
@@ -50,4 +56,4 @@ def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
         order = np.argsort(nodes)
         return np.array(nodes, np.int32)[order], np.array(costs, np.int64)[order]
 
-    return NearTerms(vectors.about.id, candidates, exact.predicates)
+    return NearTerms(vectors.about.id, candidates, exact.predicates, exact.passed_over)

@@ -15,7 +15,7 @@ from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
 from condgraph.engine.linking.encoders import encode
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
-from condgraph.engine.search.distances import Terms
+from condgraph.engine.search.distances import Terms, nearer_name
 from condgraph.engine.search.domains import BARRED, Bond, Domain
 from condgraph.engine.search.driver import search
 from condgraph.engine.search.graph import Costs, Numbers, text_nodes
@@ -71,7 +71,7 @@ class CatalogueTerms:
         place = {text: number for number, text in enumerate(texts)}
         self.encoder, self._nodes, self._edges = encoder, nodes, edges
         self._places = np.array([place[label] for label in catalogue.labels], np.int32)
-        self._used = catalogue.used
+        self._used, self._predicate_names = catalogue.used, catalogue.predicate_names
         self._found: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
         self._vectors: dict[str, Any] = {}
@@ -136,6 +136,10 @@ class CatalogueTerms:
                 self._predicates.clear()
             found = self._predicates[text] = np.where(self._used, self._edges.distances(self.vector(text)), BARRED)
         return found
+
+    def passed_over(self, text: str) -> str | None:
+        """The nearest name, where no edge has it."""
+        return nearer_name(self._edges.distances(self.vector(text)), self._used, self._predicate_names)
 
 
 class NamedCatalogue:
