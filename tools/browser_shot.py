@@ -52,7 +52,7 @@ def browser_page(http: str, uri: str) -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--force-prefers-reduced-motion"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(240_000)
+        page.set_default_timeout(120_000)
         page.goto(f"{http}/browser/?dbms={uri}&preselectAuthMethod=NO_AUTH")
         page.wait_for_selector(".monaco-editor textarea", state="attached")
         yield page
@@ -71,8 +71,9 @@ def run_query(page: Any, text: str) -> None:
 
 def graph_frame(page: Any) -> Any:
     """The frame that shows a graph, once it does."""
-    page.wait_for_selector("article svg circle", state="attached")
-    return page.locator("article", has=page.locator("svg circle")).first
+    frame = page.locator("article", has_text="Relationship types").first
+    frame.wait_for()
+    return frame
 
 
 def main() -> None:
