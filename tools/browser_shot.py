@@ -55,6 +55,8 @@ def browser_page(http: str, uri: str) -> Iterator[Any]:
         page.set_default_timeout(120_000)
         page.goto(f"{http}/browser/?dbms={uri}&preselectAuthMethod=NO_AUTH")
         page.wait_for_selector(".monaco-editor textarea", state="attached")
+        # The prompt names the database once there is a connection.
+        page.wait_for_function("document.body.innerText.includes('neo4j$')")
         yield page
         browser.close()
 
