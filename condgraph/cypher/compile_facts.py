@@ -55,6 +55,9 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
                 else f"IN {compiler.parameter(list(node.predicates))}"
             )
             inside = [f"{v}.graph = $graph", f"{v}.predicate {predicate}"]
+            if node.of is None:
+                # Where nothing is asked of the value, this is what an index answers.
+                inside += [f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"]
         elif of is None and not inside:
             inside = [f"{anchor}.graph = $graph"]
         if source is not None:

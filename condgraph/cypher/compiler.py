@@ -243,10 +243,14 @@ def nodes_of(roots: Sequence[Node]) -> list[Node]:
 
 
 def _shared(roots: Sequence[Node], order: list[Node]) -> set[int]:
-    """Operators that are taken more than once."""
-    taken = Counter(id(child) for node in order for child in node.inputs())
-    taken.update(map(id, roots))
-    return {id(node) for node in order if taken[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scalar))}
+    """Operators that are taken more than once. A scan is said again, so that the tests on it are answered by indexes; what it
+    starts from is then taken as often.
+    """
+    taken = Counter(map(id, roots))
+    for node in reversed(order):
+        for child in node.inputs():
+            taken[id(child)] += taken[id(node)] if isinstance(node, alg.Scan) else 1
+    return {id(node) for node in order if taken[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scan, alg.Scalar))}
 
 
 def _among(test: Any) -> bool:
