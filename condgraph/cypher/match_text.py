@@ -263,12 +263,27 @@ class _Writer:
 
     # -- the whole --------------------------------------------------------------------------------------------------------
 
+    def settled(self, found: Sequence[int]) -> list[int]:
+        """The nodes found, as far as they are the first that solutions are ordered by."""
+        ahead = []
+        for node in self.plan.nodes:
+            if node not in found:
+                break
+            ahead.append(node)
+        return ahead
+
     def whole(self) -> tuple[str, dict[str, Any]]:
         plan = self.plan
         lines, found = self.seed(), [plan.seed]
+        ordered = 0
         for step in plan.steps:
             lines += self.step(step, found)
             found.append(step.node)
+            ahead = self.settled(found)
+            if plan.tight and plan.limit is not None and not plan.by and len(ahead) > ordered == 0:
+                # All are equally near, so ids alone decide: rows that come in their order need not all be looked at.
+                lines.append(f"WITH {', '.join(self.variables(found))}, d ORDER BY {', '.join(map(self.order, ahead))}")
+                ordered = len(ahead)
         orders = [self.order(node) for node in plan.nodes]
         keys = [self.key(node) for node in plan.nodes]
         limit = "" if plan.limit is None else f" LIMIT {self.parameter(plan.limit)}"
@@ -277,6 +292,11 @@ class _Writer:
             named = ", ".join(f"{group} AS g{number}" for number, group in enumerate(groups))
             lines.append(f"WITH {named}, min([d, {', '.join([*orders, *keys])}]) AS best")
             lines.append(f"RETURN best AS row ORDER BY best{limit}")
+        elif plan.tight:
+            lines.append(f"WITH DISTINCT {', '.join(self.variables(plan.nodes))}")
+            if limit:
+                lines.append(f"WITH * ORDER BY {', '.join(orders)}{limit}")
+            lines.append(f"RETURN [{self.parameter(plan.bound)}, {', '.join(keys)}] AS row")
         else:
             lines.append(f"WITH {', '.join(self.variables(plan.nodes))}, min(d) AS d")
             if limit:

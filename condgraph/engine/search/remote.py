@@ -177,6 +177,8 @@ class PartPlan:
     few: int | None
     limit: int | None
     by: tuple[int, ...]
+    #: Whether the bound is the least there is, so that all solutions are equally near.
+    tight: bool = False
 
 
 @dataclass(slots=True)
@@ -226,7 +228,7 @@ def part_plans(
         sorts_of = dict(zip(nodes, chosen, strict=True))
         plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, tuple(kept))
         if plan is not None:
-            yield PartPlan(**plan, few=few, limit=limit, by=groups)
+            yield PartPlan(**plan, few=few, limit=limit, by=groups, tight=slack == 0)
 
 
 def _plan(
