@@ -309,12 +309,16 @@ def test_plain_sparql(graph: Graph) -> None:
         ("SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", UnsupportedError),
         ("SELECT * {", ParseError),
         ("", ParseError),
-        ("SELECT ?x { ?x <relative> ?y }", ParseError),
     ],
 )
 def test_what_is_refused(graph: Graph, query: str, error: type[CondgraphError]) -> None:
     with pytest.raises(error):
         graph.sparql(query)
+
+
+def test_relative_iris_are_names_of_the_graph(graph: Graph) -> None:
+    assert graph.sparql("SELECT ?v { ?e <postal_code>/<pred:value> ?v }").values == ["54000"]
+    assert graph.sparql("SELECT ?v { ?e <no_such_thing> ?v }").rows == []
 
 
 def test_options(graph: Graph) -> None:
