@@ -56,7 +56,10 @@ def browser_page(http: str, uri: str) -> Iterator[Any]:
         page.goto(f"{http}/browser/?dbms={uri}&preselectAuthMethod=NO_AUTH")
         page.wait_for_selector(".monaco-editor textarea", state="attached")
         # The prompt names the database once there is a connection.
-        page.wait_for_function("document.body.innerText.includes('neo4j$')")
+        for _ in range(240):
+            if "neo4j$" in page.content():
+                break
+            page.wait_for_timeout(500)
         yield page
         browser.close()
 

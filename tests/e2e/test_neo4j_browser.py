@@ -55,9 +55,9 @@ def test_browser_shows_names(browser_server: Any) -> None:
     with browser_shot.browser_page(browser_server.http, browser_server.uri) as page:
         browser_shot.run_query(page, browser_shot.queries()[0])
         frame = browser_shot.graph_frame(page)
-        frame.locator("svg g.node text").first.wait_for()
-        shown = " ".join(frame.locator("svg g.node text").all_text_contents())
-        arrows = " ".join(frame.locator("svg g.relationship text").all_text_contents())
+        frame.locator("svg.neod3viz g.node text").first.wait_for()
+        shown = " ".join(frame.locator("svg.neod3viz g.node text").all_text_contents())
+        arrows = " ".join(frame.locator("svg.neod3viz g.relationship text").all_text_contents())
     # Captions are cut where they do not fit, and stand in several lines.
     assert "United" in shown
     assert "NATO" in shown
