@@ -73,7 +73,8 @@ class SparqlStore:
             place, update=update, store=store, user=user, password=password, method=method, read_only=read_only
         )
         self.place = self.endpoint.query_url
-        self._update_given = update is not None
+        # An address for updates of its own says how to write; else the store's kind does.
+        self._update_given = self.endpoint.update_url != self.endpoint.query_url
         self._schema: StoredSchema | None = None
         self._load = ""
         self._counts: dict[str, int] = {}

@@ -83,6 +83,7 @@ def test_the_graph_store_protocol_loads_the_same(server: Any) -> None:
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_load_goes_on_where_it_was_ended(server: Any, merged: bool) -> None:
     expected, remote = world(), opened(server, f"ended {merged}")
+    remote.store._update_given = True
     remote.delete()
     if merged:
         first = condgraph.open()
