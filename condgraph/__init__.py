@@ -15,8 +15,9 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Stat
 from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.search.result import Matches, Solution
 from condgraph.engine.values import UNKNOWN, Quantity, Time
-from condgraph.graph import Graph, LoadReport, Status
+from condgraph.graph import Graph
 from condgraph.opening import open
+from condgraph.reports import LoadReport, Status
 
 __version__ = "0.1.0"
 __all__ = [

@@ -10,8 +10,9 @@ from typing import Any
 from condgraph.engine.answer import Answer
 from condgraph.engine.linking.kept_vectors import IndexReport
 from condgraph.engine.search.result import Matches
-from condgraph.graph import Graph, LoadReport, Status
+from condgraph.graph import Graph
 from condgraph.opening import open as open_graph
+from condgraph.reports import LoadReport, Status
 
 
 class AsyncGraph:

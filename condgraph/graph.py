@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
@@ -21,7 +20,8 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.loaders.base import MOST_PROBLEMS, OnError, Problem, Progress, Reading
+from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.reports import LoadReport, Status, report
 
 if TYPE_CHECKING:
     from condgraph.engine.linking.encoder import Encoder
@@ -35,60 +35,6 @@ OnUnknown = Literal["error", "empty"]
 #: What answers a local graph: the snapshot in process, or SPARQL on the embedded RDF store.
 Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
-#: What a graph is exported to.
-EXPORTS: Final = ("jsonl", "turtle", "nquads", "neo4j-import")
-
-
-@dataclass(frozen=True, slots=True)
-class LoadReport:
-    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand of them."""
-
-    sources: tuple[str, ...]
-    formats: tuple[str, ...]
-    statements: int
-    entities: int
-    added: dict[str, int]
-    skipped: int
-    warned: int
-    problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
-    seconds: float
-
-    def __str__(self) -> str:
-        named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
-        text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
-        if self.skipped:
-            text += f"; {self.skipped} records left out"
-        if self.warned or self.warnings:
-            text += f"; {self.warned + len(self.warnings)} warnings"
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What a graph holds and where."""
-
-    place: str
-    graph: str
-    generation: str
-    counts: dict[str, int]
-    sources: tuple[Source, ...]
-    bytes: int
-    verified: bool = False
-    others: tuple[str, ...] = field(default=())
-
-    @property
-    def statements(self) -> int:
-        """Relations and attributes together."""
-        return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
-
-    def __str__(self) -> str:
-        shown = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
-        lines = [f"graph {self.graph!r} in {self.place}, generation {self.generation}, {self.bytes:,} bytes"]
-        lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in shown)
-        if self.verified:
-            lines.append("every byte is as it was written")
-        return "\n".join(lines)
 
 
 class Graph:
@@ -194,7 +140,7 @@ class Graph:
 
         before, after, statements, warnings = self._build(read, wait)
         names, formats = tuple(one.source.name for one in found), tuple(one.format.name for one in found)
-        return _report(names, formats, before, after, statements, warnings, readings, begin)
+        return report(names, formats, before, after, statements, warnings, readings, begin)
 
     def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0) -> LoadReport:
         """Add items (`engine.facts`) from Python; all of them or nothing."""
@@ -207,7 +153,7 @@ class Graph:
             builder.add(items)
 
         before, after, statements, warnings = self._build(read, wait)
-        return _report((source,), ("api",), before, after, statements, warnings, [], begin)
+        return report((source,), ("api",), before, after, statements, warnings, [], begin)
 
     def index(
         self,
@@ -421,69 +367,15 @@ class Graph:
         `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and the command of Neo4j's import
         tool. A file is complete or not there: it is written beside its place and renamed.
         """
-        if to == "neo4j-import":
-            from condgraph.cypher.bulk import write_import
+        from condgraph.exporting import export
 
-            if not isinstance(path, (str, os.PathLike)):
-                raise OptionError("an export for Neo4j's import tool is a folder of files", hint="give the folder")
-            return write_import(self.current, self.name, Path(path))
-        if to not in EXPORTS:
-            raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, EXPORTS), hint=f"known: {', '.join(EXPORTS)}")
-        if not isinstance(path, (str, os.PathLike)):
-            return self._write(path, to)
-        target = Path(path)
-        fresh = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with fresh.open("w", encoding="utf-8", newline="\n") as file:
-                lines = self._write(file, to)
-            os.replace(fresh, target)
-        except OSError as error:
-            raise OptionError(f"{target} cannot be written: {error.strerror}") from None
-        finally:
-            fresh.unlink(missing_ok=True)
-        return lines
-
-    def _write(self, file: IO[str], to: str) -> int:
-        if to == "jsonl":
-            from condgraph.engine.snapshot.readback import items
-            from condgraph.loaders import jsonl_write
-
-            return jsonl_write.write(items(self.current), file, graph=self.name)
-        from condgraph.sparql import export
-
-        return export.write(self.current, file, to, graph=self.name)
+        return export(self.current, self.name, path, to)
 
 
 def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
     from condgraph.sparql.pull import read_file
 
     return read_file(triples, base)
-
-
-def _report(
-    sources: tuple[str, ...],
-    formats: tuple[str, ...],
-    before: dict[str, int],
-    after: dict[str, int],
-    statements: int,
-    warnings: list[str],
-    readings: list[Reading],
-    begin: float,
-) -> LoadReport:
-    problems = [problem for reading in readings for problem in reading.problems]
-    known = ("entities", "concepts")
-    return LoadReport(
-        sources,
-        formats,
-        statements,
-        sum(after[name] for name in known) - sum(before.get(name, 0) for name in known),
-        {name: count - before.get(name, 0) for name, count in after.items()},
-        sum(reading.skipped for reading in readings),
-        sum(reading.warned for reading in readings),
-        tuple(problems[:MOST_PROBLEMS]),
-        tuple(warnings),
-        time.perf_counter() - begin,
-    )
 
 
 def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:

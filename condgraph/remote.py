@@ -14,8 +14,9 @@ from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Engine, Graph, LoadReport, OnUnknown, Status
+from condgraph.graph import Engine, Graph, OnUnknown
 from condgraph.loaders.base import Progress
+from condgraph.reports import LoadReport, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

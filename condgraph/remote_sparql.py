@@ -12,7 +12,8 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Engine, Graph, OnUnknown, Status
+from condgraph.graph import Engine, Graph, OnUnknown
+from condgraph.reports import Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.table import Table
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.graph import Graph, LoadReport
+from condgraph.graph import Graph
+from condgraph.reports import LoadReport
 
 whole = pytest.mark.data
 

@@ -1,0 +1,88 @@
+"""What loads report, and what a status says."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from condgraph.engine.facts import Source
+from condgraph.loaders.base import MOST_PROBLEMS, Problem, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand of them."""
+
+    sources: tuple[str, ...]
+    formats: tuple[str, ...]
+    statements: int
+    entities: int
+    added: dict[str, int]
+    skipped: int
+    warned: int
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
+        text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
+        if self.skipped:
+            text += f"; {self.skipped} records left out"
+        if self.warned or self.warnings:
+            text += f"; {self.warned + len(self.warnings)} warnings"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a graph holds and where."""
+
+    place: str
+    graph: str
+    generation: str
+    counts: dict[str, int]
+    sources: tuple[Source, ...]
+    bytes: int
+    verified: bool = False
+    others: tuple[str, ...] = field(default=())
+
+    @property
+    def statements(self) -> int:
+        """Relations and attributes together."""
+        return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
+
+    def __str__(self) -> str:
+        shown = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
+        lines = [f"graph {self.graph!r} in {self.place}, generation {self.generation}, {self.bytes:,} bytes"]
+        lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in shown)
+        if self.verified:
+            lines.append("every byte is as it was written")
+        return "\n".join(lines)
+
+
+def report(
+    sources: tuple[str, ...],
+    formats: tuple[str, ...],
+    before: dict[str, int],
+    after: dict[str, int],
+    statements: int,
+    warnings: list[str],
+    readings: list[Reading],
+    begin: float,
+) -> LoadReport:
+    """What a load did, from the counts before and after it and what its sources were read with."""
+    problems = [problem for reading in readings for problem in reading.problems]
+    known = ("entities", "concepts")
+    return LoadReport(
+        sources,
+        formats,
+        statements,
+        sum(after[name] for name in known) - sum(before.get(name, 0) for name in known),
+        {name: count - before.get(name, 0) for name, count in after.items()},
+        sum(reading.skipped for reading in readings),
+        sum(reading.warned for reading in readings),
+        tuple(problems[:MOST_PROBLEMS]),
+        tuple(warnings),
+        time.perf_counter() - begin,
+    )
