@@ -1,6 +1,6 @@
 """The figures of all benchmarks as one page: `docs/results.md`, from the JSON files that the benchmarks write.
 
-    python benchmarks/results.py [--run DATA] [--from DIR] [--to FILE] [--check]
+    python benchmarks/results.py [--run DATA] [--from DIR] [--to FILE] [--keep] [--check]
 
 Each file of DIR (`benchmarks/out` by default) is one result:
 
@@ -15,7 +15,7 @@ Each file of DIR (`benchmarks/out` by default) is one result:
 
 or a list of such, or an object with a list of them under "results", whose other parts hold for each. "text" instead of "columns"
 and "rows" is shown as it stands. A file of another form is an error that says what is missing. `--check` writes nothing and exits
-with 1 where the page is another one. `--run DATA` first runs the benchmarks that print (`PRINTING`), and keeps what they print.
+with 1 where the page is another one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA` first runs the benchmarks that print (`PRINTING`), and keeps what they print.
 """
 
 from __future__ import annotations
@@ -160,6 +160,14 @@ def page(results: Sequence[Result]) -> str:
     return HEAD + ("\n" + "\n\n".join(map(section, ordered)) + "\n" if ordered else EMPTY)
 
 
+def kept(text: str, old: str) -> str:
+    """A new page with those sections of the old one, in their old places, that it does not have itself."""
+    new = {part.split("\n", 1)[0]: part.rstrip() for part in text.split("\n## ")[1:]}
+    places = {part.split("\n", 1)[0]: part.rstrip() for part in old.split("\n## ")[1:]}
+    parts = [new.pop(title, part) for title, part in places.items()] + list(new.values())
+    return HEAD + "".join(f"\n## {part}\n" for part in parts) if parts else text
+
+
 def run(name: str, data: Path, to: Path) -> None:
     """Run a benchmark that prints, and keep what it prints as a result."""
     from machine import machine
@@ -189,6 +197,7 @@ def main() -> int:
     arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "results.md", metavar="FILE")
     arguments.add_argument("--run", type=Path, metavar="DATA", help=f"first run {', '.join(PRINTING)} on this folder of data")
     arguments.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is another one")
+    arguments.add_argument("--keep", action="store_true", help="sections that no file makes anew stay as they are")
     given = arguments.parse_args()
     try:
         for name in PRINTING if given.run is not None else ():
@@ -197,6 +206,8 @@ def main() -> int:
     except BadResultError as error:
         print(error, file=sys.stderr)
         return 1
+    if given.keep and given.to.exists():
+        text = kept(text, given.to.read_text(encoding="utf-8"))
     if given.check:
         return int(not given.to.exists() or given.to.read_text(encoding="utf-8") != text)
     given.to.write_text(text, encoding="utf-8")
