@@ -15,7 +15,8 @@ Each file of DIR (`benchmarks/out` by default) is one result:
 
 or a list of such, or an object with a list of them under "results", whose other parts hold for each. "text" instead of "columns"
 and "rows" is shown as it stands. A file of another form is an error that says what is missing. `--check` writes nothing and exits
-with 1 where the page is another one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA` first runs the benchmarks that print (`PRINTING`), and keeps what they print.
+with 1 where the page is another one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA`
+first runs the benchmarks that print (`PRINTING`), and keeps what they print.
 """
 
 from __future__ import annotations
