@@ -52,6 +52,9 @@ def gather(plan: Node, target: Target) -> Compiled:
         branches.append(_branch(compiler, i, leaf))
     for i, (node, below) in enumerate(_renamed(plan), len(everything)):
         branches.extend(_namesakes(compiler, i, node, below))
+    if not branches:
+        # A plan of given values alone needs nothing of the graph, where no triple has this predicate; it stays one query.
+        return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
     about = " ".join(f"<{PRED}{term}>" for term in _ABOUT) + f" <{RDF}type>"
     text = (
         "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "

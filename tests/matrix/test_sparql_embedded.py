@@ -43,6 +43,12 @@ def test_equal_answers(small: Graph, text: str) -> None:
     assert len(here) == 3, here
 
 
+def test_a_program_of_given_values_alone_needs_nothing_of_the_graph(small: Graph) -> None:
+    text = 'Query1: "360 > 3"\n## Target type: {boolean}'
+    assert outcome(small, text, "sparql") == outcome(small, text, "snapshot")
+    assert outcome(small, text, "sparql")[1] == ["yes"]
+
+
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_equal_traces_and_evidence(small: Graph, text: str) -> None:
     here, there = small.kopl(text), small.kopl(text, engine="sparql")
