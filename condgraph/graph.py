@@ -17,6 +17,7 @@ from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, Store
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.linking.carry import carry_over
 from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -177,7 +178,7 @@ class Graph:
 
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         """Build the next generation from the current one and what `read` adds, and switch to it."""
-        with self._lock, self._writing(wait):
+        with self._lock, self._writing(wait), fewer_collections():
             before = {} if self._snapshot is None else dict(self._snapshot.counts)
             builder = Builder(self._snapshot)
             seeded = builder.statements

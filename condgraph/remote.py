@@ -12,6 +12,7 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.errors import OptionError, ReadOnlyError
 from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Engine, Graph, OnUnknown
@@ -52,7 +53,7 @@ class Neo4jGraph(Graph):
             self._telling.progress = None
 
     def _build(self, read: Callable[[Builder], None], wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
-        with self._lock:
+        with self._lock, fewer_collections():
             before = self.store.counts() if self.store.exists() else {}
             builder = Builder()
             read(builder)

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Engine, Graph, OnUnknown
@@ -54,7 +55,7 @@ class SparqlGraph(Graph):
         return self.store.linked()
 
     def _build(self, read: Callable[[Builder], None], wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
-        with self._lock:
+        with self._lock, fewer_collections():
             before = self.store.counts() if self.store.exists() else {}
             builder = Builder()
             read(builder)

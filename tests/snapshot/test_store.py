@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.errors import (
     CondgraphError,
+    LoadError,
     OptionError,
     ReadOnlyError,
     StoreBusyError,
@@ -27,7 +30,8 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
 )
-from condgraph.engine.facts import Member, Ref, Statement
+from condgraph.engine.facts import Entity, Member, Ref, Statement
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, writing
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
@@ -332,3 +336,19 @@ def test_the_manifest_is_for_people(tmp_path: Path) -> None:
     manifest = json.loads(body)
     assert manifest["graph"] == "default"
     assert manifest["counts"]["attributes"] == 2
+
+
+def test_the_collector_is_as_it_was_after_a_load() -> None:
+    before, seen = gc.get_threshold(), []
+
+    def things() -> Iterator[Entity]:
+        seen.append(gc.get_threshold())
+        with fewer_collections():
+            yield Entity("a", "Ann")
+        seen.append(gc.get_threshold())
+        raise LoadError("enough")
+
+    with pytest.raises(LoadError, match="enough"):
+        condgraph.open().add(things())
+    assert seen[0] == seen[1] != before
+    assert gc.get_threshold() == before
