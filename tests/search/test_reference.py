@@ -13,11 +13,12 @@ import condgraph
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.identity import relation_id, statement_ids
+from condgraph.engine.search import domains, driver, join
 from condgraph.engine.search.match import match
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
 from tests.search.reference import Node, Reference
-from tests.search.worlds import TieEncoder, a_graph, a_pattern
+from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern
 
 #: Graphs a run; a thousand with CONDGRAPH_ALL=1.
 GRAPHS = 1000 if os.environ.get("CONDGRAPH_ALL") == "1" else 150
@@ -122,18 +123,53 @@ def check(snapshot: Snapshot, reference: Reference, pattern: Pattern, asked: dic
             assert one.statement.sources, about
 
 
-def test_large_graphs_take_ways_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with limits so low that rows are made in parts, hubs are looked up in pairs, and nothing, or all, is looked back."""
-    from condgraph.engine.search import domains, driver, join
+#: How far known nodes are looked back from, and pairs that hubs are looked up in: never, always, and between.
+WAYS = ((0, 0), (1 << 20, 1 << 20), (6, 3))
+#: Three parts that nothing joins.
+THREE = [(0, 1), (2, 3), (4, 5)]
 
-    for number, (look, pairs) in enumerate(((0, 0), (1 << 20, 1 << 20), (6, 3))):
-        monkeypatch.setattr(domains, "_SMALL", 0)
-        monkeypatch.setattr(domains, "_HUB", 2)
-        monkeypatch.setattr(domains, "_PAIRS", pairs)
-        monkeypatch.setattr(join, "CHUNK", 3)
-        monkeypatch.setattr(join, "FIRST", 1)
-        monkeypatch.setattr(driver, "CHUNK", 3)
-        monkeypatch.setattr(driver, "_SPARE", 0)
-        monkeypatch.setattr(join, "_LOOK", look)
+
+def lowered(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int) -> None:
+    """Limits so low that rows are made in parts, hubs are looked up in pairs, and nothing, or all, is looked back."""
+    monkeypatch.setattr(domains, "_SMALL", 0)
+    monkeypatch.setattr(domains, "_HUB", 2)
+    monkeypatch.setattr(domains, "_PAIRS", pairs)
+    monkeypatch.setattr(join, "CHUNK", 3)
+    monkeypatch.setattr(join, "FIRST", 1)
+    monkeypatch.setattr(driver, "CHUNK", 3)
+    monkeypatch.setattr(driver, "_SPARE", 0)
+    monkeypatch.setattr(join, "_LOOK", look)
+
+
+def test_large_graphs_take_ways_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, (look, pairs) in enumerate(WAYS):
+        lowered(monkeypatch, look, pairs)
         for seed in range(10_000 + number, 10_000 + GRAPHS // 2, 3):
             one_graph(seed)
+
+
+@pytest.mark.parametrize("seed", [10_190])
+@pytest.mark.parametrize(("look", "pairs"), WAYS)
+def test_rows_left_out_of_a_part_are_known_to_be_missing(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int, seed: int) -> None:
+    """A part whose other rows a limit kept from being made: they are wanted where the first conflict with another part."""
+    lowered(monkeypatch, look, pairs)
+    one_graph(seed)
+
+
+def test_three_parts_in_random_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of two parts that go on to the third are the first ones of all, not some of them."""
+    monkeypatch.setattr(driver, "_SPARE", 0)
+    for seed in (*range(GRAPHS), 3895):
+        dice = random.Random(seed)
+        items = a_graph(dice)
+        graph = condgraph.open("memory:")
+        graph.add(items)
+        reference = Reference(items, idents_of(graph.current), ENCODER)
+        if len(reference.edges) > 8:
+            continue
+        nodes = [dice.choice((*NAMES, "blue", "nobody")) if dice.random() < 0.4 else f"UNKNOWN {i}" for i in range(6)]
+        pairs = dice.choice((THREE, [(0, 1), (2, 3), (4, 4)], [(0, 1), (2, 2), (3, 3)], THREE))
+        pattern = Pattern.of([(nodes[one], dice.choice(RELATIONS), nodes[two]) for one, two in pairs])
+        asked = an_ask(dice, pattern, reference)
+        asked["injective"] = dice.random() < 0.7 or asked["injective"]
+        check(graph.current, reference, pattern, asked, seed)

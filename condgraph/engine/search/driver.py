@@ -167,7 +167,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
     """The first k solutions, or groups, under a bound (None: all of them)."""
     wanted = MOST + 1 if k is None else k
     if len(parts) == 1:
-        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None).run().rows
+        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None, beyond=0).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
     length = need + (_SPARE * len(problem.domains) if problem.injective or problem.forbidden else 0)
@@ -197,8 +197,10 @@ class _Part:
     sofar: list[Rows]
     #: How many groups are wanted; None is all.
     top: int | None = None
+    #: Rows after the first `length` that are looked for, to know whether there are any.
+    beyond: int = 1
     rows: Rows = field(init=False)
-    #: Whether rows beyond `length` were dropped.
+    #: Whether there are rows after the first `length`; known where these are looked for.
     cut: bool = False
 
     def run(self) -> _Part:
@@ -209,18 +211,25 @@ class _Part:
             self.sofar[-1] = self.rows
             return self
         # An exchange has to avoid the other nodes, and still leave the first ones.
-        few = self.length + (len(self.problem.domains) - 1 if self.problem.injective else 0)
+        few = self.length + self.beyond + (len(self.problem.domains) - 1 if self.problem.injective else 0)
         Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
+        if self.beyond:
+            found = self._first(self.rows, self.length)
+            self.cut = len(found) < len(self.rows)
+            self.rows = self.sofar[-1] = found
         return self
 
-    def _collect(self, rows: Rows) -> Limit:
+    def _first(self, rows: Rows, length: int) -> Rows:
+        """The first `length` of the rows, of each group where there are groups."""
         rank, by = self.problem.graph.rank, [node for node in self.by if node in self.nodes]
-        before = len(self.rows) + len(rows)
-        found = Rows.joined([self.rows, rows]) if len(self.rows) else rows
-        found = best_of_groups(found, by, rank, self.length) if by else first(found, rank, self.length)
-        self.cut = self.cut or len(found) < before
+        return best_of_groups(rows, by, rank, length) if by else first(rows, rank, length)
+
+    def _collect(self, rows: Rows) -> Limit:
+        # A limit keeps rows from being made at all: it may be set only by what comes after all rows that are looked for.
+        rank, length = self.problem.graph.rank, self.length + self.beyond
+        found = self._first(Rows.joined([self.rows, rows]) if len(self.rows) else rows, length)
         self.rows = self.sofar[-1] = found
-        if not by and len(found) >= self.length:
+        if len(found) >= length and not any(node in self.nodes for node in self.by):
             last = {node: int(rank[column[-1]]) for node, column in found.columns.items()}
             return min(self.bound, int(found.totals[-1])), last
         return self.bound, None
@@ -232,7 +241,8 @@ def _together(
     """Parts put together, each by its first `length` rows; whether nothing that was dropped can be among those asked for.
 
     Two rows of one part that stand in this order stand so with any row of another part beside them. So a pair with a dropped
-    row comes after all pairs that have a kept row in its place, and is not asked for where enough of these are solutions.
+    row comes after all pairs that have a kept row in its place, and is not asked for where enough of these are solutions. Of pairs
+    that a further part is put beside, those alone go on that no such pair can stand before: the dropped ones come after them.
     """
     rank, least = problem.graph.rank, problem.least(range(len(problem.domains)))
     done = parts[0]
@@ -242,18 +252,21 @@ def _together(
     for nodes in parts[1:]:
         own = bound - (least - problem.least(nodes))
         found = _Part(problem, nodes, own, length, by, sofar).run()
-        sure = _Enough(whole, found.rows, need, cut, found.cut, by)
+        partners = _Partners(whole, found.rows, cut, found.cut, by)
         done = done + nodes
         inside = [node for node in by if node in done]
         kept: Rows | None = None
         for pairs in pairs_of(problem, whole, found.rows, bound - (least - problem.least(done))):
-            sure.see(pairs)
+            partners.see(pairs)
             both = pairs if kept is None else Rows.joined([kept, pairs])
             kept = best_of_groups(both, inside, rank, length) if inside else first(both, rank, length)
             cut = cut or len(kept) < len(both)
-        if not sure:
+        sure = partners.fewest(length)
+        if sure < need:
             return whole, False
         cut = cut or found.cut
+        if kept is not None and sure < length:
+            kept = best_of_groups(kept, inside, rank, sure) if inside else first(kept, rank, sure)
         whole = kept if kept is not None else Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in done})
         sofar.append(whole)
     return (best_of_groups(whole, by, rank) if by else whole), True
@@ -292,11 +305,10 @@ def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], othe
     return found
 
 
-class _Enough:
-    """Whether each row that a dropped one could stand beside has enough partners among the kept ones already."""
+class _Partners:
+    """How many partners each row that a dropped one could stand beside has among the kept ones."""
 
-    def __init__(self, left: Rows, right: Rows, need: int, left_cut: bool, right_cut: bool, by: Sequence[int]) -> None:
-        self._need = need
+    def __init__(self, left: Rows, right: Rows, left_cut: bool, right_cut: bool, by: Sequence[int]) -> None:
         self._sides = []
         for rows, partners, dropped in ((left, right, right_cut), (right, left, left_cut)):
             if dropped:
@@ -313,10 +325,12 @@ class _Enough:
             for row, size in zip(map(tuple, rows.tolist()), sizes.tolist(), strict=True):
                 counts[row] = counts.get(row, 0) + size
 
-    def __bool__(self) -> bool:
-        return all(
-            len(counts) >= wanted and min(counts.values(), default=self._need) >= self._need for _, wanted, counts in self._sides
-        )
+    def fewest(self, most: int) -> int:
+        """The fewest partners of a row, at most `most`: so many first pairs, of each group, come before all that were dropped."""
+        for _, wanted, counts in self._sides:
+            if wanted:
+                most = min(most, min(counts.values())) if len(counts) >= wanted else 0
+        return most
 
 
 def limited(problem: Problem, fixed: dict[int, int]) -> Problem:
