@@ -252,11 +252,12 @@ def _together(
     for nodes in parts[1:]:
         own = bound - (least - problem.least(nodes))
         found = _Part(problem, nodes, own, length, by, sofar).run()
-        partners = _Partners(whole, found.rows, cut, found.cut, by)
         done = done + nodes
+        own = bound - (least - problem.least(done))
+        partners = _Partners(whole, found.rows, own, cut, found.cut, by)
         inside = [node for node in by if node in done]
         kept: Rows | None = None
-        for pairs in pairs_of(problem, whole, found.rows, bound - (least - problem.least(done))):
+        for pairs in pairs_of(problem, whole, found.rows, own):
             partners.see(pairs)
             both = pairs if kept is None else Rows.joined([kept, pairs])
             kept = best_of_groups(both, inside, rank, length) if inside else first(both, rank, length)
@@ -308,14 +309,19 @@ def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], othe
 class _Partners:
     """How many partners each row that a dropped one could stand beside has among the kept ones."""
 
-    def __init__(self, left: Rows, right: Rows, left_cut: bool, right_cut: bool, by: Sequence[int]) -> None:
+    def __init__(self, left: Rows, right: Rows, bound: int, left_cut: bool, right_cut: bool, by: Sequence[int]) -> None:
         self._sides = []
         for rows, partners, dropped in ((left, right, right_cut), (right, left, left_cut)):
             if dropped:
                 # Of each group of the partners, where they have groups.
                 groups = [node for node in by if node in partners.columns]
-                size = len(np.unique(groups_of(partners, groups))) if groups and len(partners) else 1
-                self._sides.append((list(rows.columns) + groups, len(rows) * size, dict[tuple[int, ...], int]()))
+                which = groups_of(partners, groups) if groups else np.zeros(len(partners), np.int64)
+                which = np.unique(which, return_inverse=True)[1]
+                least = np.full(int(which.max(initial=-1)) + 1, BARRED)
+                np.minimum.at(least, which, partners.totals)
+                # Where the nearest partner is beyond the bound, so is what was dropped.
+                wanted = int(np.sort(rows.totals).searchsorted(bound - least, "right").sum())
+                self._sides.append((list(rows.columns) + groups, wanted, dict[tuple[int, ...], int]()))
 
     def see(self, pairs: Rows) -> None:
         """Count the partners among these pairs."""
