@@ -21,6 +21,7 @@ from condgraph.cypher.pull import pull
 from condgraph.cypher.vectors import drop
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
+from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
@@ -226,6 +227,7 @@ class Neo4jStore:
         **options: Any,
     ) -> Neo4jAnswer:
         """Answer a program in any language with one query."""
+        check_bounds(timeout, limit)
         language = language or detect(program)
         given = {"on_unknown": on_unknown, **options}
 
@@ -311,6 +313,7 @@ class Neo4jStore:
 
     def cypher(self, text: str, parameters: dict[str, Any] | None = None, *, timeout: float | None = 60.0) -> list[dict[str, Any]]:
         """Run a reading query that a person (or a model) wrote, after the server's plan of it was checked."""
+        check_bounds(timeout)
         self.connection.check_reading(text, parameters or {})
         return self.connection.read(text, parameters or {}, timeout=timeout)
 

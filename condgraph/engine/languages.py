@@ -10,6 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import check_bounds
 from condgraph.engine.describe import tree
 from condgraph.engine.errors import OptionError, ParseError, PlanError, nearest
 from condgraph.engine.execute import Run
@@ -88,10 +89,7 @@ def answer(
     **options: Any,
 ) -> Answer:
     """Lower a program, run it on a snapshot, and give its answer."""
-    if timeout is not None and timeout <= 0:
-        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most values to give, not {limit}")
+    check_bounds(timeout, limit)
     language = language or detect(program)
     if language == PATTERN:
         from condgraph.engine.search.match import match

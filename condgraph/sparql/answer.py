@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from condgraph.engine.algebra import Node, Qualifiers, Scan, Where, WhereQualifier, postorder
 from condgraph.engine.answer import Answer, EvidenceList, Step
+from condgraph.engine.bounds import check_bounds
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.run import describe_kinds
@@ -58,10 +59,7 @@ def answer(
     **options: Any,
 ) -> Answer:
     """Answer a program with one query. `twin` gives the same answer in process, where the graph is: for evidence and warnings."""
-    if timeout is not None and timeout <= 0:
-        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most values to give, not {limit}")
+    check_bounds(timeout, limit)
     language = language or detect(program)
     schema: Any = place.target.schema
     lowered = lower(schema, program, language, options)

@@ -21,6 +21,7 @@ from threading import Event, local
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
+from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -127,8 +128,7 @@ class Endpoint:
         if timeout is None:
             yield
             return
-        if timeout <= 0:
-            raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+        check_bounds(timeout)
         before = getattr(self._local, "until", None)
         self._local.until = time.monotonic() + timeout
         try:
@@ -241,8 +241,7 @@ class Endpoint:
         """The result of some work, or `DeadlineError` at the deadline, or `CancelledError` soon after `cancelled` is set."""
         if timeout is None and cancelled is None:
             return work()
-        if timeout is not None and timeout <= 0:
-            raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
+        check_bounds(timeout)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(32, thread_name_prefix="condgraph-sparql")
         future: Future[T] = self._pool.submit(work)

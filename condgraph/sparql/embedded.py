@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine.bounds import check_bounds
 from condgraph.sparql.compile_group import Target
 from condgraph.sparql.layout import LAYOUT, Names, base_iri
 from condgraph.sparql.protocol_text import makes_triples
@@ -148,6 +149,8 @@ class EmbeddedStore:
     ) -> Table:
         """Run a query that people wrote, read-only; its results as a table (`query_text`)."""
         from condgraph.sparql.query_text import run
+
+        check_bounds(timeout)
 
         def runs(one: str) -> Any:
             return self._triples(one, timeout, cancelled) if makes_triples(one) else self._query(one, timeout, cancelled)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError, nearest
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.sparql.dialect import cut
@@ -47,8 +48,7 @@ def run(
     """
     if dialect not in DIALECTS:
         raise OptionError(f"dialect is 'standard' or 'kqapro', not {dialect!r}", candidates=nearest(dialect, DIALECTS))
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most rows to give, not {limit}")
+    check_bounds(None, limit, what="rows to give")
     about = survey(text)
     if about.form == "update":
         raise ReadOnlyError("the text is an update; a graph is changed by loading")

@@ -10,7 +10,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.engine.errors import ReadOnlyError, StoreError, UnknownNameError
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreError, UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -71,6 +71,13 @@ def test_round_trip(world: tuple[Graph, Neo4jGraph]) -> None:
     assert contents(remote.snapshot()) == contents(local)
     assert remote.status().counts == local.status().counts
     assert [source.name for source in remote.status().sources] == ["world"]
+
+
+@pytest.mark.parametrize("bounds", [{"timeout": 0}, {"timeout": -1.5}, {"limit": -1}])
+def test_bounds_that_mean_nothing_are_refused(world: tuple[Graph, Neo4jGraph], bounds: dict[str, float]) -> None:
+    for graph in world:
+        with pytest.raises(OptionError, match=r"is in seconds and more than 0|is the most values to give"):
+            graph.query("FindAll() QueryName()", **bounds)  # type: ignore[arg-type]
 
 
 def test_the_same_load_twice_changes_nothing(world: tuple[Graph, Neo4jGraph]) -> None:

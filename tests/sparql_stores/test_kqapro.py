@@ -326,3 +326,5 @@ def test_options(graph: Graph) -> None:
         graph.sparql("ASK {}", dialect="kqa")
     with pytest.raises(OptionError, match="limit"):
         graph.sparql("ASK {}", limit=-1)
+    with pytest.raises(OptionError, match="in seconds"):
+        graph.sparql("ASK {}", timeout=0)

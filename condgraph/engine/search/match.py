@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import LiteralError, OptionError, UnknownNameError
+from condgraph.engine.bounds import check_bounds
+from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.errors import nearest as nearest_names
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.frontends.pattern import Pattern
@@ -111,10 +112,7 @@ def match(
 ) -> Matches:
     """The subgraphs of a snapshot that are nearest to a pattern; see `Graph.match`."""
     begin = time.perf_counter()
-    if timeout is not None and timeout <= 0:
-        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most solutions to show, not {limit}")
+    check_bounds(timeout, limit, what="solutions to show")
     clock = Clock(None if timeout is None else time.monotonic() + timeout, cancelled)
     pattern = Pattern.of(program)
     chosen = options_for(pattern, **options)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import DeadlineError, OptionError
+from condgraph.engine.bounds import check_bounds
+from condgraph.engine.errors import DeadlineError
 from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
 from condgraph.engine.linking.encoders import encode
@@ -296,10 +297,7 @@ def match_remote(
 ) -> tuple[Matches, Tally]:
     """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it gives."""
     begin = time.perf_counter()
-    if timeout is not None and timeout <= 0:
-        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most solutions to show, not {limit}")
+    check_bounds(timeout, limit, what="solutions to show")
     clock = Clock(None if timeout is None else time.monotonic() + timeout, cancelled)
     pattern = Pattern.of(program)
     chosen = options_for(pattern, **options)
