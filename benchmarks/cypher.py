@@ -33,7 +33,7 @@ from condgraph.engine import algebra as alg  # noqa: E402
 from condgraph.engine.algebra import Node  # noqa: E402
 from condgraph.engine.frontends.kopl import lower  # noqa: E402
 from condgraph.engine.passes import optimise  # noqa: E402
-from condgraph.remote import Neo4jGraph  # noqa: E402
+from condgraph.remote_neo4j import Neo4jGraph  # noqa: E402
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -24,7 +24,7 @@ import neo4j_server  # noqa: E402
 from machine import markdown, median, percentile, write  # noqa: E402
 
 import condgraph  # noqa: E402
-from condgraph.remote import Neo4jGraph  # noqa: E402
+from condgraph.remote_neo4j import Neo4jGraph  # noqa: E402
 
 SEED = 20260917
 Triples = list[tuple[str, str, str]]

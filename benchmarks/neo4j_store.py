@@ -29,7 +29,7 @@ from benchmarks import machine  # noqa: E402
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member, Numbers, Texts, Times  # noqa: E402
 from condgraph.engine.values import Time  # noqa: E402
 from condgraph.graph import Graph  # noqa: E402
-from condgraph.remote import Neo4jGraph  # noqa: E402
+from condgraph.remote_neo4j import Neo4jGraph  # noqa: E402
 from tests.support.clients import run_clients  # noqa: E402
 
 #: Statements that are made together.

@@ -17,7 +17,6 @@ from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, Store
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.linking.carry import carry_over
 from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.table import Table
 
 OnUnknown = Literal["error", "empty"]
-#: What answers a local graph: the snapshot in process, or SPARQL on the embedded RDF store.
+#: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a graph on a server that server.
 Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
@@ -178,15 +177,11 @@ class Graph:
 
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         """Build the next generation from the current one and what `read` adds, and switch to it."""
-        with self._lock, self._writing(wait), fewer_collections():
+        with self._lock, self._writing(wait):
             before = {} if self._snapshot is None else dict(self._snapshot.counts)
             builder = Builder(self._snapshot)
             seeded = builder.statements
-            try:
-                read(builder)
-                builder.finish()
-            except RecursionError:
-                raise LoadError("the source is nested too deeply") from None
+            filled(builder, read)
             read_statements = builder.statements - seeded
             columns, counts = lay_out(builder)
             warnings = builder.warnings
@@ -219,7 +214,7 @@ class Graph:
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
-        engine: Engine = "snapshot",
+        engine: Engine | None = None,
     ) -> Answer:
         """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its baselines.
 
@@ -239,7 +234,7 @@ class Graph:
         limit: int | None = None,
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
-        engine: Engine = "snapshot",
+        engine: Engine | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a program in any language; it is recognised from the text, `language` overrules. `engine` as for `kopl`."""
@@ -254,7 +249,7 @@ class Graph:
             **options,
         )
 
-    def _answer(self, engine: str, program: Any, language: str | None, **options: Any) -> Answer:
+    def _answer(self, engine: str | None, program: Any, language: str | None, **options: Any) -> Answer:
         if _checked_engine(engine) == "snapshot":
             return languages.answer(self.current, program, language, **options)
         return self.rdf().answer(program, language, **options)
@@ -308,7 +303,7 @@ class Graph:
         limit: int | None = None,
         cancelled: Event | None = None,
         exact: bool = True,
-        engine: Engine = "snapshot",
+        engine: Engine | None = None,
     ) -> Matches:
         """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic distance.
 
@@ -319,20 +314,20 @@ class Graph:
         as such. With `exact=False` candidates come from the approximate index (`index(..., faiss=True)`), which may miss some.
         `engine="sparql"` asks the embedded RDF store for the edges.
         """
+        return self._match(
+            engine, pattern, exact=exact, encoder=encoder, timeout=timeout, limit=limit, cancelled=cancelled, k=k,
+            group_by=group_by, distinct_from=distinct_from, injective=injective, induced=induced, directed=directed,
+            k_nodes=k_nodes, k_relations=k_relations, k_types=k_types, fast=fast,
+        )  # fmt: skip
+
+    def _match(self, engine: str | None, pattern: Any, *, exact: bool, **options: Any) -> Matches:
         from condgraph.engine.search.match import match
 
-        if engine not in ENGINES:
-            raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
-        options: dict[str, Any] = {
-            "encoder": encoder, "timeout": timeout, "limit": limit, "cancelled": cancelled, "k": k, "group_by": group_by,
-            "distinct_from": distinct_from, "injective": injective, "induced": induced, "directed": directed,
-            "k_nodes": k_nodes, "k_relations": k_relations, "k_types": k_types, "fast": fast,
-        }  # fmt: skip
-        if engine == "sparql":
+        if _checked_engine(engine) == "sparql":
             if not exact:
                 raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
             return self.rdf().patterns.match(pattern, **options)
-        terms, beside = (None, "") if exact else _near(self.current, encoder, k_nodes)
+        terms, beside = (None, "") if exact else _near(self.current, options["encoder"], options["k_nodes"])
         return match(self.current, pattern, terms=terms, index=beside, **options)
 
     def explain(
@@ -341,11 +336,13 @@ class Graph:
         *,
         language: str | None = None,
         on_unknown: OnUnknown = "error",
-        engine: Engine = "snapshot",
+        engine: Engine | None = None,
         **options: Any,
     ) -> str:
-        """The plan of a program as text, without running it; with `engine="sparql"` the SPARQL query that it becomes."""
-        options["on_unknown"] = _checked(on_unknown)
+        """The plan of a program as text, without running it; on a server, and with `engine="sparql"`, the query that it becomes."""
+        return self._explain(engine, program, language, on_unknown=_checked(on_unknown), **options)
+
+    def _explain(self, engine: str | None, program: Any, language: str | None, **options: Any) -> str:
         if _checked_engine(engine) == "sparql":
             return self.rdf().explain(program, language, **options)
         return languages.show(self.current.schema, program, language, **options)
@@ -371,6 +368,15 @@ class Graph:
         from condgraph.exporting import export
 
         return export(self.current, self.name, path, to)
+
+
+def filled(builder: Builder, read: Callable[[Builder], None]) -> None:
+    """Have everything read into a builder."""
+    try:
+        read(builder)
+        builder.finish()
+    except RecursionError:
+        raise LoadError("the source is nested too deeply") from None
 
 
 def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
@@ -400,7 +406,9 @@ def _checked(on_unknown: str) -> str:
     return on_unknown
 
 
-def _checked_engine(engine: str) -> str:
+def _checked_engine(engine: str | None) -> str:
+    if engine is None:
+        return "snapshot"
     if engine not in ENGINES:
         raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
     return engine

@@ -38,6 +38,6 @@ def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = Fa
     if wrong is not None:
         raise OptionError(f"Neo4j takes no option {wrong!r}", hint=f"it takes: {', '.join(LOGIN)}")
     # The driver and all that needs it are imported for those who have a server.
-    from condgraph.remote import Neo4jGraph
+    from condgraph.remote_neo4j import Neo4jGraph
 
     return Neo4jGraph(place, graph=graph, read_only=read_only, **options)

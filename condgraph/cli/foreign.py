@@ -78,7 +78,7 @@ def cypher(
     with guard():
         query = program_text(text, file)
     with guard(query), opened(store, "default", user, password, database) as at:
-        from condgraph.remote import Neo4jGraph
+        from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):
             raise UnsupportedError(at.place, ["Cypher"], hint="it runs on Neo4j: -d neo4j://HOST:7687")

@@ -12,7 +12,7 @@ import pytest
 
 import condgraph
 from condgraph.graph import Graph
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.samples import FOLDER
 
 pytestmark = pytest.mark.xdist_group("neo4j")

@@ -18,7 +18,7 @@ from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
 from condgraph.engine.search.result import Matches
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.search.worlds import TieEncoder, a_graph, a_pattern
 
 pytestmark = pytest.mark.xdist_group("neo4j")

@@ -14,7 +14,7 @@ from condgraph.engine.errors import OptionError, ReadOnlyError, StoreError, Unkn
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.values import UNKNOWN, Quantity, Time
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.conftest import Oracle
 from tests.support.differential import Comparison
 

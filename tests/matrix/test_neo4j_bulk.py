@@ -17,7 +17,7 @@ from condgraph.cypher.rows import RowMaker
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import contents, small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")

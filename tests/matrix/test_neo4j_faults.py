@@ -16,7 +16,7 @@ from condgraph.cypher import load, rows
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import contents, small_world
 from tests.support.clients import run_clients
 

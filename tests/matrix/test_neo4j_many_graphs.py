@@ -11,7 +11,7 @@ import pytest
 
 import condgraph
 from condgraph.graph import Graph
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import contents, small_world
 from tests.support.lanes import ALL
 

@@ -12,7 +12,7 @@ from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.witness import compile_witness
 from condgraph.engine.algebra import Node
 from condgraph.engine.passes import optimise
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
 from tests.matrix.test_neo4j_programs import IN_TIME, ON_TABLES

@@ -22,7 +22,7 @@ from condgraph.cypher.compile import OPERATORS
 from condgraph.cypher.support import SUPPORT
 from condgraph.engine import algebra
 from condgraph.engine.algebra import Entities, Facts, Node, Scalar, Test, Values
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
 from tests.support.differential import Comparison

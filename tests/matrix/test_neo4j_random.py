@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.support import graphs, llm_programs, programs
 from tests.support.differential import Comparison
 from tests.support.graphs import Pick, drawn

@@ -23,7 +23,7 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.facts import Ref, Statement
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")

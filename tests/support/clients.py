@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from condgraph.remote import Neo4jGraph
+from condgraph.remote_neo4j import Neo4jGraph
 
 
 @dataclass

@@ -33,6 +33,7 @@ from condgraph.engine.facts import (
     Values,
 )
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class Builder:
 
     def add(self, items: Iterable[Item]) -> None:
         """Take all items of a loader; raises what the loader raises."""
+        with fewer_collections():
+            self._add(items)
+
+    def _add(self, items: Iterable[Item]) -> None:
         pending = self._pending
         for item in items:
             if isinstance(item, Statement):
