@@ -136,21 +136,7 @@ class Neo4jAnswer(Answer):
         """The statements the answer rests on, with their sources: one further query."""
         return self._local.evidence
 
-    @cached_property
-    def warnings(self) -> list[str]:
-        """What a user should know."""
-        found = list(self._warnings)
-        found.extend(self._found_warnings())
-        empty = not self._outcome()[0]
-        if self._cut:
-            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
-        if empty:
-            emptied = next((step for step in self.trace if step.size == 0), None)
-            if emptied is not None:
-                found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
-        return found
-
-    def _found_warnings(self) -> list[str]:
+    def _noticed(self) -> list[str]:
         from condgraph.cypher.warnings import compile_tallies, left_out, tested, told
 
         schema = self._graph.schema

@@ -15,18 +15,16 @@ import numpy as np
 
 from condgraph.engine.algebra import Entities, Facts, Names, Node, Shown
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.execute.bags import Bag, Result, order_key
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, Ref, Source
 from condgraph.engine.snapshot import readback
+from condgraph.engine.tabular import Tabular, arrow_table
 from condgraph.engine.values import Kind, Quantity, Time, Value, bound_text, text_of
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -117,7 +115,7 @@ def _shown(value: Any) -> str:
     return value.name if isinstance(value, Entity) else text_of(value)
 
 
-class Answer:
+class Answer(Tabular):
     """The answer to one program.
 
     `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the fixed order is that of entities
@@ -259,16 +257,17 @@ class Answer:
     @cached_property
     def warnings(self) -> list[str]:
         """What a user should know: what was left out, cut, or normalised; for an empty answer, the step that emptied it."""
-        found = [*self._warnings, *self.run.warnings]
-        empty = not self._outcome()[0]
+        found = [*self._warnings, *self._noticed()]
+        values, _ = self._outcome()
         if self._cut:
             found.append(f"{self._cut} more values are not shown (limit {self._limit})")
-        if empty:
-            for function, node in self._steps:
-                if self._size(node)[0] == 0:
-                    found.append(f"the answer is empty: {function} gave nothing, {describe(node)}")
-                    break
+        if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
+            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
         return found
+
+    def _noticed(self) -> list[str]:
+        """What was noticed while the program ran."""
+        return self.run.warnings
 
     def explain(self) -> str:
         """The program, its plan with what each operator gave, and warnings, as text."""
@@ -295,31 +294,7 @@ class Answer:
 
     def to_arrow(self) -> pyarrow.Table:
         """The same as a pyarrow Table; every column is nullable, columns that nothing fills are left out."""
-        import pyarrow
-
-        records = self.data()
-        names = list(dict.fromkeys(name for record in records for name in record)) or ["text"]
-        kinds = {"number": pyarrow.float64(), "count": pyarrow.int64(), "truth": pyarrow.bool_()}
-        columns = {n: pyarrow.array([record.get(n) for record in records], kinds.get(n, pyarrow.string())) for n in names}
-        return pyarrow.table(columns)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The same as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "pandas") from None
-        return pandas.DataFrame(self.to_arrow().to_pydict())
-
-    def to_polars(self) -> polars.DataFrame:
-        """The same as a polars DataFrame."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtraError("polars", "polars") from None
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        return arrow_table(self.data(), {"number": "double", "count": "int64", "truth": "bool"})
 
 
 def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:

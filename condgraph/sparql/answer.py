@@ -121,6 +121,11 @@ class _Sparql(Answer):
             raise UnsupportedError(TARGET, ["evidence"], hint="ask graph.snapshot(), the same graph in process")
         return self._twin().evidence
 
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What a user should know: where the graph is here, what the engine says of the same program."""
+        return super().warnings if self._twin is None else self._twin().warnings
+
     def _sizes(self, nodes: list[Node]) -> dict[int, tuple[int, tuple[str, ...]]]:
         """How many results each operator gives, and the names of the first: one query for all that are patterns."""
         text = compile_sizes(nodes, self._place.target)
@@ -211,20 +216,8 @@ class SparqlAnswer(_Sparql):
             for i, (function, node) in enumerate(steps)
         ]
 
-    @cached_property
-    def warnings(self) -> list[str]:
-        """What a user should know: where the graph is here, what the engine says of the same program."""
-        if self._twin is not None:
-            return self._twin().warnings
-        found = [*self._warnings, *left_out(self.plan, self._place.target)]
-        empty = not self._outcome()[0]
-        if self._cut:
-            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
-        if empty:
-            emptied = next((step for step in self.trace if step.size == 0), None)
-            if emptied is not None:
-                found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
-        return found
+    def _noticed(self) -> list[str]:
+        return left_out(self.plan, self._place.target)
 
 
 class FinishedAnswer(_Sparql):
@@ -236,18 +229,8 @@ class FinishedAnswer(_Sparql):
         super().__init__(run, plan, **about)
         self._at(place, compiled, twin)
 
-    @cached_property
-    def warnings(self) -> list[str]:
-        """What a user should know: where the graph is here, what the engine says of the same program."""
-        if self._twin is not None:
-            return self._twin().warnings
-        found = [*self._warnings, *left_out(self.plan, self._place.target), *self.run.warnings]
-        values, _ = self._outcome()
-        if self._cut:
-            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
-        if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
-            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
-        return found
+    def _noticed(self) -> list[str]:
+        return [*left_out(self.plan, self._place.target), *self.run.warnings]
 
     @cached_property
     def trace(self) -> list[Step]:

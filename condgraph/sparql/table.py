@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.facts import Entity
+from condgraph.engine.tabular import Tabular
 from condgraph.engine.values import Precision, Time, text_of
 from condgraph.sparql.layout import XSD
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
 
@@ -31,7 +29,7 @@ class Blank(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Tabular):
     """The solutions of a SELECT (`columns`, `rows`), the triples of a CONSTRUCT, or the answer of an ASK (`truth`)."""
 
     columns: tuple[str, ...]
@@ -79,25 +77,6 @@ class Table:
             plain = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells]
             columns[name] = pyarrow.array(plain, pyarrow.type_for_alias(kind))
         return pyarrow.table(columns)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The same as a pandas DataFrame."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise MissingExtraError("pandas", "pandas") from None
-        found: pandas.DataFrame = self.to_arrow().to_pandas()
-        return found
-
-    def to_polars(self) -> polars.DataFrame:
-        """The same as a polars DataFrame."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtraError("polars", "polars") from None
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     def __str__(self) -> str:
         if self.truth is not None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.frontends.pattern import Pattern, PatternEdge, PatternNode
 from condgraph.engine.linking.vectors import UNIT
 from condgraph.engine.search.options import MatchOptions
+from condgraph.engine.tabular import arrow_table
+
+if TYPE_CHECKING:
+    import pyarrow
 
 #: The predicate of a membership.
 INSTANCE_OF: Final = "instance of"
@@ -354,14 +358,9 @@ class Matches(Answer):
             records.append(record | {match.node.text: match.text for match in solution.nodes})
         return records
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """The same as a pyarrow Table; every column is nullable."""
-        import pyarrow
-
-        records = self.data()
-        names = list(dict.fromkeys(name for record in records for name in record)) or ["text"]
-        kinds = {"distance": pyarrow.float64()}
-        return pyarrow.table({n: pyarrow.array([r.get(n) for r in records], kinds.get(n, pyarrow.string())) for n in names})
+        return arrow_table(self.data(), {"distance": "double"})
 
 
 def _term(term: int | None) -> str:

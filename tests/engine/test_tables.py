@@ -1,0 +1,81 @@
+"""Answers as tables: one record a value, typed columns, and the same in every library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+from condgraph.engine.values import Quantity, Time
+from condgraph.graph import Graph
+
+#: A program, and the records of its answer.
+CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "entities": (
+        "FindAll() FilterConcept(person)",
+        [{"text": "Ann", "type": "entity", "id": "a", "name": "Ann"}, {"text": "Ben", "type": "entity", "id": "b", "name": "Ben"}],
+    ),
+    "names": ("Find(Ann) QueryName()", [{"text": "Ann", "type": "entity", "id": "a", "name": "Ann"}]),
+    "count": ("FindAll() FilterConcept(person) Count()", [{"text": "2", "type": "count", "count": 2}]),
+    "quantity": (
+        "Find(Ann) QueryAttr(height)",
+        [{"text": "170.5 centimetre", "type": "quantity", "number": 170.5, "unit": "centimetre"}],
+    ),
+    "time": (
+        "Find(Ann) QueryAttr(born)",
+        [{"text": "1970", "type": "time", "precision": "year", "start": "1970-01-01", "end": "1971-01-01"}],
+    ),
+    "truth": ("Find(Ann) QueryAttr(height) VerifyNum(100 centimetre, >)", [{"text": "yes", "type": "truth", "truth": True}]),
+    "nothing": ("Find(Ben) QueryAttr(height)", []),
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> Graph:
+    graph = condgraph.open()
+    graph.add(
+        [
+            Entity("p", "person", EntityKind.CONCEPT),
+            Entity("a", "Ann"),
+            Entity("b", "Ben"),
+            Member("a", "p"),
+            Member("b", "p"),
+            Statement("a", "height", Quantity(170.5, "centimetre")),
+            Statement("a", "born", Time.year(1970)),
+            Statement("a", "knows", Ref("b")),
+        ]
+    )
+    return graph
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_answer_is_the_same_table_in_every_library(people: Graph, name: str) -> None:
+    program, records = CASES[name]
+    answer = people.kopl(program)
+    assert answer.data() == records
+    table = answer.to_arrow()
+    assert table.to_pylist() == records
+    columns = list(records[0]) if records else ["text"]
+    assert list(answer.to_pandas().columns) == columns
+    assert answer.to_pandas().to_dict("records") == records
+    assert answer.to_polars().columns == columns
+    assert answer.to_polars().to_dicts() == records
+
+
+def test_values_of_several_types_leave_gaps(people: Graph) -> None:
+    """A column that a record has nothing for is null there, and keeps its type."""
+    people.add([Statement("b", "height", "tall")])
+    rows = people.kopl("FindAll() FilterConcept(person) QueryAttr(height)").to_arrow()
+    assert rows.to_pylist() == [
+        {"text": "170.5 centimetre", "type": "quantity", "number": 170.5, "unit": "centimetre"},
+        {"text": "tall", "type": "text", "number": None, "unit": None},
+    ]
+    assert str(rows.schema.field("number").type) == "double"
+
+
+def test_an_empty_answer_says_which_step_emptied_it(people: Graph) -> None:
+    answer = people.kopl("Find(Ann) Relate(knows, forward) QueryAttr(born)")
+    assert answer.values == []
+    assert answer.warnings == ["the answer is empty: QueryAttr gave nothing, " + answer.trace[-1].operator]
