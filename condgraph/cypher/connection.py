@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from condgraph.cypher.guard import check_plan, check_text
-from condgraph.cypher.workers import Workers
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -25,6 +24,7 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
 )
+from condgraph.engine.workers import Workers
 
 if TYPE_CHECKING:
     import neo4j
@@ -80,7 +80,7 @@ class Connection:
 
     def __init__(self, place: Any, *, user: str | None = None, password: str | None = None, database: str | None = None) -> None:
         self.database = database or os.environ.get("NEO4J_DATABASE")
-        self._workers = Workers()
+        self._workers = Workers("condgraph-neo4j")
         self._version: tuple[int, ...] | None = None
         try:
             import neo4j

@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from threading import Event, local
@@ -31,6 +31,7 @@ from condgraph.engine.errors import (
     ReadOnlyError,
     StoreError,
 )
+from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
 
 if TYPE_CHECKING:
@@ -84,19 +85,14 @@ class Endpoint:
         self._user = user or next((one for _, one, _ in told if one), None) or os.environ.get("SPARQL_USERNAME")
         self._password = password or next((one for _, _, one in told if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
-        self._pool: ThreadPoolExecutor | None = None
+        # They may wait for a server that never answers: nobody waits for them.
+        self._workers = Workers("condgraph-sparql")
         self._local = local()
         #: What kind of store answers; known after the first query.
         self.dialect: Dialect = STANDARD
 
     def __repr__(self) -> str:
         return f"<Endpoint {self.query_url}>"
-
-    def close(self) -> None:
-        """Let go of waiting threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
 
     # -- reading ----------------------------------------------------------------------------------------------------------
 
@@ -242,9 +238,7 @@ class Endpoint:
         if timeout is None and cancelled is None:
             return work()
         check_bounds(timeout)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(32, thread_name_prefix="condgraph-sparql")
-        future: Future[T] = self._pool.submit(work)
+        future: Future[T] = self._workers.submit(work)
         until = None if timeout is None else time.monotonic() + timeout + _GRACE
         while True:
             left = None if until is None else max(until - time.monotonic(), 0.0)

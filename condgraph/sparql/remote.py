@@ -88,8 +88,7 @@ class SparqlStore:
         self.close()
 
     def close(self) -> None:
-        """Let go of waiting threads; there is no connection between queries."""
-        self.endpoint.close()
+        """Nothing to let go of: there is no connection between queries, and threads that wait end by themselves."""
 
     def __repr__(self) -> str:
         return f"<SparqlStore {self.name!r} at {self.place}>"

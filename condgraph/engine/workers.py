@@ -14,11 +14,12 @@ _IDLE: Final = 10.0
 
 
 class Workers:
-    """As many threads as there are calls at once; idle ones are used again. They are daemons: a server that does not answer keeps
-    no process from ending.
+    """As many threads as there are calls at once, all of one name; idle ones are used again. They are daemons: a server that does
+    not answer keeps no process from ending.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._lock = Lock()
         self._idle = 0
@@ -32,7 +33,7 @@ class Workers:
                 self._idle -= 1
         self._queue.put((future, call))
         if fresh:
-            Thread(target=self._work, name="condgraph-neo4j", daemon=True).start()
+            Thread(target=self._work, name=self._name, daemon=True).start()
         return future
 
     def _work(self) -> None:
