@@ -132,6 +132,7 @@ _PROGRAMS = {
     "And": "Find(x) Find(y) And()",
     "Or": "Find(x) Find(y) Or()",
     "QueryName": "Find(x) QueryName()",
+    "What": "Find(x) What()",
     "Count": "Find(x) Count()",
     "QueryAttr": "Find(x) QueryAttr(k)",
     "QueryAttrUnderCondition": "Find(x) QueryAttrUnderCondition(k, q, v)",

@@ -110,7 +110,8 @@ def test_every_path(padding: str, few: int, monkeypatch: pytest.MonkeyPatch) -> 
 def test_all_functions_are_asked() -> None:
     """The generator leaves no function out, and most programs mean something."""
     asked = [programs.program(Dice(seed)) for seed in range(1500)]
-    assert {function for program in asked for function, _, _ in program} == set(FUNCTIONS)
+    # "What" is another name of "QueryName", which has an example of its own in the documentation.
+    assert {function for program in asked for function, _, _ in program} == set(FUNCTIONS) - {"What"}
 
 
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,6 +218,7 @@ _RULES: dict[str, Rule] = {
     "And": _and,
     "Or": _or,
     "QueryName": _query_name,
+    "What": _query_name,
     "Count": _count,
     "QueryAttr": _query_attr,
     "QueryAttrUnderCondition": _query_attr_under_condition,

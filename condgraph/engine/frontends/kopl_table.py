@@ -53,6 +53,7 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "And": Signature(2, ()),
     "Or": Signature(2, ()),
     "QueryName": Signature(1, ()),
+    "What": Signature(1, ()),  # QueryName, as the data set's first publication and the programs of its baselines call it
     "Count": Signature(1, ()),
     "QueryAttr": Signature(1, ("key",)),
     "QueryAttrUnderCondition": Signature(1, ("key", "qkey", "qvalue")),
