@@ -13,15 +13,15 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 import zipfile
 from pathlib import Path
-from types import TracebackType
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from service import ServerError, Service, foreground, free_port
 
 LTS = "5.26.14"
 CURRENT = "2026.08.1"
@@ -39,10 +39,6 @@ _OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
 _SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _ADMIN = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-XX:+UseParallelGC")
 _ENTRY = "META-INF/services/org.neo4j.server.startup.EntryPoint"
-
-
-class ServerError(RuntimeError):
-    """The server cannot be had here, or did not start; the message says why."""
 
 
 def java_for(version: str) -> str:
@@ -80,15 +76,7 @@ def jars(version: str, *, browser: bool = False) -> Path:
     return lib
 
 
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-class Neo4jServer:
+class Neo4jServer(Service):
     """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side.
 
     There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a
@@ -96,30 +84,19 @@ class Neo4jServer:
     (versions 5 only).
     """
 
+    name = "neo4j"
+
     def __init__(
         self, version: str = LTS, *, memory: str = "1g", short: bool = False, password: str | None = None, browser: bool = False
     ) -> None:
+        super().__init__()
         self.version, self.memory, self.short, self.password = version, memory, short, password
         self.browser = browser
-        self.home = Path(tempfile.mkdtemp(prefix="condgraph-neo4j-"))
         self.bolt_port, self.http_port = free_port(), free_port()
         self.uri = f"bolt://127.0.0.1:{self.bolt_port}"
         self.http = f"http://127.0.0.1:{self.http_port}"
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Neo4jServer:
-        try:
-            self.start()
-        except BaseException:
-            self.remove()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-        self.remove()
-
-    def start(self, *, wait: float = 120.0) -> None:
+    def start(self) -> None:
         """Start, and return once it answers; raises `ServerError` with the end of its log."""
         lib, java = jars(self.version, browser=self.browser), java_for(self.version)
         (self.home / "conf").mkdir(exist_ok=True)
@@ -140,7 +117,6 @@ class Neo4jServer:
         (self.home / "conf" / "neo4j.conf").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         if self.password is not None and not (self.home / "data" / "dbms").exists():
             self.admin("dbms", "set-initial-password", self.password)
-        log = (self.home / "console.log").open("ab")
         command = [
             java,
             f"-Xmx{self.memory}",
@@ -155,15 +131,7 @@ class Neo4jServer:
             f"--config-dir={self.home / 'conf'}",
             "--console-mode",
         ]
-        with log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        until = time.monotonic() + wait
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > until:
-                tail = (self.home / "console.log").read_text(errors="replace")[-3000:]
-                self.stop()
-                raise ServerError(f"Neo4j {self.version} did not start:\n{tail}")
-            time.sleep(0.2)
+        self.launch(command, ready=self._answers, wait=120)
 
     def _answers(self) -> bool:
         # The HTTP side is the last to come up; its root names the bolt address once the database is there.
@@ -184,34 +152,6 @@ class Neo4jServer:
             raise ServerError(f"neo4j-admin {' '.join(arguments[:2])} failed:\n{said.stdout[-3000:]}\n{said.stderr[-3000:]}")
         return said.stdout
 
-    @property
-    def pid(self) -> int | None:
-        """The process, while it runs."""
-        return None if self._process is None else self._process.pid
-
-    def kill(self) -> None:
-        """End it as a crash would."""
-        self._signal(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """End it; killed where it does not go within half a minute."""
-        self._signal(signal.SIGTERM)
-
-    def _signal(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(number)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-    def remove(self) -> None:
-        """Remove its data."""
-        shutil.rmtree(self.home, ignore_errors=True)
-
 
 def _main(lib: Path, version: str) -> str:
     """The class that starts the server, as the jar names it."""
@@ -231,30 +171,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
     parser.add_argument("--while", type=int, dest="process", metavar="PID", help="stop when this process is gone")
     options = parser.parse_args()
-    ends = {signal.SIGINT, signal.SIGTERM}
-    try:
-        with Neo4jServer(
-            options.version, memory=options.memory, short=options.short, password=options.password, browser=options.browser
-        ) as server:
-            # Blocked, so that they are waited for and do not end this process before its server.
-            signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-            about = {"uri": server.uri, "http": server.http, "server": server.pid}
-            print(json.dumps(about) if options.json else f"{server.uri}  ({server.http})", flush=True)
-            while signal.sigtimedwait(ends, 1.0) is None:
-                if options.process is not None and not _runs(options.process):
-                    break
-    except ServerError as error:
-        sys.exit(str(error))
+    server = Neo4jServer(
+        options.version, memory=options.memory, short=options.short, password=options.password, browser=options.browser
+    )
 
+    def said() -> str:
+        about = {"uri": server.uri, "http": server.http, "server": server.pid}
+        return json.dumps(about) if options.json else f"{server.uri}  ({server.http})"
 
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    foreground(server, said, beside=options.process)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The tools beside this one (`virtuoso_server.py`, `oxigraph_server.py`) say how t
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -59,12 +60,12 @@ class Service:
         raise NotImplementedError
 
     @property
-    def process_id(self) -> int | None:
+    def pid(self) -> int | None:
         """The id of the process; None where none runs."""
         return None if self._process is None else self._process.pid
 
     def launch(self, command: Sequence[str], *, ready: Callable[[], bool], wait: float) -> None:
-        """Start a command, and return once `ready` says so."""
+        """Start a command, and return once `ready` says so; `wait` is how long for that, in seconds."""
         log = self.home / "console.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
@@ -124,14 +125,25 @@ def answers(url: str) -> bool:
         return False
 
 
-def foreground(server: Service, said: Callable[[], str]) -> None:
-    """Run a server until this process is told to end."""
+def foreground(server: Service, said: Callable[[], str], *, beside: int | None = None) -> None:
+    """Run a server until this process is told to end, or until the process `beside` is gone."""
     ends = {signal.SIGINT, signal.SIGTERM}
     try:
         with server:
             # Blocked, so that they are waited for and do not end this process before its server.
             signal.pthread_sigmask(signal.SIG_BLOCK, ends)
             print(said(), flush=True)
-            signal.sigwait(ends)
+            while signal.sigtimedwait(ends, 1.0) is None and (beside is None or _runs(beside)):
+                pass
     except ServerError as error:
         sys.exit(str(error))
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

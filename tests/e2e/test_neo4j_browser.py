@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-TOOLS = Path(__file__).parents[2] / "tools"
-if str(TOOLS) not in sys.path:
-    sys.path.append(str(TOOLS))
+from tests.support.servers import running
 
-import browser_shot  # noqa: E402
-import neo4j_server  # noqa: E402
+import browser_shot  # isort: skip
+import neo4j_server  # isort: skip
+import service  # isort: skip
 
 pytestmark = [pytest.mark.xdist_group("neo4j browser"), pytest.mark.service]
 
@@ -23,21 +20,16 @@ pytestmark = [pytest.mark.xdist_group("neo4j browser"), pytest.mark.service]
 @pytest.fixture(scope="module")
 def browser_server() -> Iterator[Any]:
     """A server with Neo4j Browser that holds the sample data."""
-    server = neo4j_server.Neo4jServer(short=True, browser=True, memory="512m")
-    try:
+
+    def chromium() -> None:
         pytest.importorskip("playwright") if not os.environ.get("CONDGRAPH_SERVICES") else None
         if browser_shot.chromium() is None:
-            raise neo4j_server.ServerError("Chromium is not installed")
-        server.start()
-    except neo4j_server.ServerError as error:
-        server.remove()
-        if os.environ.get("CONDGRAPH_SERVICES"):
-            raise
-        pytest.skip(f"no Neo4j Browser: {error}")
-    browser_shot.load_samples(server.uri)
-    yield server
-    server.stop()
-    server.remove()
+            raise service.ServerError("Chromium is not installed")
+
+    server = neo4j_server.Neo4jServer(short=True, browser=True, memory="512m")
+    with running(server, "Neo4j Browser", before=chromium):
+        browser_shot.load_samples(server.uri)
+        yield server
 
 
 def test_the_queries_of_the_page_find_something(browser_server: Any) -> None:

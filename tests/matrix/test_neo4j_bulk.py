@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Sta
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import contents, small_world
+from tests.support.servers import running
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 
@@ -47,25 +47,18 @@ def everything() -> Graph:
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory, neo4j_version: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
     """A graph, and the same in a server of its own that the import tool filled."""
-    import neo4j_server
+    from neo4j_server import Neo4jServer
 
     local, folder = everything(), tmp_path_factory.mktemp("import")
     local.export(folder, to="neo4j-import")
-    server = neo4j_server.Neo4jServer(neo4j_version, short=True)
-    try:
+    server = Neo4jServer(neo4j_version, short=True)
+
+    def imported() -> None:
         server.admin(*(folder / "import.args").read_text("utf-8").splitlines(), folder=folder)
-        server.start()
-    except neo4j_server.ServerError as error:
-        server.remove()
-        if os.environ.get("CONDGRAPH_SERVICES"):
-            raise
-        pytest.skip(f"no Neo4j: {error}")
-    remote = condgraph.open(server.uri, read_only=True)
-    assert isinstance(remote, Neo4jGraph)
-    yield local, remote
-    remote.close()
-    server.stop()
-    server.remove()
+
+    with running(server, "Neo4j", before=imported), condgraph.open(server.uri, read_only=True) as remote:
+        assert isinstance(remote, Neo4jGraph)
+        yield local, remote
 
 
 def test_the_graph_is_equal(imported: tuple[Graph, Neo4jGraph]) -> None:

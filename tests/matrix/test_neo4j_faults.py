@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from condgraph.engine.values import Quantity, Time
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import contents, small_world
 from tests.support.clients import run_clients
+from tests.support.servers import running
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 COUNTS = (
@@ -49,19 +49,10 @@ def local_graph(first: int, last: int, graph: Graph | None = None) -> Graph:
 @pytest.fixture(scope="module")
 def server(neo4j_version: str) -> Iterator[Any]:
     """A server that may be killed."""
-    import neo4j_server
+    from neo4j_server import Neo4jServer
 
-    server = neo4j_server.Neo4jServer(neo4j_version, short=True, memory="512m")
-    try:
-        server.start()
-    except neo4j_server.ServerError as error:
-        server.remove()
-        if os.environ.get("CONDGRAPH_SERVICES"):
-            raise
-        pytest.skip(f"no Neo4j: {error}")
-    yield server
-    server.stop()
-    server.remove()
+    with running(Neo4jServer(neo4j_version, short=True, memory="512m"), "Neo4j") as server:
+        yield server
 
 
 @pytest.mark.parametrize("append", [False, True])

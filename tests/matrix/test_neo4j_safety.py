@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from threading import Event, Timer
@@ -25,6 +24,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.facts import Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_neo4j import small_world
+from tests.support.servers import running
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 LOGIN = ("NEO4J_URI", "NEO4J_URL", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWORD", "NEO4J_DATABASE")
@@ -145,19 +145,10 @@ def settles(remote: Neo4jGraph, word: str) -> bool:
 @pytest.fixture(scope="module")
 def guarded(neo4j_version: str) -> Iterator[Any]:
     """A server that asks for a password."""
-    import neo4j_server
+    from neo4j_server import Neo4jServer
 
-    server = neo4j_server.Neo4jServer(neo4j_version, short=True, memory="512m", password="correct-horse")
-    try:
-        server.start()
-    except neo4j_server.ServerError as error:
-        server.remove()
-        if os.environ.get("CONDGRAPH_SERVICES"):
-            raise
-        pytest.skip(f"no Neo4j: {error}")
-    yield server
-    server.stop()
-    server.remove()
+    with running(Neo4jServer(neo4j_version, short=True, memory="512m", password="correct-horse"), "Neo4j") as server:
+        yield server
 
 
 def test_logins(guarded: Any, monkeypatch: pytest.MonkeyPatch) -> None:

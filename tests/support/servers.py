@@ -1,0 +1,44 @@
+"""A server of a test's own: up while the test runs; without the program it needs the test is skipped, in CI it fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+if str(TOOLS) not in sys.path:
+    sys.path.append(str(TOOLS))
+
+if TYPE_CHECKING:
+    from service import Service
+
+S = TypeVar("S", bound="Service")
+
+
+@contextmanager
+def running(server: S, what: str, before: Callable[[], object] | None = None) -> Iterator[S]:
+    """A server that was started, after `before` was done; it is stopped and its data removed at the end.
+
+    Where it cannot be had the test is skipped and says why; with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure.
+    """
+    from service import ServerError
+
+    try:
+        try:
+            if before is not None:
+                before()
+            server.start()
+        except ServerError as error:
+            if os.environ.get("CONDGRAPH_SERVICES"):
+                raise
+            pytest.skip(f"no {what}: {error}")
+        yield server
+    finally:
+        server.stop()
+        server.remove()
