@@ -1,11 +1,14 @@
-"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the query."""
+"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the query.
+
+asyncio itself is imported in the calls, which a loop of it runs: it takes as long as the rest of the package.
+"""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from threading import Event
 from types import TracebackType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.linking.kept_vectors import IndexReport
@@ -13,6 +16,15 @@ from condgraph.engine.search.result import Matches
 from condgraph.graph import Graph
 from condgraph.opening import open as open_graph
 from condgraph.reports import LoadReport, Status
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def _in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    from asyncio import to_thread
+
+    return await to_thread(call, *arguments, **options)
 
 
 class AsyncGraph:
@@ -29,7 +41,7 @@ class AsyncGraph:
 
     async def load(self, source: Any, **options: Any) -> LoadReport:
         """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has it."""
-        return await asyncio.to_thread(self.graph.load, source, **options)
+        return await _in_thread(self.graph.load, source, **options)
 
     async def kopl(self, program: Any, **options: Any) -> Answer:
         """`Graph.kopl`."""
@@ -46,6 +58,8 @@ class AsyncGraph:
         return answer
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
+        from asyncio import CancelledError
+
         cancelled = options.pop("cancelled", None) or Event()
 
         def ask() -> Answer:
@@ -55,26 +69,26 @@ class AsyncGraph:
             return answer
 
         try:
-            return await asyncio.to_thread(ask)
-        except asyncio.CancelledError:
+            return await _in_thread(ask)
+        except CancelledError:
             cancelled.set()
             raise
 
     async def explain(self, program: Any, **options: Any) -> str:
         """`Graph.explain`."""
-        return await asyncio.to_thread(self.graph.explain, program, **options)
+        return await _in_thread(self.graph.explain, program, **options)
 
     async def status(self, *, verify: bool = False) -> Status:
         """`Graph.status`."""
-        return await asyncio.to_thread(self.graph.status, verify=verify)
+        return await _in_thread(self.graph.status, verify=verify)
 
     async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
         """`Graph.index`."""
-        return await asyncio.to_thread(self.graph.index, encoder, **options)
+        return await _in_thread(self.graph.index, encoder, **options)
 
     async def export(self, path: Any, *, to: str = "jsonl") -> int:
         """`Graph.export`."""
-        return await asyncio.to_thread(self.graph.export, path, to=to)
+        return await _in_thread(self.graph.export, path, to=to)
 
     def close(self) -> None:
         """`Graph.close`."""
@@ -83,4 +97,4 @@ class AsyncGraph:
 
 async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False) -> AsyncGraph:
     """Open a graph for asyncio; places are those of `condgraph.open`."""
-    return AsyncGraph(await asyncio.to_thread(open_graph, place, graph=graph, read_only=read_only))
+    return AsyncGraph(await _in_thread(open_graph, place, graph=graph, read_only=read_only))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from dotenv import load_dotenv
 
 import condgraph
 from condgraph.cli.arguments import (
@@ -313,7 +312,10 @@ def run() -> None:
         # Whatever the locale, so that what one machine exports another one loads.
         sys.stdout.reconfigure(encoding="utf-8")
     # Names of servers and passwords may stand in a file here; what the environment has goes before it.
-    load_dotenv(".env")
+    if Path(".env").exists():
+        from dotenv import load_dotenv
+
+        load_dotenv(".env")
     try:
         app()
     except KeyboardInterrupt:
