@@ -135,10 +135,26 @@ class Connection:
         The caller has an answer or `DeadlineError` at the deadline, and `CancelledError` soon after `cancelled` is set; the server
         is told to end the query in both cases.
         """
+        return self._waited(text, parameters, timeout, cancelled, lambda record: record.data())
+
+    def values(
+        self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
+    ) -> list[list[Any]]:
+        """The same with rows as lists, of values that are no nodes and no relationships: what is in them is not looked through."""
+        return self._waited(text, parameters, timeout, cancelled, lambda record: record.values())
+
+    def _waited(
+        self,
+        text: str,
+        parameters: dict[str, Any],
+        timeout: float | None,
+        cancelled: Event | None,
+        shaped: Callable[[neo4j.Record], T],
+    ) -> list[T]:
         if timeout is None and cancelled is None:
-            return self._read(text, parameters, None, None)
+            return self._read(text, parameters, None, None, shaped)
         token = None if cancelled is None else uuid4().hex
-        future = self._workers.submit(lambda: self._read(text, parameters, timeout, token))
+        future = self._workers.submit(lambda: self._read(text, parameters, timeout, token, shaped))
         until = None if timeout is None else time.monotonic() + timeout + _GRACE
         while True:
             left = None if until is None else max(until - time.monotonic(), 0.0)
@@ -148,7 +164,7 @@ class Connection:
             except FutureTimeout:
                 if cancelled is not None and cancelled.is_set():
                     future.cancel()
-                    self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None))
+                    self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None))
                     raise CancelledError("the query was cancelled") from None
                 if until is not None and time.monotonic() >= until:
                     future.cancel()
@@ -157,14 +173,21 @@ class Connection:
                         hint="the server was told to end it; a longer timeout= may help",
                     ) from None
 
-    def _read(self, text: str, parameters: dict[str, Any], timeout: float | None, token: str | None) -> list[dict[str, Any]]:
+    def _read(
+        self,
+        text: str,
+        parameters: dict[str, Any],
+        timeout: float | None,
+        token: str | None,
+        shaped: Callable[[neo4j.Record], T],
+    ) -> list[T]:
         import neo4j
 
         query = neo4j.Query(text, timeout=timeout, metadata=None if token is None else {"condgraph": token})
 
-        def work() -> list[dict[str, Any]]:
+        def work() -> list[T]:
             with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
-                return [record.data() for record in session.run(query, parameters)]
+                return [shaped(record) for record in session.run(query, parameters)]
 
         return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY)
 

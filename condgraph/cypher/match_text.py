@@ -1,149 +1,62 @@
 """A connected part of a pattern as one Cypher query: the join under its bound, ranked by the server.
 
-Rows grow by one node of the pattern a step, and go as soon as they are above what the bound leaves (Eq. 11). Candidates, prices and
-bounds are parameters; predicates are relationship types, which the planner has to see, unless there are very many. A node that is a
-text stands as its index key `k3` and its order `o3`, since every attribute has a `Value` node of its own.
+Rows grow by one node of the pattern a step, and go as soon as they are above what the bound leaves (Eq. 11). Of an unknown leaf
+only the nearest few beside each parent are looked at, and they are looked for as soon as the parent is found, once for all rows
+that grow from it. Where the best of each group is asked for, what comes after the nodes of the group is looked for group by group:
+the server keeps one row of each, and stops where nothing better can come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from condgraph.cypher.layout import index_key, text_order, type_of
-from condgraph.cypher.quote import quote
-from condgraph.engine.search.remote import BondPlan, EdgePlan, PartPlan, StepPlan
-
-#: More predicates than these are told from others by their prices, and not by the pattern.
-MOST_TYPES: Final = 48
-_MEMBER: Final = "MEMBER_OF"
+from condgraph.cypher.layout import index_key, text_order
+from condgraph.cypher.match_parts import Parts, is_edge
+from condgraph.engine.search.remote import PartPlan, StepPlan
 
 
-def render(plan: PartPlan, graph: str, attributes: Sequence[str], orders: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """The query of a part, and its parameters. A row is `[sum, orders of the nodes, keys of the nodes]`.
+def render(
+    plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """The query of a part, and its parameters.
 
-    `attributes` are all predicates with text values. `orders` says for ids that the server would put in another order what they
-    are ordered by.
+    It gives one record, `rows`, with all rows as one list; without a limit a record a row. A row is
+    `[sum, orders of the nodes, keys of the nodes]`, without the keys that are what is ordered by (`keys_of`). `attributes` are all
+    predicates with text values, `valued` all types of relationships that values have. `orders` says for ids that the server would
+    put in another order what they are ordered by.
     """
-    return _Writer(plan, graph, attributes, orders).whole()
+    return Writer(plan, graph, attributes, valued, orders).whole()
 
 
-class _Writer:
-    def __init__(self, plan: PartPlan, graph: str, attributes: Sequence[str], orders: Mapping[str, str]) -> None:
-        self.plan, self.attributes, self.orders = plan, attributes, orders
-        self.parameters: dict[str, Any] = {"graph": graph}
-        self._names = 0
+def keys_of(plan: PartPlan, orders: Mapping[str, str]) -> list[int]:
+    """Where in a row the key of each node of the plan stands."""
+    places, behind = [], len(plan.nodes)
+    for place, node in enumerate(plan.nodes, 1):
+        apart = plan.sorts[node] == "text" or bool(orders)
+        behind += apart
+        places.append(behind if apart else place)
+    return places
 
-    def parameter(self, value: Any) -> str:
-        name = f"p{len(self.parameters)}"
-        self.parameters[name] = value
-        return f"${name}"
 
-    def name(self, prefix: str) -> str:
-        self._names += 1
-        return f"{prefix}_{self._names}"
+class Writer(Parts):
+    """Writes the text of one plan."""
 
-    # -- nodes ------------------------------------------------------------------------------------------------------------
+    def __init__(
+        self, plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+    ) -> None:
+        super().__init__(plan, graph, attributes, valued, orders)
+        #: Lists of what leaves may be, by leaf, that were looked for ahead.
+        self._lists: dict[int, str] = {}
 
-    def entity(self, node: int) -> bool:
-        return self.plan.sorts[node] == "entity"
-
-    def variables(self, nodes: Sequence[int]) -> list[str]:
-        return [name for node in nodes for name in ((f"n{node}",) if self.entity(node) else (f"k{node}", f"o{node}"))]
-
-    def key(self, node: int) -> str:
-        return f"n{node}.id" if self.entity(node) else f"k{node}"
-
-    def order(self, node: int) -> str:
-        if not self.entity(node):
-            return f"o{node}"
-        if not self.orders:
-            return f"n{node}.id"
-        self.parameters.setdefault("orders", dict(self.orders))
-        return f"coalesce($orders[n{node}.id], n{node}.id)"
-
-    def terms(self, node: int) -> tuple[list[str], str | None]:
-        """Conditions on a node that was found, by its key, and its term (None: nothing)."""
-        key = self.key(node)
-        candidates = self.plan.candidates.get(node)
-        if candidates is None:
-            excluded = self.plan.excluded.get(node)
-            return ([f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}"] if excluded else []), None
-        if len(candidates) == 1:
-            one, cost = candidates[0]
-            return [f"{key} = {self.parameter(self.stored(node, one))}"], self.parameter(cost) if cost else None
-        if len({cost for _, cost in candidates}) == 1 and len(candidates) <= 16:
-            keys = self.parameter([self.stored(node, one) for one, _ in candidates])
-            return [f"{key} IN {keys}"], self.parameter(candidates[0][1]) if candidates[0][1] else None
-        prices = self.parameter({self.stored(node, one): cost for one, cost in candidates})
-        return [f"{prices}[{key}] IS NOT NULL"], f"{prices}[{key}]"
-
-    def stored(self, node: int, key: str) -> str:
-        return key if self.entity(node) else index_key(key)
-
-    # -- edges ------------------------------------------------------------------------------------------------------------
-
-    def edge(self, plan: EdgePlan, r: str) -> tuple[str, list[str], str | None]:
-        """What stands in the brackets, conditions, and the price (None: nothing)."""
-        types = [] if plan.prices is None else [type_of(name) for name in plan.prices]
-        if plan.prices is None:
-            member = f" OR (type({r}) = '{_MEMBER}' AND size({r}.sources) > 0)" if plan.membership is not None else ""
-            return r, [f"({r}.sid IS NOT NULL{member})"], None
-        prices = {type_of(name): cost for name, cost in plan.prices.items()}
-        conditions = []
-        if plan.membership is not None:
-            prices[_MEMBER] = plan.membership
-            types.append(_MEMBER)
-            conditions.append(f"size({r}.sources) > 0" if len(types) == 1 else f"({r}.sid IS NOT NULL OR size({r}.sources) > 0)")
-        written = f"{r}:" + "|".join(quote(one) for one in types) if len(types) <= MOST_TYPES else r
-        costs = set(prices.values())
-        if len(costs) == 1 and len(types) <= MOST_TYPES:
-            cost = costs.pop()
-            return written, conditions, self.parameter(cost) if cost else None
-        table = self.parameter(prices)
-        if len(types) > MOST_TYPES:
-            conditions = [f"{table}[type({r})] IS NOT NULL"]
-            conditions.append(f"({r}.sid IS NOT NULL" + (f" OR size({r}.sources) > 0)" if _MEMBER in prices else ")"))
-        return written, conditions, f"{table}[type({r})]"
-
-    def bond(self, plan: BondPlan, *, fresh: bool) -> tuple[list[str], list[str], list[str], str | None]:
-        """Clauses before, patterns of one MATCH, conditions, and the price. `fresh` says that the far end is found by it.
-
-        In one MATCH, edges take different relationships. Texts are met through values of their own.
-        """
-        before, patterns, conditions, prices = [], [], [], []
-        value = ""
-        for number, edge in enumerate(plan.edges):
-            inside, tests, price = self.edge(edge, self.name("r"))
-            conditions += tests
-            if price is not None:
-                prices.append(price)
-            left, right = ("<-" if edge.way == "in" else "-"), ("->" if edge.way == "out" else "-")
-            if self.entity(plan.near) and self.entity(plan.far):
-                far = f"(n{plan.far}:Entity)" if fresh and not number else f"(n{plan.far})"
-                patterns.append(f"(n{plan.near}){left}[{inside}]{right}{far}")
-                continue
-            v = self.name("v")
-            one, text = (plan.near, plan.far) if self.entity(plan.near) else (plan.far, plan.near)
-            label = ":Entity" if fresh and one == plan.far and not number else ""
-            patterns.append(f"(n{one}{label})-[{inside}]->({v}:Value)")
-            conditions.append(f"{v}.kind = 'text'")
-            if text == plan.far and fresh and not number:
-                value = v
-            elif text == plan.far and fresh:
-                conditions.append(f"{v}.key = {value}.key")
-            else:
-                conditions.append(f"{v}.key = k{text}")
-                if text == plan.near:
-                    names = list(self.attributes if edge.prices is None else edge.prices)
-                    conditions.append(f"{v}.graph = $graph AND {v}.predicate IN {self.parameter(names)}")
-        if value:
-            before.append(value)
-        return before, patterns, conditions, " + ".join(prices) or None
+    def carried(self, nodes: Sequence[int]) -> list[str]:
+        """The variables that rows have."""
+        return [*self.variables(nodes), *self._lists.values()]
 
     # -- steps ------------------------------------------------------------------------------------------------------------
 
     def seed(self) -> list[str]:
+        """The candidates to begin with."""
         plan, node = self.plan, self.plan.seed
         candidates = plan.candidates.get(node)
         if candidates is None:
@@ -165,7 +78,7 @@ class _Writer:
     def checks(self, found: Sequence[int], fresh: Sequence[int], most: int) -> list[str]:
         """Loops at nodes just found, and edges that must not be."""
         lines = []
-        carried = ", ".join(self.variables(found))
+        carried = ", ".join(self.carried(found))
         for node in fresh:
             loop = self.plan.loops.get(node)
             if loop is not None:
@@ -184,67 +97,89 @@ class _Writer:
         return lines
 
     def unjoined(self, one: int, two: int) -> str:
+        """A condition: no edge runs from one node to the other."""
         r = self.name("r")
         if self.entity(two):
             return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->(n{two}) WHERE {is_edge(r)} }}"
         v = self.name("v")
         return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->({v}:Value) WHERE {v}.kind = 'text' AND {v}.key = k{two} }}"
 
-    def step(self, step: StepPlan, found: list[int]) -> list[str]:
+    def step(self, step: StepPlan, found: list[int], *, all_of: bool) -> list[str]:
+        """Find the node of a step; `all_of` says that a leaf is whatever it may be, and not the nearest few alone."""
         node = step.node
+        if step.leaf and self.plan.few is not None and not all_of:
+            return self.leaf(step, found)
         values, patterns, conditions, price = self.bond(step.bond, fresh=True)
         grown = [*found, node]
         most = self.parameter(step.most)
         own: list[str] = []
         term: str | None = None
-        if not step.leaf or self.plan.few is None:
-            lines = [f"MATCH {', '.join(patterns)}"]
-            named = self._named(node, values)
-            if self.entity(node):
-                own, term = self.terms(node)
-                conditions += own
-            conditions += self.distinct(node, found, values)
-            if conditions:
-                lines.append(f"WHERE {' AND '.join(conditions)}")
-            prices = [price] if price else []
-            carried = [*self.variables(found), *named]
-            if not self.entity(node):
-                lines.append(f"WITH {', '.join(carried)}, d + {price or 0} AS d")
-                own, term = self.terms(node)
-                prices = []
-                if own:
-                    lines.append(f"WHERE {' AND '.join(own)}")
-                carried = self.variables(grown)
-            if term:
-                prices.append(term)
-            for closing in step.closing:
-                _, more, tests, extra = self.bond(closing, fresh=False)
-                # Names in the rows so far, before the next clause looks for its own.
-                lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
-                carried = self.variables(grown)
-                lines.append(f"MATCH {', '.join(more)}" + (f" WHERE {' AND '.join(tests)}" if tests else ""))
-                prices = [extra] if extra else []
-            lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
-            return lines + self.checks(grown, [node], step.most)
-        # An unknown leaf: the nearest few beside each parent are all that the first solutions can have.
+        lines = [f"MATCH {', '.join(patterns)}"]
         named = self._named(node, values)
+        if self.entity(node):
+            own, term = self.terms(node)
+            conditions += own
+        conditions += self.distinct(node, found, values)
+        if conditions:
+            lines.append(f"WHERE {' AND '.join(conditions)}")
+        prices = [price] if price else []
+        carried = [*self.carried(found), *named]
+        if not self.entity(node):
+            lines.append(f"WITH {', '.join(carried)}, d + {price or 0} AS d")
+            own, term = self.terms(node)
+            prices = []
+            if own:
+                lines.append(f"WHERE {' AND '.join(own)}")
+            carried = self.carried(grown)
+        if term:
+            prices.append(term)
+        for closing in step.closing:
+            _, more, tests, extra = self.bond(closing, fresh=False)
+            # Names in the rows so far, before the next clause looks for its own.
+            lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
+            carried = self.carried(grown)
+            lines.append(f"MATCH {', '.join(more)}" + (f" WHERE {' AND '.join(tests)}" if tests else ""))
+            prices = [extra] if extra else []
+        lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
+        return lines + self.checks(grown, [node], step.most)
+
+    def leaf(self, step: StepPlan, found: list[int]) -> list[str]:
+        """Put the nearest few choices of an unknown leaf beside each row, as they are looked for here, or were ahead."""
+        node, most = step.node, self.parameter(step.most)
+        ahead = self._lists.pop(node, None)
+        distinct = "".join(f" AND {one}" for one in self.distinct(node, found, []))
+        grown = ", ".join(self.carried([*found, node]))
+        if ahead is not None:
+            x = self.name("x")
+            own = ", ".join(f"{x}[{place}] AS {one}" for place, one in enumerate(self.variables([node])))
+            before = ", ".join(self.carried(found))
+            return [f"UNWIND {ahead} AS {x}", f"WITH {before}, {own}, d + {x}[-1] AS d WHERE d <= {most}{distinct}"]
         c = self.name("c")
+        lines = [*self.choices(step, c), f"RETURN {', '.join(self.variables([node]))}, {c} }}"]
+        return [*lines, f"WITH {grown}, d + {c} AS d WHERE d <= {most}{distinct}"]
+
+    def look_ahead(self, step: StepPlan, found: list[int]) -> list[str]:
+        """The nearest few choices of a leaf as a list beside each row, before other steps make many rows of each."""
+        c, x = self.name("c"), f"l{step.node}"
+        lines = [*self.choices(step, c), f"RETURN collect([{', '.join(self.variables([step.node]))}, {c}]) AS {x} }}"]
+        before = ", ".join(self.carried(found))
+        self._lists[step.node] = x
+        return [*lines, f"WITH {before}, {x}, d"]
+
+    def choices(self, step: StepPlan, c: str) -> list[str]:
+        """Beside each parent the nearest few that an unknown leaf may be, with their cost; the clause is left open."""
+        node = step.node
+        values, patterns, conditions, price = self.bond(step.bond, fresh=True)
         excluded = self.plan.excluded.get(node)
         key = f"n{node}.id" if self.entity(node) else f"{values[0]}.key"
         if excluded:
             conditions.append(f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}")
-        near = self.variables([step.bond.near])
-        lines = [f"CALL ({', '.join(near)}) {{", f"MATCH {', '.join(patterns)}"]
+        lines = [f"CALL ({', '.join(self.variables([step.bond.near]))}) {{", f"MATCH {', '.join(patterns)}"]
         if conditions:
             lines.append(f"WHERE {' AND '.join(conditions)}")
-        lines.append(f"WITH {', '.join(named)}, {'min(' + price + ')' if price else 'count(*) * 0'} AS {c}")
-        lines.append(f"ORDER BY {c}, {self.order(node)} LIMIT {self.parameter(self.plan.few)}")
-        lines.append(f"RETURN {', '.join(self.variables([node]))}, {c} }}")
-        distinct = self.distinct(node, found, [])
-        lines.append(
-            f"WITH {', '.join(self.variables(grown))}, d + {c} AS d WHERE d <= {most}" + "".join(f" AND {one}" for one in distinct)
-        )
-        return lines
+        least = f"min({price})" if price else "count(*) * 0"
+        lines.append(f"WITH {', '.join(self._named(node, values))}, {least} AS {c}")
+        return [*lines, f"ORDER BY {c}, {self.order(node)} LIMIT {self.parameter(self.plan.few)}"]
 
     def _named(self, node: int, values: list[str]) -> list[str]:
         if self.entity(node):
@@ -253,6 +188,7 @@ class _Writer:
         return [f"{v}.key AS k{node}", f"coalesce({v}.order, {v}.text) AS o{node}"]
 
     def distinct(self, node: int, found: Sequence[int], values: list[str]) -> list[str]:
+        """Conditions: a node is none of those found before."""
         if not self.plan.injective:
             return []
         same = [other for other in found if self.entity(other) == self.entity(node)]
@@ -263,48 +199,62 @@ class _Writer:
 
     # -- the whole --------------------------------------------------------------------------------------------------------
 
-    def settled(self, found: Sequence[int]) -> list[int]:
-        """The nodes found, as far as they are the first that solutions are ordered by."""
+    def whole(self) -> tuple[str, dict[str, Any]]:
+        """The text of the plan, and its parameters."""
+        plan = self.plan
+        lines, found = self.seed(), [plan.seed]
+        # What the rows of a group have in common; None while its nodes are not all found.
+        group: list[int] | None = None
+        ordered = False
+        for place, step in enumerate(plan.steps):
+            last = place + 1 == len(plan.steps)
+            if plan.by and group is None and set(plan.by) <= set(found):
+                group, ordered = list(found), False
+                names = ", ".join(self.carried(found))
+                lines += [f"WITH {names}, d AS b", f"CALL ({names}, b) {{", f"WITH {names}, b AS d"]
+            for later in plan.steps[place + 1 :]:
+                if later.leaf and plan.few is not None and later.bond.near == found[-1] and later.node not in self._lists:
+                    lines += self.look_ahead(later, found)
+            # Rows that come in their order are looked at one by one until one is whole, however many a leaf may make of them.
+            whole = last and group is not None and ordered and step.bond.near == found[-1]
+            lines += self.step(step, found, all_of=whole)
+            found.append(step.node)
+            ahead = self.settled(found, group or [])
+            if plan.tight and plan.limit is not None and (group is not None or not plan.by) and ahead and not ordered and not last:
+                # All are equally near, so ids alone decide: rows that come in their order need not all be looked at.
+                lines.append(f"WITH {', '.join(self.carried(found))}, d ORDER BY {', '.join(map(self.order, ahead))}")
+                ordered = True
+        if group is not None:
+            rest = [node for node in plan.nodes if node not in group]
+            order = ", ".join([*([] if plan.tight else ["d"]), *map(self.order, rest)])
+            lines += [f"RETURN {', '.join(self.variables(rest))}, d ORDER BY {order} LIMIT 1 }}"]
+        return "\n".join([*lines, *self.ranked()]), self.parameters
+
+    def settled(self, found: Sequence[int], group: Sequence[int]) -> list[int]:
+        """The nodes found, as far as they are the first that solutions (of a group) are ordered by."""
         ahead = []
         for node in self.plan.nodes:
+            if node in group:
+                continue
             if node not in found:
                 break
             ahead.append(node)
         return ahead
 
-    def whole(self) -> tuple[str, dict[str, Any]]:
+    def ranked(self) -> list[str]:
+        """The first rows, as they are given."""
         plan = self.plan
-        lines, found = self.seed(), [plan.seed]
-        ordered = 0
-        for step in plan.steps:
-            lines += self.step(step, found)
-            found.append(step.node)
-            ahead = self.settled(found)
-            if plan.tight and plan.limit is not None and not plan.by and len(ahead) > ordered == 0:
-                # All are equally near, so ids alone decide: rows that come in their order need not all be looked at.
-                lines.append(f"WITH {', '.join(self.variables(found))}, d ORDER BY {', '.join(map(self.order, ahead))}")
-                ordered = len(ahead)
         orders = [self.order(node) for node in plan.nodes]
-        keys = [self.key(node) for node in plan.nodes]
+        row = f"[d, {', '.join([*orders, *(self.key(node) for node in plan.nodes if self.key(node) != self.order(node))])}]"
+        given = "RETURN row" if plan.limit is None else "RETURN collect(row) AS rows"
         limit = "" if plan.limit is None else f" LIMIT {self.parameter(plan.limit)}"
         if plan.by:
             groups = [self.key(node) if not self.entity(node) else f"n{node}" for node in plan.by]
             named = ", ".join(f"{group} AS g{number}" for number, group in enumerate(groups))
-            lines.append(f"WITH {named}, min([d, {', '.join([*orders, *keys])}]) AS best")
-            lines.append(f"RETURN best AS row ORDER BY best{limit}")
-        elif plan.tight:
-            lines.append(f"WITH DISTINCT {', '.join(self.variables(plan.nodes))}")
-            if limit:
-                lines.append(f"WITH * ORDER BY {', '.join(orders)}{limit}")
-            lines.append(f"RETURN [{self.parameter(plan.bound)}, {', '.join(keys)}] AS row")
-        else:
-            lines.append(f"WITH {', '.join(self.variables(plan.nodes))}, min(d) AS d")
-            if limit:
-                lines.append(f"WITH * ORDER BY d, {', '.join(orders)}{limit}")
-            lines.append(f"RETURN [d, {', '.join(keys)}] AS row")
-        return "\n".join(lines), self.parameters
-
-
-def is_edge(r: str) -> str:
-    """A condition: a statement, or a membership as it was stated."""
-    return f"({r}.sid IS NOT NULL OR (type({r}) = '{_MEMBER}' AND size({r}.sources) > 0))"
+            return [f"WITH {named}, min({row}) AS row", f"WITH row ORDER BY row{limit}" if limit else "WITH row", given]
+        # At one distance every row of the same nodes is the same.
+        d = "d" if plan.tight else "min(d) AS d"
+        lines = [f"WITH {'DISTINCT ' if plan.tight else ''}{', '.join(self.variables(plan.nodes))}, {d}"]
+        if limit:
+            lines.append(f"WITH * ORDER BY {', '.join([*([] if plan.tight else ['d']), *orders])}{limit}")
+        return [*lines, f"WITH {row} AS row", given]

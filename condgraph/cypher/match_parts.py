@@ -1,0 +1,152 @@
+"""The nodes and edges of a pattern as parts of Cypher: what they are called, what they may be, and what they cost.
+
+Candidates, prices and bounds are parameters; predicates are relationship types, which the planner has to see, unless there are very
+many. A node that is a text stands as its index key `k3` and its order `o3`, since every attribute has a `Value` node of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from condgraph.cypher.layout import index_key, type_of
+from condgraph.cypher.quote import quote
+from condgraph.engine.search.remote import BondPlan, EdgePlan, PartPlan
+
+#: More predicates than these are told from others by their prices, and not by the pattern.
+MOST_TYPES: Final = 48
+_MEMBER: Final = "MEMBER_OF"
+
+
+class Parts:
+    """The parts of the text of one plan, and its parameters."""
+
+    def __init__(
+        self, plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+    ) -> None:
+        self.plan, self.attributes, self.valued, self.orders = plan, attributes, valued, orders
+        self.parameters: dict[str, Any] = {"graph": graph}
+        self._names = 0
+
+    def parameter(self, value: Any) -> str:
+        """A new parameter with this value, as it is written."""
+        name = f"p{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"${name}"
+
+    def name(self, prefix: str) -> str:
+        """A name that is used once."""
+        self._names += 1
+        return f"{prefix}_{self._names}"
+
+    # -- nodes ------------------------------------------------------------------------------------------------------------
+
+    def entity(self, node: int) -> bool:
+        """Whether a node is an entity here, and no text."""
+        return self.plan.sorts[node] == "entity"
+
+    def variables(self, nodes: Sequence[int]) -> list[str]:
+        """The variables of nodes: `n3`, or `k3` and `o3` of a text."""
+        return [name for node in nodes for name in ((f"n{node}",) if self.entity(node) else (f"k{node}", f"o{node}"))]
+
+    def key(self, node: int) -> str:
+        """What a node is known by."""
+        return f"n{node}.id" if self.entity(node) else f"k{node}"
+
+    def order(self, node: int) -> str:
+        """What a node is ordered by: ids and texts by code point."""
+        if not self.entity(node):
+            return f"o{node}"
+        if not self.orders:
+            return f"n{node}.id"
+        self.parameters.setdefault("orders", dict(self.orders))
+        return f"coalesce($orders[n{node}.id], n{node}.id)"
+
+    def terms(self, node: int) -> tuple[list[str], str | None]:
+        """Conditions on a node that was found, by its key, and its term (None: nothing)."""
+        key = self.key(node)
+        candidates = self.plan.candidates.get(node)
+        if candidates is None:
+            excluded = self.plan.excluded.get(node)
+            return ([f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}"] if excluded else []), None
+        if len(candidates) == 1:
+            one, cost = candidates[0]
+            return [f"{key} = {self.parameter(self.stored(node, one))}"], self.parameter(cost) if cost else None
+        if len({cost for _, cost in candidates}) == 1 and len(candidates) <= 16:
+            keys = self.parameter([self.stored(node, one) for one, _ in candidates])
+            return [f"{key} IN {keys}"], self.parameter(candidates[0][1]) if candidates[0][1] else None
+        prices = self.parameter({self.stored(node, one): cost for one, cost in candidates})
+        return [f"{prices}[{key}] IS NOT NULL"], f"{prices}[{key}]"
+
+    def stored(self, node: int, key: str) -> str:
+        """A key of the catalogue as it is stored."""
+        return key if self.entity(node) else index_key(key)
+
+    # -- edges ------------------------------------------------------------------------------------------------------------
+
+    def edge(self, plan: EdgePlan, r: str) -> tuple[str, list[str], str | None]:
+        """What stands in the brackets, conditions, and the price (None: nothing)."""
+        types = [] if plan.prices is None else [type_of(name) for name in plan.prices]
+        if plan.prices is None:
+            member = f" OR (type({r}) = '{_MEMBER}' AND size({r}.sources) > 0)" if plan.membership is not None else ""
+            return r, [f"({r}.sid IS NOT NULL{member})"], None
+        prices = {type_of(name): cost for name, cost in plan.prices.items()}
+        conditions = []
+        if plan.membership is not None:
+            prices[_MEMBER] = plan.membership
+            types.append(_MEMBER)
+            conditions.append(f"size({r}.sources) > 0" if len(types) == 1 else f"({r}.sid IS NOT NULL OR size({r}.sources) > 0)")
+        written = f"{r}:" + "|".join(quote(one) for one in types) if len(types) <= MOST_TYPES else r
+        costs = set(prices.values())
+        if len(costs) == 1 and len(types) <= MOST_TYPES:
+            cost = costs.pop()
+            return written, conditions, self.parameter(cost) if cost else None
+        table = self.parameter(prices)
+        if len(types) > MOST_TYPES:
+            conditions = [f"{table}[type({r})] IS NOT NULL"]
+            conditions.append(f"({r}.sid IS NOT NULL" + (f" OR size({r}.sources) > 0)" if _MEMBER in prices else ")"))
+        return written, conditions, f"{table}[type({r})]"
+
+    def mixed(self, plan: EdgePlan) -> bool:
+        """Whether such an edge may also lead to a value, so that the end has to be looked at."""
+        return plan.prices is None or len(plan.prices) + 1 > MOST_TYPES or any(type_of(name) in self.valued for name in plan.prices)
+
+    def bond(self, plan: BondPlan, *, fresh: bool) -> tuple[list[str], list[str], list[str], str | None]:
+        """Clauses before, patterns of one MATCH, conditions, and the price. `fresh` says that the far end is found by it.
+
+        In one MATCH, edges take different relationships. Texts are met through values of their own.
+        """
+        before, patterns, conditions, prices = [], [], [], []
+        value = ""
+        for number, edge in enumerate(plan.edges):
+            inside, tests, price = self.edge(edge, self.name("r"))
+            conditions += tests
+            if price is not None:
+                prices.append(price)
+            left, right = ("<-" if edge.way == "in" else "-"), ("->" if edge.way == "out" else "-")
+            if self.entity(plan.near) and self.entity(plan.far):
+                far = f"(n{plan.far}:Entity)" if fresh and not number and self.mixed(edge) else f"(n{plan.far})"
+                patterns.append(f"(n{plan.near}){left}[{inside}]{right}{far}")
+                continue
+            v = self.name("v")
+            one, text = (plan.near, plan.far) if self.entity(plan.near) else (plan.far, plan.near)
+            label = ":Entity" if fresh and one == plan.far and not number else ""
+            patterns.append(f"(n{one}{label})-[{inside}]->({v}:Value)")
+            conditions.append(f"{v}.kind = 'text'")
+            if text == plan.far and fresh and not number:
+                value = v
+            elif text == plan.far and fresh:
+                conditions.append(f"{v}.key = {value}.key")
+            else:
+                conditions.append(f"{v}.key = k{text}")
+                if text == plan.near:
+                    names = list(self.attributes if edge.prices is None else edge.prices)
+                    conditions.append(f"{v}.graph = $graph AND {v}.predicate IN {self.parameter(names)}")
+        if value:
+            before.append(value)
+        return before, patterns, conditions, " + ".join(prices) or None
+
+
+def is_edge(r: str) -> str:
+    """A condition: a statement, or a membership as it was stated."""
+    return f"({r}.sid IS NOT NULL OR (type({r}) = '{_MEMBER}' AND size({r}.sources) > 0))"
