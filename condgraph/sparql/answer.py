@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote
 
 from condgraph.engine.algebra import Node, Qualifiers, Scan, Where, WhereQualifier, postorder
 from condgraph.engine.answer import Answer, EvidenceList, Step
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.run import describe_kinds
@@ -26,11 +27,15 @@ from condgraph.engine.passes import optimise
 from condgraph.engine.values import Kind, Quantity, Value, text_of
 from condgraph.sparql.compile_gather import Gathered, finish
 from condgraph.sparql.compile_group import TARGET, Target
-from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes
+from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes, compile_told
+from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
+
+#: Entities that one further query is asked about.
+_TOLD: Final = 200
 
 
 class Place(Protocol):
@@ -95,6 +100,17 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
         if row["e"].value not in seen:
             seen.add(row["e"].value)
             yield row
+
+
+def tied(rows: Any, names: Names) -> list[tuple[str, str]]:
+    """The IRIs and names of the entities in the one row of a query with that shape, each once."""
+    found: dict[str, str] = {}
+    for row in rows:
+        told = row["tied"].value.split(" ")
+        if len(told) % 2 or not all(iri.startswith(names.base) for iri in told[::2]):
+            raise StoreError("the store gives back another text than the query makes", hint="it may cut long texts")
+        found.update(zip(told[::2], map(unquote, told[1::2]), strict=True))
+    return list(found.items())
 
 
 def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[tuple[str, str, str, str, str]]:
@@ -169,7 +185,7 @@ class SparqlAnswer(_Sparql):
         if self._limit is not None and len(pairs) > self._limit:
             self._cut = len(pairs) - self._limit
             pairs = pairs[: self._limit]
-        values = [value.name if self._compiled.shape in ("entities", "best") else value for value, _ in pairs]
+        values = [value.name if self._compiled.shape in ("entities", "best", "tied") else value for value, _ in pairs]
         return values, [text for _, text in pairs]
 
     @cached_property
@@ -177,12 +193,14 @@ class SparqlAnswer(_Sparql):
         shape, names, rows = self._compiled.shape, self._place.target.names, self._rows
         if isinstance(rows, bool):
             return [(rows, text_of(rows))]
-        if shape in ("entities", "best"):
-            found = [names.name_of(row["e"].value) for row in rows]
-            entities = self._place.target.entities
-            if entities is not None:
-                return [(entity, entity.name) for entity in entities(found)]
-            return [(Entity(one, row["name"].value), row["name"].value) for one, row in zip(found, rows, strict=True)]
+        entities = self._place.target.entities
+        if entities is not None and shape in ("entities", "best"):
+            return [(entity, entity.name) for entity in entities([names.name_of(row["e"].value) for row in rows])]
+        if shape == "entities":
+            named = (row["named"].value.partition(" ") for row in rows)
+            return [(Entity(names.name_of(iri), name), name) for iri, _, name in named]
+        if shape == "tied":
+            return [(Entity(names.name_of(iri), name), name) for iri, name in tied(rows, names)]
         if shape == "count":
             count = int(rows[0]["count"].value)
             return [(count, str(count))]
@@ -198,6 +216,12 @@ class SparqlAnswer(_Sparql):
         if self._compiled.shape == "entities" and not self._place.target.local:
             rows = self._place.select(compile_kinds(self._compiled))
             every = [read_entity(row["e"].value, row, self._place.target.names) for row in rows]
+            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+        if self._compiled.shape == "tied":
+            names = self._place.target.names
+            iris = [iri for iri, _ in tied(self._rows, names)]
+            told = (row for some in cut(iris, _TOLD) for row in self._place.select(compile_told(some)))
+            every = [read_entity(row["e"].value, row, names) for row in told]
             return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
             return []

@@ -149,22 +149,43 @@ class Compiler(FactPatterns):
 
     def ordered(self, node: alg.Best) -> str | None:
         """A query of the entities with their values of the key, the best first; None where several types or units may compete."""
+        out = Group()
+        if not self._keyed(node, out):
+            return None
+        return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {_by(node.direction)}"
+
+    def tied(self, node: alg.Best) -> str | None:
+        """A query of one row: all that tie with the best, as IRIs each with its name behind it, percent-encoded, parted by spaces.
+
+        The set is gone through once; where a query joins the best value to the set, Virtuoso works one of them out for each row of
+        the other.
+        """
+        out = Group()
+        if not self._keyed(node, out):
+            return None
+        out.append("?e <pred:name> ?name .")
+        told = 'GROUP_CONCAT(CONCAT(STR(?e), " ", ENCODE_FOR_URI(?name)); SEPARATOR=" ")'
+        by = f"GROUP BY ?x ORDER BY {_by(node.direction)} LIMIT 1"
+        return f"SELECT ?x ({told} AS ?tied) WHERE {{ {out.text()} }} {by}"
+
+    def _keyed(self, node: alg.Best, out: Group) -> bool:
+        """Patterns that bind `?e` to the entities and `?x` to what they are compared by; False where several types may compete."""
         kinds = self.schema.attribute_kinds(node.key)
         groups = [group for group in kinds if group[0] in (Kind.QUANTITY, Kind.TIME)]
         if len(groups) != 1:
-            return None
-        largest = node.direction == "largest"
+            return False
         term = "order" if self.counts.get("inexact") else "value"
         if groups[0][0] is Kind.TIME:
-            term = "end" if largest else "start"
-        out = Group()
+            term = "end" if node.direction == "largest" else "start"
         rows = self.facts(alg.Scan(node.of, (node.key,), family="attribute"), out, reached="?e")
         if rows.loose:
             self.settle("?e", out)
-        out.append(f"{rows.object} <pred:{term}> ?x .")
+        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        key = "?x ." if term != "order" else "?y . BIND(STR(?y) AS ?x)"
+        out.append(f"{rows.object} <pred:{term}> {key}")
         if len(kinds) > 1:
             out.append(f"{rows.object} {TYPE} {pred('Time' if groups[0][0] is Kind.TIME else 'Quantity')} .")
-        return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {'DESC(?x)' if largest else '?x'}"
+        return True
 
     def _extreme(
         self, scan: alg.Scan, term: str, largest: bool, kind: Kind, mixed: bool
@@ -224,6 +245,10 @@ class Compiler(FactPatterns):
         same = f"STR({key}) = STR({best})" if number == "order" else f"{key} = {best}"
         out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {same})")
         return rows.loose
+
+
+def _by(direction: alg.Direction) -> str:
+    return "DESC(?x)" if direction == "largest" else "?x"
 
 
 ENTITIES: Final[dict[type[Node], Callable[[Compiler, Any, str, Group], bool]]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
@@ -20,10 +20,12 @@ from condgraph.sparql.compile_group import Group, Target
 from condgraph.sparql.compile_tests import Objects, supports_test, test_patterns
 from condgraph.sparql.layout import TYPE, integer
 
-#: What the rows of a query are: entities (id, name), entities with what they are ordered by (those that tie with the first count),
-#: values, predicates, a count, a truth value, or gathered triples.
-Shape: TypeAlias = Literal["entities", "best", "values", "predicates", "count", "truth", "gathered"]
+#: What the rows of a query are: entities (with names, where the graph is elsewhere), entities with what they are ordered by (those
+#: that tie with the first count), one row with all that tie, values, predicates, a count, a truth value, or gathered triples.
+Shape: TypeAlias = Literal["entities", "best", "tied", "values", "predicates", "count", "truth", "gathered"]
 Kinds = Mapping[tuple[Kind, str], int]
+#: An entity and its name in one column: an IRI has no spaces. A second column costs Virtuoso more than looking the name up.
+_NAMED: Final = '(CONCAT(STR(?e), " ", ?name) AS ?named)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,15 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
             return None
         of = alg.Reached(inner) if isinstance(inner, alg.Facts) else inner
         local = compiler.target.local
-        if local and isinstance(of, alg.Best) and (text := compiler.ordered(of)) is not None:
-            return text, "best"
+        if isinstance(of, alg.Best) and (text := compiler.ordered(of) if local else compiler.tied(of)) is not None:
+            return text, "best" if local else "tied"
         out = Group()
         if local:
             compiler.settled(of, "?e", out)
             return f"SELECT DISTINCT ?e WHERE {{ {out.text()} }}", "entities"
         compiler.entities(of, "?e", out)
         out.append("?e <pred:name> ?name .")
-        return f"SELECT DISTINCT ?e ?name WHERE {{ {out.text()} }}", "entities"
+        return f"SELECT DISTINCT {_NAMED} WHERE {{ {out.text()} }}", "entities"
     if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
         out = Group()
         compiler.settled(plan.of, "?e", out)
@@ -148,9 +150,17 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
     return f"SELECT {columns} WHERE {{ {{ SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }} }} {optional} }}"
 
 
+def compile_told(iris: list[str]) -> str:
+    """The kind and the row of some entities."""
+    listed = ", ".join(f"<{iri}>" for iri in iris)
+    about = f"?e <pred:name> ?name . ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }}"
+    return f"SELECT ?e ?name ?kind ?row WHERE {{ {about} FILTER(?e IN ({listed})) }}"
+
+
 def compile_kinds(compiled: Compiled) -> str:
     """The entities of a query with the shape "entities", with the kind and the row of each."""
-    return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {compiled.text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
+    text = compiled.text.replace(_NAMED, "?e ?name", 1)
+    return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 
 def compile_sizes(nodes: list[Node], target: Target) -> str:
