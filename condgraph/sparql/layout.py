@@ -33,6 +33,7 @@ several.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
@@ -212,8 +213,10 @@ def pred(name: str) -> str:
 # -- literals -------------------------------------------------------------------------------------------------------------
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
-_CONTROL: Final = {i: f"\\u{i:04X}" for i in (*range(8), 11, *range(14, 32), 127)}
+#: Eight digits: rdflib takes as many after `\\u` as after `\\U`.
+_CONTROL: Final = {i: f"\\U{i:08X}" for i in (*range(8), 11, *range(14, 32), 127)}
 _TABLE: Final = {**_ESCAPES, **_CONTROL}
+_BEFORE_U: Final = re.compile(r"(?<=\\)(?=[uU])")
 
 
 def string(text: str) -> str:
@@ -222,7 +225,13 @@ def string(text: str) -> str:
     >>> string('say "a\\\\b"')
     '"say \\\\"a\\\\\\\\b\\\\""'
     """
-    return f'"{text.translate(_TABLE)}"'
+    if "\\" not in text:
+        return f'"{text.translate(_TABLE)}"'
+    # A backslash before a "u" would be two, and stores that resolve `\\u` before they read a query (SPARQL 1.1, section 19.2) take
+    # the second with the "u" for an escape: it is the "u" that is written as one.
+    first, *others = _BEFORE_U.split(text)
+    written = first.translate(_TABLE) + "".join(f"\\U{ord(part[0]):08X}{part[1:].translate(_TABLE)}" for part in others)
+    return f'"{written}"'
 
 
 def integer(number: int) -> str:

@@ -56,6 +56,26 @@ def test_plain_reading_is_careful_reading(program: str) -> None:
         assert plain == kopl_table.link(*read_with_care(program, None))
 
 
+@pytest.mark.parametrize(
+    ("program", "texts"),
+    [
+        ('FilterStr(key, "a, b")', ("key", "a, b")),
+        ('FilterStr(key, "a) Count()")', ("key", "a) Count()")),
+        ('FilterStr("key", "a")', ("key", "a")),
+        ('FilterStr("key", a)', ("key", "a")),
+        ('FilterNum(key, "1, 2" , >)', ("key", "1, 2", ">")),
+        ('FilterNum(a, b, "\\u0031", ">")', ("a, b", "1", ">")),
+        ('FilterStr(key, "a" and "b")', ("key", '"a" and "b"')),
+        ('FilterStr(key, say "a")', ("key", 'say "a"')),
+        ('FilterStr(key, "a)', ("key", '"a')),
+    ],
+)
+def test_any_argument_may_be_a_string(program: str, texts: tuple[str, ...]) -> None:
+    """Strings may stand beside plain arguments; quotes around a part of an argument belong to it."""
+    steps, _ = read_with_care(f"FindAll() {program}", lambda role, text: role != "key" or text in ("key", "a, b"))
+    assert steps[1].texts == texts
+
+
 def test_usual_programs_are_read_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions are worked out for messages only."""
     monkeypatch.setattr(kopl_syntax, "read_with_care", lambda *_: pytest.fail("read with care"))

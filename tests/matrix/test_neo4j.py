@@ -11,59 +11,21 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import OptionError, ReadOnlyError, StoreError, UnknownNameError
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
-from condgraph.engine.snapshot.readback import items
-from condgraph.engine.values import UNKNOWN, Quantity, Time
+from condgraph.engine.facts import Ref, Source, Statement
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.conftest import Oracle
 from tests.support.differential import Comparison
+from tests.support.neo4j_servers import pushed
+from tests.support.world import PROGRAMS, contents
+from tests.support.world import world as small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 
 
-def small_world() -> list[Item]:
-    """One of everything: names that need quoting, every type of value, qualifiers, concepts, joined statements."""
-    return [
-        Entity("human", "human", EntityKind.CONCEPT),
-        Entity("person", "person", EntityKind.CONCEPT),
-        Subclass("human", "person"),
-        Entity("a", "Ann"),
-        Entity("b", "Bo"),
-        Entity("b2", "Bo"),
-        Entity("x", "back`tick \\u0060 'quote' \"double\""),
-        Member("a", "human"),
-        Member("b", "person"),
-        Statement("a", "knows", Ref("b"), (("since", Time.year(1999)), ("through", Ref("x")))),
-        Statement("a", "knows", Ref("b2")),
-        Statement("a", "knows", Ref("b2")),
-        Statement("b", "odd `name` \\u0060) DETACH DELETE n //", Ref("x")),
-        Statement("b", "IS", Ref("a")),
-        Statement("a", "height", Quantity(1.7, "metre"), (("point in time", Time.day(2001, 2, 3)),)),
-        Statement("b", "height", Quantity(1.9, "metre")),
-        Statement("x", "height", Quantity(5, "foot")),
-        Statement("a", "born", Time.day(1980, 5, 29), raw="29 May 1980"),
-        Statement("b", "born", Time.year(-43)),
-        Statement("b2", "born", UNKNOWN),
-        Statement("x", "note", "long " * 3000),
-        Statement("x", "count", Quantity(12345678901234567890)),
-    ]
-
-
 @pytest.fixture(scope="module")
 def world(neo4j_uri: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
-    local = condgraph.open()
-    local.add(small_world(), source="world")
-    remote = condgraph.open(neo4j_uri, graph="small world")
-    assert isinstance(remote, Neo4jGraph)
-    remote.store.delete()
-    remote.push(local)
-    yield local, remote
-    remote.store.delete()
-    remote.close()
-
-
-def contents(graph: Graph) -> set[str]:
-    return set(map(repr, items(graph.current)))
+    with pushed(small_world(), neo4j_uri, "small world") as pair:
+        yield pair
 
 
 def test_round_trip(world: tuple[Graph, Neo4jGraph]) -> None:
@@ -88,35 +50,7 @@ def test_the_same_load_twice_changes_nothing(world: tuple[Graph, Neo4jGraph]) ->
     assert remote.cypher(count.replace("$graph", "'small world'")) == before
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "Find(Ann) Relate(knows, forward) QueryName()",
-        "Find(Bo) Relate(knows, backward) QueryName()",
-        "Find(Ann) Relate(knows, forward) QFilterYear(since, 1999, =) QueryName()",
-        'Find(Ann) Relate(knows, forward) QFilterStr(through, "back`tick \\\\u0060 \'quote\' \\"double\\"") Count()',
-        'Find(Bo) Relate("odd `name` \\\\u0060) DETACH DELETE n //", forward) QueryName()',
-        "Find(Bo) Relate(IS, forward) QueryName()",
-        "FindAll() FilterConcept(person) QueryName()",
-        "FindAll() FilterNum(height, 1.8 metre, >) QueryName()",
-        "FindAll() FilterNum(height, 1.8 metre, !=) Count()",
-        "FindAll() FilterYear(born, 1980, =) QueryName()",
-        "FindAll() FilterYear(born, 1900, <) QueryName()",
-        "FindAll() FilterDate(born, 1980-05-29, !=) QueryName()",
-        "FindAll() SelectAmong(height, largest)",
-        "Find(Ann) Find(Bo) SelectBetween(height, less)",
-        "FindAll() QueryAttr(height)",
-        "FindAll() QueryAttr(born)",
-        "FindAll() QueryAttr(count)",
-        "Find(Ann) QueryAttrUnderCondition(height, point in time, 2001)",
-        "Find(Ann) QueryAttrQualifier(height, 1.7 metre, point in time)",
-        "Find(Ann) Find(Bo) QueryRelationQualifier(knows, since)",
-        "Find(Ann) Find(Bo) QueryRelation()",
-        "Find(Bo) Find(Ann) QueryRelation()",
-        "Find(Ann) QueryAttr(height) VerifyNum(1.7 metre, =)",
-        "Find(Ann) Find(Bo) Or() Find(Bo) And() QueryName()",
-    ],
-)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_equal_answers(world: tuple[Graph, Neo4jGraph], program: str) -> None:
     local, remote = world
     here, there = local.kopl(program), remote.kopl(program)
@@ -184,8 +118,7 @@ def test_a_py2neo_graph(neo4j_uri: str, world: tuple[Graph, Neo4jGraph]) -> None
 
 
 def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
-    local = condgraph.open()
-    local.add(small_world(), source="world")
+    local = small_world()
     remote = condgraph.open(neo4j_uri, graph="ended")
     assert isinstance(remote, Neo4jGraph)
     remote.store.delete()

@@ -17,8 +17,8 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_neo4j import Neo4jGraph
-from tests.matrix.test_neo4j import contents, small_world
 from tests.support.servers import running
+from tests.support.world import contents, items
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 
@@ -40,7 +40,7 @@ MORE = [
 
 def everything() -> Graph:
     local = condgraph.open()
-    local.add([*small_world(), *MORE], source="world")
+    local.add([*items(), *MORE], source="world")
     return local
 
 

@@ -16,9 +16,10 @@ from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_neo4j import Neo4jGraph
-from tests.matrix.test_neo4j import contents, small_world
 from tests.support.clients import run_clients
 from tests.support.servers import running
+from tests.support.world import contents
+from tests.support.world import world as small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 COUNTS = (
@@ -174,8 +175,7 @@ def test_a_taken_over_load_writes_nothing_more(neo4j_uri: str) -> None:
 
 
 def test_many_clients(neo4j_uri: str) -> None:
-    local = condgraph.open()
-    local.add(small_world(), source="world")
+    local = small_world()
     remote = condgraph.open(neo4j_uri, graph="clients")
     assert isinstance(remote, Neo4jGraph)
     remote.store.delete()

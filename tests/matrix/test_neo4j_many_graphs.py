@@ -12,8 +12,8 @@ import pytest
 import condgraph
 from condgraph.graph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
-from tests.matrix.test_neo4j import contents, small_world
 from tests.support.lanes import ALL
+from tests.support.world import contents, items
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 TABLES = 200 if ALL else 20
@@ -33,7 +33,7 @@ def crowded(neo4j_uri: str, data: Path) -> Iterator[tuple[neo4j.Driver, Graph, l
     files = sorted((data / "wikitablequestions").glob("csv/20*-csv/*.csv"))[:TABLES]
     assert len(files) == TABLES
     world = condgraph.open()
-    world.add(small_world(), source="world")
+    world.add(items(), source="world")
     tables = []
     with neo4j.GraphDatabase.driver(neo4j_uri, notifications_min_severity="OFF") as driver:
         opened(driver, "crowded world").push(world)

@@ -23,8 +23,9 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.facts import Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
-from tests.matrix.test_neo4j import small_world
+from tests.support.neo4j_servers import pushed
 from tests.support.servers import running
+from tests.support.world import world as small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 LOGIN = ("NEO4J_URI", "NEO4J_URL", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWORD", "NEO4J_DATABASE")
@@ -33,15 +34,8 @@ LOGIN = ("NEO4J_URI", "NEO4J_URL", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWO
 @pytest.fixture(scope="module")
 def world(each_neo4j_uri: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
     """On every supported version: what a server lets through differs between them."""
-    local = condgraph.open()
-    local.add(small_world(), source="world")
-    remote = condgraph.open(each_neo4j_uri, graph="safe world")
-    assert isinstance(remote, Neo4jGraph)
-    remote.store.delete()
-    remote.push(local)
-    yield local, remote
-    remote.store.delete()
-    remote.close()
+    with pushed(small_world(), each_neo4j_uri, "safe world") as pair:
+        yield pair
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineErro
 from condgraph.engine.facts import Ref, Statement
 from condgraph.graph import Engine, Graph
 from tests.frontends.test_llm_query_data import benchmark
-from tests.sparql.world import PROGRAMS, QUERIES, world
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
 from tests.support.programs import as_json, program
+from tests.support.world import PROGRAMS, QUERIES, world
 
 
 @pytest.fixture(scope="module")

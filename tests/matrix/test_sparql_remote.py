@@ -18,9 +18,9 @@ import condgraph
 from condgraph import CondgraphError, Graph
 from condgraph.engine.snapshot.readback import items
 from condgraph.remote_sparql import SparqlGraph
-from tests.sparql.world import PROGRAMS, QUERIES, world
 from tests.support import graphs, programs
 from tests.support.canonical import contents_of
+from tests.support.world import PROGRAMS, QUERIES, world
 
 STORES = [
     pytest.param("virtuoso", marks=pytest.mark.xdist_group("virtuoso")),

@@ -16,7 +16,7 @@ from condgraph.graph import Graph
 from condgraph.sparql.compile import ENTITIES
 from condgraph.sparql.compile_facts import FACTS
 from condgraph.sparql.compile_table import ANSWERS
-from tests.sparql.world import PROGRAMS, QUERIES, world
+from tests.support.world import PROGRAMS, QUERIES, world
 
 
 def operators() -> set[type[Node]]:

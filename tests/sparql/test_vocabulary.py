@@ -7,13 +7,15 @@ from importlib.resources import files
 from pathlib import Path
 
 import pyoxigraph as ox
+import pytest
+import rdflib
 
 import condgraph
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.sparql import layout
 from condgraph.sparql.write import ntriples, quads
-from tests.sparql.world import world
+from tests.support.world import world
 
 PAGE = Path(__file__).parents[2] / "docs" / "rdf.md"
 
@@ -32,6 +34,18 @@ def test_every_term_that_is_written_is_declared() -> None:
     used = {iri for iri in used if iri.startswith(layout.PRED)}
     assert len(used) > 30
     assert used <= declared()
+
+
+@pytest.mark.parametrize(
+    "text", ["a\\u0060b", "\\u", "\\U0001F600", "\\\\u00", "\\\x07u", "u\\n\\N", "\\", '"\\', "\x07abcd1234", "\U0001f600 \n"]
+)
+def test_literals_are_read_as_they_were(text: str) -> None:
+    """By parsers that resolve escapes with their strings, and by those that do it before they read the query."""
+    query = f"SELECT ({layout.string(text)} AS ?x) {{}}"
+    found = ox.Store().query(query)
+    assert isinstance(found, ox.QuerySolutions)
+    assert [row["x"].value for row in found] == [text]
+    assert [str(row[0]) for row in rdflib.Graph().query(query)] == [text]
 
 
 def test_all_of_a_graph_stands_in_its_named_graph() -> None:

@@ -14,9 +14,9 @@ import condgraph
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Ref, Statement
 from condgraph.graph import Graph
-from tests.sparql.world import world
 from tests.support import graphs
 from tests.support.canonical import contents_of
+from tests.support.world import world
 
 SYNTAXES = [("turtle", ".ttl"), ("nquads", ".nq")]
 

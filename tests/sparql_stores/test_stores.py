@@ -25,8 +25,8 @@ from condgraph.graph import Graph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import VIRTUOSO
-from tests.sparql.world import world
 from tests.support.canonical import contents_of
+from tests.support.world import world
 
 STORES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("virtuoso", "oxigraph")]
 #: A query that no store is done with soon: every triple with every triple, four times.

@@ -16,11 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import condgraph
+from condgraph.graph import Graph
+from condgraph.remote_neo4j import Neo4jGraph
 
 TOOL = Path(__file__).parents[2] / "tools" / "neo4j_server.py"
 if str(TOOL.parent) not in sys.path:
@@ -158,3 +163,14 @@ def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
             pytest.skip("NEO4J_URI says which server is tested")
         return _given() or ""
     return shared_server(LTS if request.param == "lts" else CURRENT)["uri"]
+
+
+@contextmanager
+def pushed(local: Graph, uri: str, name: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
+    """A graph, and the same on a server under a name of its own, which goes at the end."""
+    with condgraph.open(uri, graph=name) as remote:
+        assert isinstance(remote, Neo4jGraph)
+        remote.store.delete()
+        remote.push(local)
+        yield local, remote
+        remote.store.delete()

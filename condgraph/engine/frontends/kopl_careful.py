@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -63,10 +63,32 @@ def _arguments(
     if program.startswith('"', _skip_blank(program, start)):
         return _quoted(program, start, roles, function)
     close = _closing(program, start)
+    strings: dict[int, tuple[int, str]] = {}
+    if len(roles) > 1:
+        # A string may hold what looks like the end of the call.
+        while close >= 0 and (strings := _strings(program, start, close)) and (last := max(strings.values())[0]) > close:
+            close = _closing(program, last)
     if close < 0:
         raise ParseError(f"the parenthesis of {function} is not closed", span=(start - 1, len(program)))
-    texts, spans = _split(program, start, close, roles, function, knows)
+    texts, spans = _split(program, start, close, roles, function, knows, strings)
     return close + 1, texts, spans
+
+
+def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]:
+    """The later arguments that are JSON strings as a whole: where each begins, where it ends, and its text."""
+    found: dict[int, tuple[int, str]] = {}
+    at = start
+    while (at := program.find(",", at, close)) >= 0:
+        at = _skip_blank(program, at + 1)
+        if program.startswith('"', at):
+            try:
+                text, end = _DECODER.raw_decode(program, at)
+            except json.JSONDecodeError:
+                continue
+            if program.startswith((",", ")"), _skip_blank(program, end)):
+                found[at] = end, text
+                at = end
+    return found
 
 
 def _closing(program: str, start: int) -> int:
@@ -121,14 +143,25 @@ def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], spa
 
 
 def _split(
-    program: str, start: int, close: int, roles: tuple[str, ...], function: str, knows: Knows | None
+    program: str,
+    start: int,
+    close: int,
+    roles: tuple[str, ...],
+    function: str,
+    knows: Knows | None,
+    strings: Mapping[int, tuple[int, str]],
 ) -> tuple[tuple[str, ...], tuple[Span, ...]]:
-    """Split at commas, at most as often as the function has arguments: closed vocabularies from the right, names from the left."""
+    """Split at commas outside of strings, at most as often as the function has arguments: closed vocabularies from the right, names
+    from the left.
+    """
     if not roles:
         if program[start:close].strip():
             raise ParseError(f"{function} takes no arguments", span=(start, close))
         return (), ()
+    inside = [(begin, end) for begin, (end, _) in strings.items()]
     commas = [i for i in range(start, close) if program[i] == ","] if len(roles) > 1 else []
+    if inside:
+        commas = [i for i in commas if not any(begin < i < end for begin, end in inside)]
     if len(commas) < len(roles) - 1:
         pieces = [] if not program[start:close].strip() else [""] * (len(commas) + 1)
         check_arity(function, roles, pieces, (start, close))
@@ -140,7 +173,8 @@ def _split(
         piece = program[left + 1 : right]
         text = piece.strip()
         low = left + 1 + len(piece) - len(piece.lstrip())
-        texts.append(text)
+        end, string = strings.get(low, (-1, ""))
+        texts.append(string if end == low + len(text) else text)
         spans.append((low, low + len(text)))
     return tuple(texts), tuple(spans)
 

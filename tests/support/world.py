@@ -1,13 +1,18 @@
-"""A small graph with one of everything, and programs that touch every part of it."""
+"""A small graph with one of everything, and programs that touch every part of it: what every store is tested with first."""
 
 from __future__ import annotations
 
+import json
+
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement, Subclass
+from condgraph.engine.snapshot.readback import items as items_of
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 
-ODD = "odd <name> % _ \\u0060) } #"
+#: The name of a predicate, and of an entity, that break out of what is quoted carelessly.
+ODD = "odd <name> `quoted` % _ \\u0060) DETACH DELETE n // } #"
+QUOTES = "back`tick \\u0060 'quote' \"double\""
 
 
 def items() -> list[Item]:
@@ -19,7 +24,7 @@ def items() -> list[Item]:
         Entity("a", "Ann"),
         Entity("b", "Bo"),
         Entity("b2", "Bo"),
-        Entity("x", "back`tick 'quote' \"double\""),
+        Entity("x", QUOTES),
         Member("a", "human"),
         Member("b", "person"),
         Statement("a", "knows", Ref("b"), (("since", Time.year(1999)), ("through", Ref("x")))),
@@ -29,10 +34,11 @@ def items() -> list[Item]:
         Statement("human", "knows", Ref("person")),
         Statement("b", ODD, Ref("x")),
         Statement("b", "name", Ref("a")),
+        Statement("b", "IS", Ref("a")),
         Statement("a", "height", Quantity(1.7, "metre"), (("point in time", Time.day(2001, 2, 3)),)),
         Statement("b", "height", Quantity(1.9, "metre"), (("start time", Time.year(1990)), ("end time", UNKNOWN))),
         Statement("x", "height", Quantity(5, "foot")),
-        Statement("a", "born", Time.day(1980, 5, 29)),
+        Statement("a", "born", Time.day(1980, 5, 29), raw="29 May 1980"),
         Statement("b", "born", Time.year(-43)),
         Statement("b2", "born", UNKNOWN),
         Statement("x", "born", Time.parse("1979/1981")),
@@ -52,15 +58,22 @@ def world() -> Graph:
     return graph
 
 
+def contents(graph: Graph) -> set[str]:
+    """Everything that a graph holds, to be compared."""
+    return set(map(repr, items_of(graph.current)))
+
+
 PROGRAMS = [
     "Find(Ann) Relate(knows, forward) QueryName()",
     "Find(Bo) Relate(knows, backward) QueryName()",
-    'Find("back`tick \'quote\' \\"double\\"") Relate(through, backward) QueryName()',
-    'Find("back`tick \'quote\' \\"double\\"") Relate(through, backward) Count()',
+    f"Find({json.dumps(QUOTES)}) Relate(through, backward) QueryName()",
+    f"Find({json.dumps(QUOTES)}) Relate(through, backward) Count()",
     "Find(Ann) Relate(knows, forward) QFilterYear(since, 1999, =) QueryName()",
     "FindAll() FilterYear(since, 1900, >) QueryName()",
     "FindAll() FilterYear(since, 1900, >) Count()",
-    'Find(Bo) Relate("odd <name> % _ \\\\u0060) } #", forward) QueryName()',
+    f"Find(Bo) Relate({json.dumps(ODD)}, forward) QueryName()",
+    "Find(Bo) Relate(IS, forward) QueryName()",
+    f"Find(Ann) Relate(knows, forward) QFilterStr(through, {json.dumps(QUOTES)}) Count()",
     "FindAll() FilterConcept(person) QueryName()",
     "FindAll() FilterNum(height, 1.8 metre, >) QueryName()",
     "FindAll() FilterNum(height, 1.8 metre, !=) Count()",
