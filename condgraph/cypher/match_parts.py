@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from condgraph.cypher.layout import index_key, type_of
 from condgraph.cypher.quote import quote
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.search.remote import BondPlan, EdgePlan, PartPlan
 
 #: More predicates than these are told from others by their prices, and not by the pattern.
@@ -67,8 +68,7 @@ class Parts:
         key = self.key(node)
         candidates = self.plan.candidates.get(node)
         if candidates is None:
-            excluded = self.plan.excluded.get(node)
-            return ([f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}"] if excluded else []), None
+            return self.limits(node, key), None
         if len(candidates) == 1:
             one, cost = candidates[0]
             return [f"{key} = {self.parameter(self.stored(node, one))}"], self.parameter(cost) if cost else None
@@ -77,6 +77,18 @@ class Parts:
             return [f"{key} IN {keys}"], self.parameter(candidates[0][1]) if candidates[0][1] else None
         prices = self.parameter({self.stored(node, one): cost for one, cost in candidates})
         return [f"{prices}[{key}] IS NOT NULL"], f"{prices}[{key}]"
+
+    def limits(self, node: int, key: str) -> list[str]:
+        """Conditions on a node that may be anything else, known by `key`: what it is not to be, and its type."""
+        found = []
+        excluded, types = self.plan.excluded.get(node), self.plan.types.get(node)
+        if excluded:
+            found.append(f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}")
+        if types is not None:
+            c = self.name("c")
+            member = f"(n{node})-[:{_MEMBER}]->({c}:Concept) WHERE {c}.graph = $graph AND {c}.id IN {self.parameter(list(types))}"
+            found.append(f"n{node}.kind <> {int(EntityKind.CONCEPT)} AND EXISTS {{ MATCH {member} }}")
+        return found
 
     def stored(self, node: int, key: str) -> str:
         """A key of the catalogue as it is stored."""

@@ -170,10 +170,7 @@ class Writer(Parts):
         """Beside each parent the nearest few that an unknown leaf may be, with their cost; the clause is left open."""
         node = step.node
         values, patterns, conditions, price = self.bond(step.bond, fresh=True)
-        excluded = self.plan.excluded.get(node)
-        key = f"n{node}.id" if self.entity(node) else f"{values[0]}.key"
-        if excluded:
-            conditions.append(f"NOT {key} IN {self.parameter([self.stored(node, one) for one in excluded])}")
+        conditions += self.limits(node, f"n{node}.id" if self.entity(node) else f"{values[0]}.key")
         lines = [f"CALL ({', '.join(self.variables([step.bond.near]))}) {{", f"MATCH {', '.join(patterns)}"]
         if conditions:
             lines.append(f"WHERE {' AND '.join(conditions)}")

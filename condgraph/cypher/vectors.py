@@ -57,6 +57,12 @@ def index_of(connection: Connection, graph: str) -> About | None:
     return About(rows[0]["id"], rows[0]["dimension"], rows[0]["spec"]) if rows else None
 
 
+def indexed_content(connection: Connection, graph: str) -> str | None:
+    """Of which content of a graph its index is; None where it has none."""
+    rows = connection.values("MATCH (i:VectorIndex {graph: $graph}) RETURN i.content", {"graph": graph})
+    return rows[0][0] if rows else None
+
+
 def make_index(
     connection: Connection,
     graph: str,
@@ -122,15 +128,6 @@ def fetch(connection: Connection, graph: str, dimension: int) -> dict[str, NDArr
             if row["packed"] is not None and len(row["packed"]) == 4 * dimension:
                 found[row["text"]] = np.frombuffer(row["packed"], "<f4").astype(np.float32)
     return found
-
-
-def nearest(connection: Connection, graph: str, vector: NDArray[np.float32], k: int, **limits: Any) -> list[str]:
-    """About the k names of nodes that are nearest to a vector, by the server's index."""
-    if not vector.any():
-        return []
-    text = "CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node.text AS text"
-    rows = connection.read(text, {"name": index_name(graph), "k": k, "vector": vector.tolist()}, **limits)
-    return [row["text"] for row in rows]
 
 
 def drop(connection: Connection, graph: str) -> None:

@@ -19,7 +19,8 @@ from condgraph.engine.search.fetched import Edges, End, FetchedParts
 from condgraph.engine.search.graph import Numbers
 from condgraph.engine.search.join import Clock
 from condgraph.engine.search.remote import Catalogue, Tally
-from condgraph.engine.search.remote_match import CatalogueTerms, NamedCatalogue, match_remote
+from condgraph.engine.search.remote_match import NamedCatalogue, match_remote
+from condgraph.engine.search.remote_terms import CatalogueTerms
 from condgraph.engine.search.result import Matches
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind

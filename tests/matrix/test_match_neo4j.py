@@ -13,7 +13,9 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
+from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import CancelledError, EncoderMismatchError, OptionError
+from condgraph.engine.facts import EntityKind, Member
 from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
@@ -87,6 +89,30 @@ def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
             assert (there.texts, there.complete, there.exact, there.warnings) == (
                 here.texts, here.complete, here.exact, here.warnings,
             ), about  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGraph, batch: int) -> None:
+    """Of so few names the index finds every one, so that approximate answers are the exact ones, by another way."""
+    size = max(4, GRAPHS // 4)
+    for seed in range(batch * size // 2, (batch + 1) * size // 2):
+        dice = random.Random(1000 + seed)
+        local = condgraph.open()
+        local.add(a_graph(dice))
+        remote.store.delete()
+        remote.push(local)
+        remote.index(ENCODER)
+        again = condgraph.open(remote.place, graph="patterns")
+        for _ in range(8):
+            pattern = Pattern.of(a_pattern(dice))
+            asked = an_ask(dice, pattern, local)
+            here = match(local.current, pattern, encoder=ENCODER, **asked)
+            there = again.match(pattern, encoder=ENCODER, exact=False, **asked)
+            about = f"seed {seed}: {pattern} {asked}\n{there.cypher}"
+            assert there.hits.totals.tolist() == here.hits.totals.tolist(), about
+            assert shown(there) == shown(here), about
+            assert (there.approximate, there.exact, there.complete) == (True, False, here.complete), about
+        again.close()
 
 
 def test_names_that_need_quoting(remote: Neo4jGraph) -> None:
@@ -171,6 +197,54 @@ def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encode
             if pattern is PATTERNS[0]:
                 assert shown(near)[0] == shown(here)[0]
     again.close()
+
+
+def test_nothing_is_pulled_that_grows_with_the_graph(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulled: list[int] = []
+    read = Connection._read
+
+    def counted(self: Connection, *given: Any) -> list[Any]:
+        found = read(self, *given)
+        pulled[-1] += len(found) + sum(
+            len(value) for row in found if isinstance(row, list) for value in row if isinstance(value, list)
+        )
+        return found
+
+    pattern = [("town 17", "near", "UNKNOWN town 1"), ("UNKNOWN town 1", "north of", "UNKNOWN town 2")]
+    for size in (500, 1500):
+        local = condgraph.open()
+        items: list[Any] = [Entity("c", "town", EntityKind.CONCEPT), *(Entity(f"t{i}", f"town {i}") for i in range(size))]
+        items += [Member(f"t{i}", "c") for i in range(size)]
+        items += [Statement(f"t{i}", "near", Ref(f"t{(i + 1) % size}")) for i in range(size)]
+        items += [Statement(f"t{i}", "north of", Ref(f"t{(i + 2) % size}")) for i in range(size)]
+        local.add(items)
+        grown = condgraph.open(remote.place, graph="growing")
+        assert isinstance(grown, Neo4jGraph)
+        grown.store.delete()
+        grown.push(local)
+        grown.index("lexical")
+        fresh = condgraph.open(remote.place, graph="growing")
+        monkeypatch.setattr(Connection, "_read", counted)
+        pulled.append(0)
+        found = fresh.match(pattern, k=2, exact=False, k_types=1, distinct_from={"town 2": "town 18"})
+        here = local.match(pattern, k=2, k_types=1, distinct_from={"town 2": "town 18"})
+        assert shown(found) == shown(here)
+        assert found.report.queries > 1
+        monkeypatch.undo()
+        grown.store.delete()
+        grown.close()
+        fresh.close()
+    # The same names are near, and the same nodes are found.
+    assert pulled[1] <= pulled[0] + 50
+    assert pulled[0] < 600
+
+
+def test_an_index_of_an_earlier_state_says_so(remote: Neo4jGraph, towns: Graph) -> None:
+    remote.index("lexical")
+    assert not any("earlier" in warning for warning in remote.match(PATTERNS[0], exact=False).warnings)
+    remote.add([Entity("y", "Ypres"), Statement("y", "near", Ref("t1"))])
+    assert any("earlier state" in warning for warning in remote.match(PATTERNS[0], exact=False).warnings)
+    towns.add([Entity("y", "Ypres"), Statement("y", "near", Ref("t1"))])
 
 
 def test_vectors_of_two_encoders_are_never_compared(remote: Neo4jGraph, towns: Graph) -> None:

@@ -25,6 +25,8 @@ class Domain:
     def __init__(self, costs: Costs | None = None, nodes: Numbers | None = None) -> None:
         self.nodes, self.costs = nodes, costs
         self.excluded: Numbers | None = None
+        #: Ids of concepts, where an open domain is what is in one of them; for servers, which know their members.
+        self.types: tuple[str, ...] | None = None
         #: The least term of all; `BARRED` where nothing is allowed.
         self.least = 0 if costs is None else int(costs.min(initial=BARRED))
         self._steps: dict[int, int] = {}
@@ -35,7 +37,7 @@ class Domain:
             return self
         if self.costs is None:
             found = Domain()
-            found.excluded = excluded
+            found.excluded, found.types = excluded, self.types
         elif self.nodes is not None:
             keep = ~np.isin(self.nodes, excluded)
             found = Domain(self.costs[keep], self.nodes[keep])
@@ -57,6 +59,12 @@ class Domain:
     def open(self) -> bool:
         """Whether any node may stand here (but the excluded ones), so that a search does not begin here."""
         return self.costs is None
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are. Not for an open domain."""
+        assert self.costs is not None
+        return int((self.costs < BARRED).sum())
 
     def at(self, nodes: NDArray[Any]) -> Costs | None:
         """The terms of these nodes, `BARRED` where one is not allowed; None where all are free."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest, pair_costs
+from condgraph.engine.search.domains import BARRED, Bond, pair_costs
 from condgraph.engine.search.join import CHUNK, Join, LateError, Limit, Problem
 from condgraph.engine.search.options import MOST
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
@@ -119,11 +119,8 @@ def narrowed(problem: Problem, width: int) -> tuple[Problem, bool]:
     narrow = False
     domains = []
     for domain in problem.domains:
-        if domain.costs is not None and len(domain.costs) > width:
-            at = nearest(domain.costs, width, np.arange(len(domain.costs)))
-            narrow = narrow or len(at) < int((domain.costs < BARRED).sum())
-            nodes = at.astype(np.int32) if domain.nodes is None else domain.nodes.take(at)
-            domain = Domain(domain.costs.take(at), nodes)
+        if not domain.open and domain.size > width:
+            domain, narrow = domain.nearest(width, problem.graph.rank), True
         domains.append(domain)
     bonds, loops = [], {}
     for bond in [*problem.bonds, *problem.loops.values()]:

@@ -56,6 +56,11 @@ class LateDomain(Domain):
         """Nodes have terms here."""
         return False
 
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return int((self._floor < BARRED).sum())
+
     def without(self, excluded: Numbers | None) -> Domain:
         """The same without these nodes."""
         if excluded is None or not len(excluded):

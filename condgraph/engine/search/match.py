@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,12 +43,12 @@ class Names(Protocol):
         ...
 
     @property
-    def concepts(self) -> NDArray[np.int32]:
-        """All concepts."""
+    def has_types(self) -> bool:
+        """Whether there is any concept."""
         ...
 
-    def members(self, concepts: tuple[int, ...]) -> NDArray[np.int32]:
-        """The entities in any of these concepts, closed under subclass."""
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """The entities in any of the k concepts nearest to a hint, closed under subclass, at no cost."""
         ...
 
     def identified(self, ident: str) -> int:
@@ -70,17 +70,16 @@ class SnapshotNames:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.graph = SearchGraph.of(snapshot)
-        self.members, self.identified = snapshot.members, snapshot.identified
+        self.identified, self.has_types = snapshot.identified, len(concepts(snapshot)) > 0
 
     @property
     def predicate_names(self) -> Sequence[str]:
         """The names of all predicates, the one of memberships last."""
         return predicate_names(self._snapshot)
 
-    @property
-    def concepts(self) -> NDArray[np.int32]:
-        """All concepts."""
-        return concepts(self._snapshot)
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """The members of the k types nearest to a hint."""
+        return members_of_nearest(concepts(self._snapshot), self._snapshot.members, self.graph.rank, hint, k, terms)
 
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
@@ -152,7 +151,7 @@ def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, 
             if options.k_nodes is not None:
                 domain = domain.nearest(options.k_nodes, graph.rank)
         elif number in allowed:
-            domain = Domain(np.zeros(len(allowed[number]), np.int64), allowed[number])
+            domain = allowed[number]
         else:
             domain = Domain()
         domains.append(domain.without(without))
@@ -232,29 +231,34 @@ def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
     return found
 
 
-def _types(
-    names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]
-) -> dict[int, NDArray[np.int32]]:
-    """The members of the types nearest to the hint of each unknown node, where types are asked for."""
+def _types(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
+    """What is of the types nearest to the hint of each unknown node, where types are asked for."""
     hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
     if not hinted:
         return {}
-    types = names.concepts
     hints = ", ".join(repr(hint) for hint in dict.fromkeys(hinted.values()))
-    if not len(types):
+    if not names.has_types:
         warnings.append(f"the graph has no types, so hints at them do nothing: {hints}")
         return {}
     if options.k_types is None:
         warnings.append(f"hints at types do nothing without k_types=: {hints}")
         return {}
-    found = {}
-    for number, hint in hinted.items():
-        assert hint is not None
-        own = terms.nodes(hint).at(types)
-        assert own is not None
-        chosen = types[nearest(own, options.k_types, names.graph.rank.take(types))]
-        found[number] = np.unique(names.members(tuple(chosen.tolist()))).astype(np.int32)
-    return found
+    return {number: names.of_types(hint, options.k_types, terms, warnings) for number, hint in hinted.items()}
+
+
+def members_of_nearest(
+    types: NDArray[np.int32],
+    members: Callable[[tuple[int, ...]], NDArray[np.int32]],
+    rank: NDArray[Any],
+    hint: str,
+    k: int,
+    terms: Terms,
+) -> Domain:
+    """The members of the k types (of those given) nearest to a hint, ties by rank: k(t) of section 5.1."""
+    own = terms.nodes(hint).at(types)
+    assert own is not None
+    found = np.unique(members(tuple(types[nearest(own, k, rank.take(types))].tolist()))).astype(np.int32)
+    return Domain(np.zeros(len(found), np.int64), found)
 
 
 def _numbers(names: Names, excluded: Sequence[Excluded]) -> NDArray[np.int32]:

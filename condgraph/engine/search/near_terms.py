@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,10 @@ CANDIDATES: Final = 256
 
 
 class NearTerms:
-    """`candidates` gives the nodes (ascending) near to a text, with their terms; `predicates` the terms of all predicates."""
+    """`candidates` gives the nodes (ascending) near to a text, with their terms; `predicates` the terms of all predicates.
+
+    `prepare` encodes texts together.
+    """
 
     def __init__(
         self,
@@ -25,8 +28,10 @@ class NearTerms:
         candidates: Callable[[str], tuple[Numbers, Costs]],
         predicates: Callable[[str], Costs],
         passed_over: Callable[[str], str | None],
+        prepare: Callable[[Sequence[str]], None],
     ) -> None:
         self.id, self._candidates, self.predicates, self.passed_over = ident, candidates, predicates, passed_over
+        self.prepare = prepare
         self._found: dict[str, Domain] = {}
 
     def nodes(self, text: str) -> Domain:
@@ -56,4 +61,4 @@ def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
         order = np.argsort(nodes)
         return np.array(nodes, np.int32)[order], np.array(costs, np.int64)[order]
 
-    return NearTerms(vectors.about.id, candidates, exact.predicates, exact.passed_over)
+    return NearTerms(vectors.about.id, candidates, exact.predicates, exact.passed_over, exact.prepare)

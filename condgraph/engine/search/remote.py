@@ -10,7 +10,7 @@ can be one or the other; most often that is once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -57,8 +57,13 @@ class Catalogue:
 
     @property
     def entities(self) -> int:
-        """How many nodes are entities."""
+        """How many nodes are entities; texts are numbered from there."""
         return len(self.ids)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a node may be a text."""
+        return bool(self.texts)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -97,6 +102,9 @@ class Catalogue:
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
         return self._named.get(name, [])
+
+    def expect(self, numbers: Iterable[int]) -> None:
+        """Be ready to say what these nodes are."""
 
     def value(self, number: int) -> Entity | str:
         """What a node is."""
@@ -166,6 +174,8 @@ class PartPlan:
     seed: int
     candidates: Mapping[int, tuple[tuple[str, int], ...]]
     excluded: Mapping[int, tuple[str, ...]]
+    #: Ids of concepts that a node has to be in one of.
+    types: Mapping[int, tuple[str, ...]]
     steps: tuple[StepPlan, ...]
     loops: Mapping[int, BondPlan]
     #: Pairs of nodes that no edge may join: from the first to the second, or back.
@@ -188,6 +198,11 @@ class Tally:
     queries: int = 0
     rows: int = 0
     texts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The texts of the joins, each once."""
+        return "\n;\n".join(dict.fromkeys(self.texts))
 
 
 def part_plans(
@@ -217,8 +232,10 @@ def part_plans(
             allowed[node] = domain.within(domain.least + slack)
     choices: list[tuple[Sort, ...]] = []
     for node in nodes:
-        sorts: tuple[Sort, ...] = ("entity", "text") if catalogue.texts and node not in problem.loops else ("entity",)
-        if node in allowed:
+        sorts: tuple[Sort, ...] = ("entity", "text") if catalogue.has_texts and node not in problem.loops else ("entity",)
+        if problem.domains[node].types is not None:
+            sorts = ("entity",)
+        elif node in allowed:
             numbers = allowed[node][0]
             here = {"entity": bool((numbers < catalogue.entities).any()), "text": bool((numbers >= catalogue.entities).any())}
             sorts = tuple(sort for sort in sorts if here[sort])
@@ -303,6 +320,7 @@ def _plan(
         "seed": seed,
         "candidates": candidates,
         "excluded": excluded,
+        "types": {node: types for node in nodes if (types := problem.domains[node].types) is not None},
         "steps": tuple(steps),
         "loops": seen,
         "apart": tuple(apart),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.frontends.pattern import Pattern
-from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
-from condgraph.engine.linking.encoders import encode
-from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
-from condgraph.engine.search.distances import Terms, nearer_name
-from condgraph.engine.search.domains import BARRED, Bond, Domain
+from condgraph.engine.search.distances import Terms
+from condgraph.engine.search.domains import Bond, Domain
 from condgraph.engine.search.driver import search
-from condgraph.engine.search.graph import Costs, Numbers, text_nodes
+from condgraph.engine.search.graph import text_nodes
 from condgraph.engine.search.join import Clock, LateError, Problem, Server
-from condgraph.engine.search.match import priced
+from condgraph.engine.search.match import Names, members_of_nearest, priced
 from condgraph.engine.search.options import MatchOptions, options_for
 from condgraph.engine.search.ranking import Rows, best_of_groups, first
 from condgraph.engine.search.reader import SnapshotReader
@@ -64,92 +61,17 @@ class JoiningStore(Protocol):
         ...
 
 
-class CatalogueTerms:
-    """Terms from vectors of the names of a catalogue; every distinct name is looked at once, and what is found is kept."""
-
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, texts: Sequence[str], nodes: Vectors, edges: Vectors) -> None:
-        """`texts` are those that `nodes` has the vectors of; `edges` has the vectors of the predicates in their order."""
-        place = {text: number for number, text in enumerate(texts)}
-        self.encoder, self._nodes, self._edges = encoder, nodes, edges
-        self._places = np.array([place[label] for label in catalogue.labels], np.int32)
-        self._used, self._predicate_names = catalogue.used, catalogue.predicate_names
-        self._found: dict[str, Domain] = {}
-        self._predicates: dict[str, Costs] = {}
-        self._vectors: dict[str, Any] = {}
-
-    @classmethod
-    def lexical(cls, catalogue: Catalogue, encoder: LexicalEncoder) -> CatalogueTerms:
-        """The terms of the lexical encoder, whose vectors are made here: that is quicker than to fetch them."""
-        texts = sorted(set(catalogue.labels))
-        vectors = SparseVectors(encoder.sparse(texts)), SparseVectors(encoder.sparse(catalogue.predicate_names))
-        return cls(catalogue, encoder, texts, *vectors)
-
-    @classmethod
-    def dense(cls, catalogue: Catalogue, encoder: Encoder, known: dict[str, NDArray[np.float32]]) -> CatalogueTerms:
-        """The terms of vectors that were fetched; what is missing among them is encoded."""
-        texts = sorted(set(catalogue.labels))
-        missing = [text for text in dict.fromkeys([*texts, *catalogue.predicate_names]) if text not in known]
-        if missing:
-            known = known | dict(zip(missing, encode(encoder, missing), strict=True))
-        both = (
-            DenseVectors(np.stack([known[text] for text in some]) if some else np.empty((0, encoder.dimension), np.float32))
-            for some in (texts, catalogue.predicate_names)
-        )
-        return cls(catalogue, encoder, texts, *both)
-
-    @property
-    def id(self) -> str:
-        """The encoder's id."""
-        return self.encoder.id
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts together."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if fresh:
-            if len(self._vectors) > 4096:
-                self._vectors.clear()
-            self._vectors.update(zip(fresh, encode(self.encoder, fresh), strict=True))
-
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The vector of a text."""
-        self.prepare([text])
-        found: NDArray[np.float32] = self._vectors[text]
-        return found
-
-    def nodes(self, text: str) -> Domain:
-        """One term a node."""
-        found = self._found.get(text)
-        if found is None:
-            if (len(self._found) + 1) * len(self._places) > 50_000_000:
-                self._found.clear()
-            found = self._found[text] = Domain(self._nodes.distances(self.vector(text)).take(self._places))
-        return found
-
-    def distances(self, text: str, numbers: Numbers) -> Costs:
-        """The terms of some nodes, without looking at the others."""
-        return self._nodes.distances(self.vector(text), self._places[numbers].astype(np.int64))
-
-    def predicates(self, text: str) -> Costs:
-        """One term a predicate."""
-        found = self._predicates.get(text)
-        if found is None:
-            if len(self._predicates) > 4096:
-                self._predicates.clear()
-            found = self._predicates[text] = np.where(self._used, self._edges.distances(self.vector(text)), BARRED)
-        return found
-
-    def passed_over(self, text: str) -> str | None:
-        """The nearest name, where no edge has it."""
-        return nearer_name(self._edges.distances(self.vector(text)), self._used, self._predicate_names)
-
-
 class NamedCatalogue:
     """A catalogue with its members, which pricing a pattern asks for (`match.Names`)."""
 
-    def __init__(self, catalogue: Catalogue, members: Any) -> None:
-        self._catalogue, self.members = catalogue, members
+    def __init__(self, catalogue: Catalogue, members: Callable[[tuple[int, ...]], NDArray[np.int32]]) -> None:
+        self._catalogue, self._members = catalogue, members
         self.graph, self.predicate_names = catalogue.graph, catalogue.predicate_names
-        self.concepts, self.identified, self.named = catalogue.concepts, catalogue.identified, catalogue.named
+        self.identified, self.named, self.has_types = catalogue.identified, catalogue.named, len(catalogue.concepts) > 0
+
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """The members of the k types nearest to a hint."""
+        return members_of_nearest(self._catalogue.concepts, self._members, self.graph.rank, hint, k, terms)
 
     def some_names(self) -> Sequence[str]:
         """Names of entities."""
@@ -221,6 +143,7 @@ class RemoteReader:
     ) -> None:
         self._store, self._catalogue, self._pattern, self._problem, self._options = store, catalogue, pattern, problem, options
         self._ahead: list[tuple[int, ...]] = []
+        self._read = False
         self._readers: dict[tuple[int, ...], _SmallReader] = {}
 
     def expect(self, solutions: NDArray[np.int32]) -> None:
@@ -229,6 +152,9 @@ class RemoteReader:
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """What the nodes are, with their terms."""
+        if not self._read:
+            self._read = True
+            self._catalogue.expect({number for one in self._ahead for number in one})
         found = []
         for node, domain, number in zip(self._pattern.nodes, self._problem.domains, numbers, strict=True):
             terms = domain.at(np.array([number])) if node.known else None
@@ -284,7 +210,7 @@ class _SmallReader(SnapshotReader):
 
 def match_remote(
     store: PatternStore,
-    names: NamedCatalogue,
+    names: Names,
     catalogue: Catalogue,
     terms: Terms,
     program: Any,
@@ -293,9 +219,14 @@ def match_remote(
     limit: int | None = None,
     cancelled: Event | None = None,
     index: str = "",
+    tally: Tally | None = None,
+    told: Sequence[str] = (),
     **options: Any,
 ) -> tuple[Matches, Tally]:
-    """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it gives."""
+    """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it gives.
+
+    `tally` has counted what finding the terms asks of the server; `told` are warnings that stand before others.
+    """
     begin = time.perf_counter()
     check_bounds(timeout, limit, what="solutions to show")
     clock = Clock(None if timeout is None else time.monotonic() + timeout, cancelled)
@@ -304,9 +235,9 @@ def match_remote(
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
         prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
-    told: list[str] = []
-    problem = priced(names, pattern, chosen, terms, clock, told)
-    tally = Tally()
+    warnings = list(told)
+    tally = tally or Tally()
+    problem = priced(names, pattern, chosen, terms, clock, warnings)
     problem.server = store.parts(catalogue, clock, tally)
     outcome = search(problem, chosen.k, chosen.group_by)
     nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
@@ -316,6 +247,7 @@ def match_remote(
     reader = RemoteReader(store, catalogue, pattern, problem, chosen)
     reader.expect(nodes)
     found = Matches(
-        pattern, chosen, hits, reader, program=program, warnings=told, report=report, encoder=terms.id, index=index, limit=limit
+        pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
+        limit=limit,
     )  # fmt: skip
     return found, tally
