@@ -94,8 +94,8 @@ def virtuoso(graph: Any) -> Iterator[tuple[Callable[[str], float], str]]:
         print(f"Virtuoso: loaded in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
         # Plans that it made before the load are not those of a graph of this size.
         server.restart()
-        assert server.process_id is not None
-        yield remote(server.query, there.store.base, processor(server.process_id)), there.store.base
+        assert server.pid is not None
+        yield remote(server.query, there.store.base, processor(server.pid)), there.store.base
 
 
 @contextmanager

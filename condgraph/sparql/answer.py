@@ -12,11 +12,11 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote
 
-from condgraph.engine.algebra import Node, Qualifiers, Scan, Where, WhereQualifier, postorder
+from condgraph.engine.algebra import Best, Node, Qualifiers, Scan, Where, WhereQualifier, postorder
 from condgraph.engine.answer import Answer, EvidenceList, Step
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import StoreError, UnsupportedError
+from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.run import describe_kinds
@@ -26,7 +26,7 @@ from condgraph.engine.languages import detect, lower
 from condgraph.engine.passes import optimise
 from condgraph.engine.values import Kind, Quantity, Value, text_of
 from condgraph.sparql.compile_gather import Gathered, finish
-from condgraph.sparql.compile_group import TARGET, Target
+from condgraph.sparql.compile_group import Target
 from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes, compile_told
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
@@ -133,9 +133,23 @@ class _Sparql(Answer):
     @cached_property
     def evidence(self) -> EvidenceList:
         """The statements the answer rests on, with their sources."""
-        if self._twin is None:
-            raise UnsupportedError(TARGET, ["evidence"], hint="ask graph.snapshot(), the same graph in process")
-        return self._twin().evidence
+        return self._witness.evidence if self._twin is None else self._twin().evidence
+
+    @cached_property
+    def _witness(self) -> Answer:
+        """The answer in process, on the statements it rests on: one further query, of a graph that is elsewhere."""
+        from condgraph.sparql.witness import compile_witness, run_witness, wanted
+
+        target, fetched = self._place.target, wanted(self.plan)
+        rows = self._place.select(compile_witness(fetched, target))
+        run = run_witness(self.plan, fetched, _gathered_rows(rows), target.names)
+        return Answer(run, self.plan, program=self._program, language=self.language, steps=self._steps, limit=self._limit)
+
+    def _competed(self) -> list[str]:
+        """What is warned of operators in whose sets several types or units compete: only a look at the values tells."""
+        schema = self._place.target.schema
+        several = any(isinstance(node, Best) and len(schema.attribute_kinds(node.key)) > 1 for node in postorder(self.plan))
+        return self._witness.run.warnings if several else []
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -241,7 +255,7 @@ class SparqlAnswer(_Sparql):
         ]
 
     def _noticed(self) -> list[str]:
-        return left_out(self.plan, self._place.target)
+        return [*left_out(self.plan, self._place.target), *self._competed()]
 
 
 class FinishedAnswer(_Sparql):
@@ -254,7 +268,7 @@ class FinishedAnswer(_Sparql):
         self._at(place, compiled, twin)
 
     def _noticed(self) -> list[str]:
-        return [*left_out(self.plan, self._place.target), *self.run.warnings]
+        return list(dict.fromkeys([*left_out(self.plan, self._place.target), *self.run.warnings, *self._competed()]))
 
     @cached_property
     def trace(self) -> list[Step]:

@@ -16,9 +16,8 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Source, Sourced, Statement
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
@@ -26,7 +25,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 from condgraph.sparql.compile import Compiler
 from condgraph.sparql.compile_facts import reach_of
-from condgraph.sparql.compile_group import TARGET, Group, Target
+from condgraph.sparql.compile_group import Group, Target
 from condgraph.sparql.compile_plan import Compiled, native
 from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
 
@@ -37,6 +36,11 @@ if TYPE_CHECKING:
 _ABOUT: Final = (
     "name", "value", "unit", "exact", "start", "end", "precision", "source", "row", "position",
 )  # fmt: skip
+#: What is said of what a branch gives itself, and what leads on to others; with memberships and sources more.
+_OWN: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "name", "position")
+_LEAD: Final = ("fact_h", "fact_t", "record")
+_ENDS: Final = ("member", "concept", "subclass", "superclass")
+_STATED: Final = (*_ENDS, "label", "location", "format", "place")
 Row = tuple[str, str, str, str, str]
 
 
@@ -44,31 +48,40 @@ def gather(plan: Node, target: Target) -> Compiled:
     """The query that gathers what the plan is finished on."""
     leaves: list[Node] = []
     extra: list[Node] = []
-    _collect(plan, leaves, extra, set())
+    collect(plan, leaves, extra, set())
     compiler = Compiler(target)
     branches = []
     everything = [*leaves, *extra]
     for i, leaf in enumerate(everything):
-        branches.append(_branch(compiler, i, leaf))
+        branches.append(branch_of(compiler, i, leaf))
     for i, (node, below) in enumerate(_renamed(plan), len(everything)):
-        branches.extend(_namesakes(compiler, i, node, below))
+        branches.extend(namesakes(compiler, i, node, below))
+    stated = any(isinstance(node, alg.Members) for node in extra_of(plan))
+    if stated:
+        branches.extend(memberships(compiler))
     if not branches:
         # A plan of given values alone needs nothing of the graph, where no triple has this predicate; it stays one query.
         return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
-    about = " ".join(f"<{PRED}{term}>" for term in _ABOUT) + f" <{RDF}type>"
-    text = (
-        "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
-        + " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        + " } } { ?n ?p ?x . FILTER(?p IN (<pred:fact_h>, <pred:fact_r>, <pred:fact_t>, <pred:source>, <pred:row>, <pred:raw>, "
-        f'<pred:record>, <pred:name>, <pred:position>, <{RDF}type>) || (STRSTARTS(STR(?n), "{target.names.base}.s/") && '
-        f'STRSTARTS(STR(?p), "{target.names.base}"))) BIND(?n AS ?s) }} UNION {{ ?n <pred:fact_h>|<pred:fact_t>|<pred:record> ?s . '
-        f"VALUES ?p {{ {about} }} ?s ?p ?x . }} UNION {{ ?n <pred:fact_h> ?h . ?n ?k ?s . "
-        f'FILTER(STRSTARTS(STR(?k), "{target.names.base}")) VALUES ?p {{ {about} }} ?s ?p ?x . }} }}'
-    )
+    text = gathering(branches, target.names, stated)
     return Compiled(text, "gathered", tuple(everything))
 
 
-def _collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) -> None:
+def gathering(branches: Iterable[str], names: Names, stated: bool = False) -> str:
+    """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give sources and memberships as well."""
+    about = " ".join(f"<{PRED}{term}>" for term in _ABOUT) + f" <{RDF}type>"
+    own, lead = [*_OWN, *(_STATED if stated else ())], [*_LEAD, *(_ENDS if stated else ())]
+    listed, path = ", ".join(f"<{PRED}{term}>" for term in own), ", ".join(f"<{PRED}{term}>" for term in lead)
+    return (
+        "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
+        + " UNION ".join(f"{{ {branch} }}" for branch in branches)
+        + f' }} }} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{names.base}.s/") && '
+        f'STRSTARTS(STR(?p), "{names.base}"))) BIND(?n AS ?s) }} UNION {{ ?n ?k ?s . FILTER(?k IN ({path}) || '
+        f'(STRSTARTS(STR(?n), "{names.base}.s/") && STRSTARTS(STR(?k), "{names.base}"))) '
+        f"VALUES ?p {{ {about} }} ?s ?p ?x . }} }}"
+    )
+
+
+def collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) -> None:
     """The largest native parts, and what scans and neighbours of computed entities need."""
     if id(node) in seen:
         return
@@ -84,14 +97,36 @@ def _collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) 
         if not sources:
             extra.append(alg.Every((EntityKind.ROW,)))
     elif isinstance(node, alg.Members):
-        raise UnsupportedError(TARGET, ["Members of concepts that an earlier step works out"])
+        # Which concepts they are the client will know: everything that may be in one, and `gather` adds all memberships.
+        extra.append(alg.Every((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)))
     elif isinstance(node, alg.Best):
         extra.append(alg.Scan(None, (node.key,), family="attribute"))
     for child in node.inputs():
-        _collect(child, leaves, extra, seen)
+        collect(child, leaves, extra, seen)
 
 
-def _branch(compiler: Compiler, i: int, leaf: Node) -> str:
+def extra_of(plan: Node) -> Iterator[Node]:
+    """The operators that no pattern says."""
+    return (node for node in postorder(plan) if not native(node))
+
+
+def memberships(compiler: Compiler, members: alg.Entities | None = None, concepts: alg.Entities | None = None) -> Iterator[str]:
+    """Memberships and subclasses as they were stated: all, or those that put `members` under `concepts`, with what lies between."""
+    for ends in (("member", "concept"), ("subclass", "superclass")):
+        out = Group()
+        m, end, c = (compiler.variable(prefix) for prefix in "mec")
+        if concepts is not None:
+            above = compiler.variable("c")
+            compiler.entities(concepts, above, out)
+            out.append(f"{c} <pred:subclass_of>* {above} .")
+        out.append(f"{m} <pred:{ends[1]}> {c} . {m} <pred:{ends[0]}> {end} .")
+        if members is not None and ends[0] == "member":
+            compiler.entities(members, end, out)
+        yield f"SELECT DISTINCT (-1 AS ?leaf) ({m} AS ?n) WHERE {{ {out.text()} }}"
+
+
+def branch_of(compiler: Compiler, i: int, leaf: Node) -> str:
+    """The part of the query that gives the statements, or the entities, of a leaf."""
     out = Group()
     if isinstance(leaf, alg.Facts):
         rows = compiler.facts(leaf, out, whole=True)
@@ -113,16 +148,17 @@ def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
         seen.add(id(node))
         if isinstance(node, (alg.Referents, alg.Namesakes)):
             below: list[Node] = []
-            _collect(node, below, below, set())
-            if any(isinstance(part, (alg.Apply, alg.External)) for part in postorder(node)):
-                raise UnsupportedError(TARGET, ["entities by names that an earlier step works out"])
+            collect(node, below, below, set())
             yield node, below
         stack.extend(node.inputs())
 
 
-def _namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iterator[str]:
-    """The entities that are named like something the parts below give."""
+def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iterator[str]:
+    """The entities that are named like something the parts below give; all, where the client works the names out."""
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) (?n1 AS ?n) WHERE {{ %s }}"
+    if any(isinstance(part, (alg.Apply, alg.External)) for part in postorder(node)):
+        yield select % "?n1 <pred:name> ?n2 ."
+        return
     texts = sorted({v for part in postorder(node) if isinstance(part, alg.Given) for v in part.values if isinstance(v, str)})
     if texts:
         out = Group()
@@ -182,7 +218,10 @@ class Gathered:
 
     def _items(self, sources: Iterable[str]) -> Iterator[Item]:
         names, prefix = self.names, self.names.base + ".s/"
-        for source in sources:
+        told = [about for about in self._about.values() if f"{PRED}place" in about]
+        for about in sorted(told, key=lambda about: int(about[f"{PRED}place"][0])):
+            yield Source(*(about[f"{PRED}{term}"][0] for term in ("label", "location", "format")))
+        for source in () if told else sources:
             yield Source(source)
         for node, about in self._about.items():
             kind = next((_KINDS[t] for t in about.get(f"{RDF}type", ()) if t in _KINDS), None)
@@ -195,6 +234,11 @@ class Gathered:
         for node, about in self._about.items():
             if node.startswith(prefix):
                 yield self._statement(about)
+            for build, left, right in ((Member, "member", "concept"), (Subclass, "subclass", "superclass")):
+                if f"{PRED}{left}" in about:
+                    row = int(about.get(f"{PRED}row", ["0"])[0])
+                    ends = [names.name_of(about[f"{PRED}{end}"][0]) for end in (left, right)]
+                    yield Sourced(build(ends[0], ends[1], row), ((names.source_of(about[f"{PRED}source"][0]), row),))
 
     def _statement(self, about: dict[str, list[str]]) -> Item:
         names = self.names

@@ -63,6 +63,13 @@ def test_the_same_answers(pair: tuple[Graph, SparqlGraph], program: str) -> None
     assert outcome(remote, program) == outcome(local, program)
 
 
+@pytest.mark.parametrize("program", [*PROGRAMS, *QUERIES][::3])
+def test_the_same_evidence(pair: tuple[Graph, SparqlGraph], program: str) -> None:
+    """`test_sparql_elsewhere` asks for that of all of them, and of random programs."""
+    local, remote = pair
+    assert list(map(repr, remote.query(program).evidence)) == list(map(repr, local.query(program).evidence))
+
+
 @pytest.mark.parametrize("program", ["Find(Nobody) QueryName()", "Find(Ann) Relate(knowz, forward) Count()", "Find(Ann"])
 def test_the_same_errors(pair: tuple[Graph, SparqlGraph], program: str) -> None:
     local, remote = pair
