@@ -33,7 +33,7 @@ def serve(
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every query.")] = 30.0,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most results of a query; 0 for all.")] = 10_000,
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", min=1, help="Queries that run at once; by default one a processor.")
+        int | None, typer.Option("--workers", metavar="N", min=1, help="Queries that run at once; by default two a processor.")
     ] = None,
     memory: Annotated[
         int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
@@ -60,7 +60,7 @@ def serve(
             base=base,
             # None for the names: what has to be escaped behind a prefix is not understood by every reader of Turtle.
             prefixes={"pred": PRED},
-            workers=workers or max(2, os.cpu_count() or 2),
+            workers=workers or 2 * (os.cpu_count() or 2),
             memory=memory << 20,
         )
 

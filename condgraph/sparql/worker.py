@@ -43,7 +43,7 @@ MEMORY: Final = 2 << 30
 #: A query that has given so many bytes of results counts as long.
 ASIDE: Final = 1 << 20
 #: Seconds between two looks at how long a query has run.
-_LEAST_LOOK: Final = 0.01
+_LEAST_LOOK: Final = 0.002
 #: Below this a process cannot open a store.
 LEAST_MEMORY: Final = 256 << 20
 
@@ -51,8 +51,9 @@ LEAST_MEMORY: Final = 256 << 20
 class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
-    `workers` queries run at once, and beside them up to `long` (eight times as many by default) that take more than `quantum`
-    seconds of a processor; further ones wait, at most `waiting` of them. `memory` is how many bytes of data a process may have,
+    `workers` queries run at once, and beside them up to `long` (four times as many by default) that take more than `quantum`
+    seconds of a processor; further ones wait, at most `waiting` of them. With two workers a processor, a query that turns out to be
+    long keeps no other one from its place meanwhile. `memory` is how many bytes of data a process may have,
     0 for any number.
     """
 
@@ -60,10 +61,10 @@ class WorkerPool:
         self,
         source: Path | Sequence[File],
         *,
-        workers: int = 2,
+        workers: int = 4,
         long: int | None = None,
         waiting: int = 10_000,
-        quantum: float = 0.03,
+        quantum: float = 0.01,
         memory: int = MEMORY,
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
@@ -72,7 +73,7 @@ class WorkerPool:
             raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # Where no long queries may run beside the others, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
-        self._places = Places(workers, 8 * workers if long is None else long, waiting, memory)
+        self._places = Places(workers, 4 * workers if long is None else long, waiting, memory)
         self.use(source)
         # Whoever forgets to close a pool leaves no process behind.
         self._end = weakref.finalize(self, self._places.close)
@@ -83,7 +84,7 @@ class WorkerPool:
             said: dict[str, Any] = {"store": str(source)}
         else:
             said = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
-        self._places.use(frame(json.dumps({"open": said}).encode()))
+        self._places.use(frame(json.dumps(said).encode()))
 
     def close(self) -> None:
         """Kill all processes; queries that still run end with an error."""
@@ -151,24 +152,23 @@ class WorkerPool:
     ) -> Generator[Wait | Head | bytes, bool, bool]:
         """Ask a worker; False when the query has to begin anew, as a long one."""
         head, size = None, 0
-        self._places.opened(worker)
         sent = worker.send(request)
         while not sent:
             if not (yield Wait(worker, until, writing=True)):
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             sent = worker.send()
         quantum = None if worker.long else self._quantum
-        # What a busy machine does not give is not counted; a process that is starting is given the time for it.
-        begin = worker.busy() if worker.ready else None
+        # What a busy machine does not give is not counted.
+        begin = worker.busy()
         look = time.monotonic() + (quantum or 0.0)
         while True:
-            soon = until if quantum is None or begin is None else look if until is None else min(look, until)
+            soon = until if quantum is None else look if until is None else min(look, until)
             come = yield Wait(worker, soon)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             if not come:
-                if quantum is None or begin is None:
+                if quantum is None:
                     continue
                 left = quantum - (worker.busy() - begin)
                 if left > 0:
@@ -191,9 +191,6 @@ class WorkerPool:
                     if size > ASIDE and not worker.long and self._quantum is not None:
                         self._places.demote(worker)
                     yield data
-                elif kind == b"R":
-                    worker.ready = True
-                    begin, look = worker.busy(), now + (quantum or 0.0)
                 elif kind == b"H":
                     said = json.loads(data)
                     head = Head(said["kind"], tuple(said.get("variables", ())))

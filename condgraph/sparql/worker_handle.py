@@ -32,7 +32,7 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, the socket to it, and what came over the socket and is not read yet."""
 
-    __slots__ = ("_buffer", "_forks", "_gone", "_reaped", "_unsent", "long", "pid", "poll", "ready", "serial", "sock")
+    __slots__ = ("_buffer", "_gone", "_reaped", "_unsent", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
@@ -51,9 +51,9 @@ class Worker:
         self._gone = select.poll()
         self._gone.register(ours, 0)
         self._buffer, self._unsent = b"", b""
-        self._forks, self._reaped = forks, False
-        #: Which source is open in the process, whether it has said that it is, and whether it runs beside the places.
-        self.serial, self.ready, self.long = -1, False, False
+        self._reaped = False
+        #: The process that it was forked from, and whether it runs beside the places.
+        self.forks, self.long = forks, False
 
     def alive(self) -> bool:
         """Whether the process runs. Asked by one thread at a time."""
@@ -122,26 +122,24 @@ class Worker:
         if self._reaped:
             return None
         self._reaped = True
-        return self._forks.ended(self.pid)
+        self.restore()  # so that it comes to its end soon
+        return self.forks.ended(self.pid)
 
     def kill(self) -> None:
-        """Kill the process; whoever waits for it hears that it is gone. `bury` waits for its end."""
-        # Its number is its own until `ended` was asked.
+        """Kill the process; whoever waits for what it says hears that it is gone."""
+        # Its number is its own until it is given up.
         if not self._reaped:
+            self._reaped = True
+            # At the lowest priority it would come to its end late, and hold what the process it was forked from waits for.
+            self.restore()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-
-    def reap(self, sock: socket.socket) -> None:
-        """Wait for the end of a killed process, however long it takes to give its memory back; closes this copy of its socket."""
-        gone = select.poll()
-        gone.register(sock, 0)
-        gone.poll()
-        sock.close()
-        self.ended()
+            self.forks.bury(self.pid)
 
     def bury(self) -> None:
         """The same for one that nobody uses any more."""
-        self.reap(self.sock)
+        self.kill()
+        self.sock.close()
 
     def close(self) -> None:
         """Close the socket."""

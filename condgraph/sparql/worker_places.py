@@ -1,6 +1,6 @@
 """Which worker process runs what: places for queries, those that wait for one, and long queries beside them.
 
-One thread starts processes and another one waits for the end of killed ones, so that nobody who asks is kept by either.
+A thread starts processes, so that nobody who asks is kept by that.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future
-from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
@@ -33,7 +32,7 @@ class Places:
     def __init__(self, size: int, long: int, waiting: int, memory: int) -> None:
         self._size, self._most_long, self._most_waiting, self._memory = size, long, waiting, memory
         self._lock = Lock()
-        self._serial, self._opening = 0, b""
+        self._source = b""
         self._begin()
 
     def _begin(self) -> None:
@@ -45,27 +44,24 @@ class Places:
         self._all: set[Worker] = set()
         self._waiting: deque[Future[Worker]] = deque()
         self._long_waiting: deque[Future[Worker]] = deque()
+        #: What new workers are forked from, and all of that kind that still has workers.
         self._forks: ForkServer | None = None
+        self._servers: set[ForkServer] = set()
         self._starts = _Thread("condgraph-starts")
-        self._burials = _Thread("condgraph-burials")
 
     def pids(self) -> list[int]:
         """The processes that are there."""
         with self._lock:
             return [worker.pid for worker in self._all if worker.alive()]
 
-    def use(self, opening: bytes) -> None:
-        """What is sent to a worker before its first query from now on."""
+    def use(self, source: bytes) -> None:
+        """What workers have open from now on, as `ForkServer` takes it; those that run a query go on with theirs."""
         with self._lock:
-            self._serial, self._opening = self._serial + 1, opening
-
-    def opened(self, worker: Worker) -> None:
-        """See to it that a worker has the store open that is in use."""
-        if worker.serial != self._serial:
-            with self._lock:
-                worker.serial, opening = self._serial, self._opening
-            worker.ready = False
-            worker.send(opening)
+            self._source, self._forks = source, None
+            for worker in self._idle:
+                self._bury(worker)
+            self._idle.clear()
+            self._retire()
 
     # -- asking and giving ------------------------------------------------------------------------------------------------
 
@@ -106,7 +102,7 @@ class Places:
                 worker.long = False
             else:
                 self._free += 1
-            if healthy and len(self._idle) < 2 * self._size:
+            if healthy and worker.forks is self._forks and len(self._idle) < 2 * self._size:
                 self._idle.append(worker)
             else:
                 self._bury(worker)
@@ -162,12 +158,13 @@ class Places:
 
     def _spare(self) -> None:
         """When processes are killed, some are started before they are asked for."""
-        self._start(self._size - self._starting - len(self._idle))
+        self._start(2 * self._size - self._starting - len(self._idle))
 
     # -- what the threads do ----------------------------------------------------------------------------------------------
 
     def _start(self, count: int) -> None:
-        room = self._size + self._most_long - len(self._all) - self._starting
+        # Beside those that run there are as many that wait for the next query.
+        room = 2 * self._size + self._most_long - len(self._all) - self._starting
         for _ in range(min(count, room)):
             if self._closed:
                 return
@@ -178,7 +175,6 @@ class Places:
         """Start a process."""
         try:
             worker = self._forked_worker()
-            self.opened(worker)
         except (OSError, StoreError) as error:
             with self._lock:
                 self._starting -= 1
@@ -192,25 +188,44 @@ class Places:
         with self._lock:
             self._starting -= 1
             self._all.add(worker)
-            if self._closed:
+            worker.forks.workers += 1
+            if self._closed or worker.forks is not self._forks:
                 self._bury(worker)
             else:
                 self._idle.append(worker)
+            if not self._closed:
                 self._give()
 
     def _forked_worker(self) -> Worker:
-        if self._forks is not None:
+        """A process, forked from the server in use, or from another one where there is none, or it is gone."""
+        with self._lock:
+            forks, source = self._forks, self._source
+        if forks is not None:
             try:
-                return Worker(self._forks)
+                return Worker(forks)
             except OSError:  # it was killed: another one
-                self._forks.close()
-        self._forks = ForkServer(self._memory)
-        return Worker(self._forks)
+                with self._lock:
+                    self._servers.discard(forks)
+                forks.close()
+        forks = ForkServer(source, self._memory)
+        with self._lock:
+            self._servers.add(forks)
+            if source is self._source:
+                self._forks = forks
+        return Worker(forks)
 
     def _bury(self, worker: Worker) -> None:
         self._all.discard(worker)
-        worker.kill()
-        self._burials.do(worker.bury)
+        worker.bury()
+        worker.forks.workers -= 1
+        if worker.forks is not self._forks:
+            self._retire()
+
+    def _retire(self) -> None:
+        """End the servers that are not in use any more, and whose workers are gone."""
+        for forks in [one for one in self._servers if one is not self._forks and not one.workers]:
+            self._servers.discard(forks)
+            self._starts.do(forks.close)
 
     # -- the end ----------------------------------------------------------------------------------------------------------
 
@@ -226,29 +241,26 @@ class Places:
             self._waiting.clear()
             self._long_waiting.clear()
             for worker in self._idle:
-                self._bury(worker)
+                worker.bury()
             for worker in self._all:
-                # Somebody waits for what it says, and closes its socket.
-                worker.kill()
-                self._burials.do(partial(worker.reap, worker.sock.dup()))
+                worker.kill()  # somebody waits for what it says, and closes its socket
             self._all.clear()
             self._idle.clear()
         for promise in promises:
             if promise.set_running_or_notify_cancel():
                 promise.set_exception(StoreError("the worker processes were closed"))
-        # A process that is being started is buried by the one, so that the other ends last.
         self._starts.end()
-        self._burials.end()
-        if self._forks is not None:
-            self._forks.close()
+        for forks in self._servers:
+            forks.close()
+        self._servers.clear()
 
     def _forked(self) -> None:
         """In a process that was forked from the owner: begin anew, the workers there belong to the owner."""
         self._lock = Lock()
         for worker in self._all:
             worker.forget()
-        if self._forks is not None:
-            self._forks.forget()
+        for forks in self._servers:
+            forks.forget()
         self._begin()
 
 

@@ -1,7 +1,7 @@
 """What runs in a worker process: read a query from the socket, answer it from the store, write results back as they come.
 
-This file is started as a script by `worker_forks`, and imports pyoxigraph and the standard library only; workers are forked from
-that process. It is never imported by the package.
+This file is started as a script by `worker_forks`, and imports pyoxigraph and the standard library only; it opens the store, and
+workers are forked from that process. It is never imported by the package.
 
 Requests are frames of four bytes of length (big-endian) and JSON; answers are frames of one byte of kind, four of length, and data:
 
@@ -9,13 +9,13 @@ Requests are frames of four bytes of length (big-endian) and JSON; answers are f
     D  a part of the serialised results
     Z  JSON: the end; "cut" says that there was more than the limit
     E  JSON: an error, with its kind and message, instead of the rest
-    R  nothing: the store is open
 
-A store is opened by a request of its own, `{"open": ...}`; an error is told to the next query.
+What to open is a frame of its own, the first that the process is sent; where that fails, every query is told.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -25,6 +25,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
@@ -105,11 +106,7 @@ class Worker:
                 buffer += more
             end = 4 + _LENGTH.unpack_from(buffer)[0]
             request, buffer = json.loads(buffer[4:end]), buffer[end:]
-            if "open" in request:
-                self.open(request["open"])
-                os.write(0, _HEAD.pack(b"R", 0))
-            else:
-                self.answer(request)
+            self.answer(request)
 
     def open(self, source: dict[str, Any]) -> None:
         """Open a store on disk for reading, or load files into one in memory."""
@@ -125,7 +122,7 @@ class Worker:
                 to = None if graph is None else ox.NamedNode(graph)
                 store.bulk_load(path=path, format=form, base_iri=base, to_graph=to)
             self.store = store
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, SyntaxError) as error:
             self.problem = f"the store cannot be opened: {error}"
 
     def answer(self, request: dict[str, Any]) -> None:
@@ -249,46 +246,102 @@ def _without_network() -> None:
         libc.prctl(22, ctypes.c_ulong(2), filters, none, none)
 
 
-def work(ox: Any, memory: int) -> None:
-    """Serve requests on descriptor 0, with at most so many bytes of data (0 for any number); never returns."""
+def work(worker: Worker) -> None:
+    """Serve requests on descriptor 0; never returns."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where the machine has no memory left, this is the process to end
-    if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     with suppress(OSError):  # the other side goes away in the middle of an answer
-        Worker(ox).serve()
+        worker.serve()
     os._exit(0)
 
 
+def _others_sleep() -> bool:
+    """Whether all other threads of this process sleep."""
+    with suppress(OSError):
+        for task in os.listdir("/proc/self/task"):
+            if int(task) != os.getpid():
+                stat = Path(f"/proc/self/task/{task}/stat").read_bytes()
+                if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] != b"S":
+                    return False
+    return True
+
+
+def fork() -> int:
+    """Fork, while no other thread can hold a lock that the child would wait for.
+
+    The threads are those that RocksDB starts for compaction. A store that is open for reading never gives them anything to do, so
+    that they sleep, holding nothing, from when they have started.
+    """
+    for _ in range(200):
+        if _others_sleep():
+            break
+        time.sleep(0.001)
+    return os.fork()
+
+
+class Undertaker:
+    """Waits for the end of workers that were killed, without keeping others waiting."""
+
+    def __init__(self) -> None:
+        self.dying: set[int] = set()
+
+    def look(self, options: int = os.WNOHANG) -> None:
+        """Take the numbers from those that have ended."""
+        for pid in tuple(self.dying):
+            try:
+                if os.waitpid(pid, options)[0]:
+                    self.dying.discard(pid)
+            except ChildProcessError:
+                self.dying.discard(pid)
+
+
 def main(library: str, memory: int) -> None:
-    """Fork workers, as the socket at descriptor 0 asks for; `library` is the folder that pyoxigraph is in."""
+    """Open a store and fork workers, as the socket at descriptor 0 asks for; `library` is the folder that pyoxigraph is in.
+
+    `memory` is how many bytes of data each process may have, 0 for any number.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path.append(library)
     _without_network()
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import pyoxigraph
 
     control = socket.socket(fileno=0)
+    size = _LENGTH.unpack(control.recv(_LENGTH.size, socket.MSG_WAITALL))[0]
+    worker = Worker(pyoxigraph)
+    worker.open(json.loads(control.recv(size, socket.MSG_WAITALL)))
+    gc.freeze()  # workers share what is here
     request, answer = struct.Struct(">ci"), struct.Struct(">i")
+    undertaker, poll = Undertaker(), select.poll()
+    poll.register(control, select.POLLIN)
     while True:
+        come = poll.poll(50 if undertaker.dying else None)
+        undertaker.look()
+        if not come:
+            continue
         data, descriptors, _, _ = socket.recv_fds(control, request.size, 1)
         if len(data) < request.size:
+            undertaker.look(0)
             os._exit(0)
         kind, pid = request.unpack(data)
-        if kind == b"W":
+        if kind == b"B":
+            undertaker.dying.add(pid)
+        elif kind == b"W":
             code = 0
             with suppress(ChildProcessError):
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             control.sendall(answer.pack(code))
-            continue
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(descriptors[0], 0)
+        else:
+            pid = fork()
+            if pid == 0:
+                os.dup2(descriptors[0], 0)
+                os.close(descriptors[0])
+                work(worker)
             os.close(descriptors[0])
-            work(pyoxigraph, memory)
-        os.close(descriptors[0])
-        control.sendall(answer.pack(pid))
+            control.sendall(answer.pack(pid))
 
 
 if __name__ == "__main__":

@@ -305,8 +305,50 @@ def test_files_in_memory_and_changing_them(pool: WorkerPool, tmp_path: Path) -> 
         own.use(tmp_path / "nothing")
         with pytest.raises(StoreError, match="cannot be opened"):
             own.query(Query("ASK {}"))
+        own.use([File(first, "application/n-quads")])
+        with pytest.raises(StoreError, match="cannot be opened"):
+            own.query(Query("ASK {}"))
         own.use([File(first, "text/turtle", None, "http://x/")])
         assert own.query(Query("ASK {}")).read()
+
+
+def children() -> set[int]:
+    """The processes that this one has started, and has not waited for."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
+
+def test_another_source_ends_what_the_last_one_had(store: Path, tmp_path: Path) -> None:
+    before = children()
+    with WorkerPool(store, workers=2) as own:
+        own.query(Query("ASK {}")).read()
+        first, workers = children() - before, own.pids()
+        assert first
+        with own.query(Query("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", union=True), timeout=20) as running_on:
+            own.use(store)
+            assert own.query(Query("ASK {}"), timeout=10).read()
+            assert next(running_on)
+        until = time.monotonic() + 10
+        while first & children() and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not first & children()
+        assert not any(running(pid) for pid in workers)
+        assert own.query(Query("ASK {}"), timeout=10).read()
+    assert children() == before
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+def test_every_worker_that_is_forked_answers(place: str, store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "data.nq"
+    file.write_text("".join(f'<a:{i}> <a:p> "{i}" <{GRAPH}> .\n' for i in range(201)))
+    source = store if place == "disk" else [File(file, "application/n-quads")]
+    with WorkerPool(source, workers=1) as own:
+        for _ in range(60):
+            # A query that is given up takes its process with it: the next one runs in another.
+            results = own.query(Query("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", union=True), timeout=20)
+            results.close()
+            found = own.query(Query(f"SELECT (COUNT(*) AS ?n) {{ GRAPH <{GRAPH}> {{ ?s ?p ?o }} }}", solutions="csv"), timeout=20)
+            assert found.read() == b"n\r\n201\r\n"
 
 
 def test_closing_ends_everything(store: Path) -> None:
