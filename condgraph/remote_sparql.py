@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import Graph, OnUnknown
+from condgraph.graph import Graph, OnUnknown, filled
 from condgraph.remote import RemoteGraph
 from condgraph.reports import Status
 from condgraph.sparql.remote import SparqlStore
 from condgraph.sparql.table import Table
 
 if TYPE_CHECKING:
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.linking.kept_vectors import IndexReport
     from condgraph.engine.search.result import Matches
 
 
@@ -40,8 +46,25 @@ class SparqlGraph(RemoteGraph):
         """The graph as it is now, pulled into process and kept until it changes there."""
         return self.store.linked()
 
-    def _write(self, snapshot: Snapshot, wait: float) -> None:
-        self.store.push(snapshot)
+    def _build(self, read: Callable[[Builder], None], wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        """What the graph held and holds is told by the load itself: others may load before and after."""
+        with self._lock:
+            builder = Builder()
+            filled(builder, read)
+            before, after = self.store.push(Snapshot.of(*lay_out(builder)), wait=wait)
+            return before, after, builder.statements, builder.warnings
+
+    def index(
+        self,
+        encoder: str | os.PathLike[str] | Encoder = "lexical",
+        *,
+        faiss: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """An RDF store keeps no vectors; raises `UnsupportedError`."""
+        raise UnsupportedError(
+            "an RDF store", ["an index of vectors"], hint="graph.snapshot() is the same graph in process, which keeps one"
+        )
 
     def _answer(self, engine: str | None, program: Any, language: str | None, **options: Any) -> Answer:
         """One SPARQL query; `engine="snapshot"` answers in process, on the pulled graph."""
@@ -82,9 +105,9 @@ class SparqlGraph(RemoteGraph):
             self.store.snapshot()
         return Status(self.place, self.name, "server", self.store.counts(), self.store.sources(), 0, verify)
 
-    def push(self, graph: Graph) -> None:
-        """Write a local graph as this one, beside what it holds; the same content twice changes nothing."""
-        self.store.push(graph.current)
+    def push(self, graph: Graph, *, wait: float = 0.0) -> None:
+        """Write a local graph as this one, beside what it holds; the same content twice changes nothing. `wait` as for `load`."""
+        self.store.push(graph.current, wait=wait)
 
     def delete(self) -> None:
         """Remove the graph from the store."""

@@ -63,13 +63,14 @@ def write_snapshot(
     *,
     graph: str,
     load: str,
+    over: list[str] | None = None,
     previous: Snapshot | None = None,
     begun: dict[str, list[str]] | None = None,
     told: Told = lambda written: None,
 ) -> None:
     """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store holds.
 
-    `load` names the load; `begun` is the state of one of this name that was ended. Everything is sent again then, but for the
+    `load` names the load, `over` the one that `previous` was read of; `begun` is the state of one of this name that was ended. Everything is sent again then, but for the
     batches that are marked where the load was into an empty graph.
     """
     node = f"<{base}>"
@@ -77,7 +78,9 @@ def write_snapshot(
         _forget(endpoint, base, ("loaded",))
         mark = f"{node} <pred:loading> {string(load)}"
         _insert(endpoint, base, [mark, f"{node} <pred:over> {string('' if previous is None else 'something')}"])
-        if state(endpoint, base).get("loading") != [load]:
+        now = state(endpoint, base)
+        if now.get("loading") != [load] or now.get("load") != over:
+            # Another loader has begun as well, or was done between: what was read of the graph may be old.
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {mark} }} }}")
             raise StoreBusyError(f"another load of graph {graph!r} has begun", hint="load again when it is finished")
     _forget(endpoint, base, ("load", "schema", "counts", "layout", "label"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Iterable
 from functools import cached_property
 from threading import Event
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 #: Names of entities whose being there is remembered.
 _MOST_NAMES = 100_000
+#: Seconds after which a loader looks again whether another one is done.
+_AGAIN = 0.1, 0.5
 
 
 class SparqlStore:
@@ -292,10 +296,26 @@ class SparqlStore:
 
     # -- loading ----------------------------------------------------------------------------------------------------------
 
-    def push(self, snapshot: Snapshot) -> None:
-        """Write a snapshot as this graph, beside what the graph holds already. The same content twice changes nothing."""
+    def push(self, snapshot: Snapshot, *, wait: float = 0.0) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot as this graph, beside what the graph holds already; gives what it held, and holds now.
+
+        The same content again changes nothing. `wait` is for how many seconds to wait for another loader; then, or where a load
+        was ended, raises `StoreBusyError`.
+        """
         if self.read_only:
             raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+        until = time.monotonic() + wait
+        while True:
+            try:
+                return self._push(snapshot)
+            except StoreBusyError:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+                # Loaders that met step back, and come again at different times.
+                time.sleep(min(left, random.uniform(*_AGAIN)))
+
+    def _push(self, snapshot: Snapshot) -> tuple[dict[str, int], dict[str, int]]:
         load = load_id(snapshot)
         found = state(self.endpoint, self.base)
         if self.endpoint.store_url is None and not self._update_given:
@@ -308,13 +328,24 @@ class SparqlStore:
         previous = None
         if "load" in found or (begun is not None and begun.get("over") != [""]):
             if begun is None and found["load"] == [load]:
-                return
+                held: dict[str, int] = json.loads(found["counts"][0])
+                return held, held
             previous = self._pull(lenient=begun is not None)
             builder = Builder(previous)
             builder.add(items(snapshot))
             snapshot = Snapshot.of(*lay_out(builder))
-        write_snapshot(self.endpoint, snapshot, self.base, graph=self.name, load=load, previous=previous, begun=begun)
+        write_snapshot(
+            self.endpoint,
+            snapshot,
+            self.base,
+            graph=self.name,
+            load=load,
+            over=found.get("load"),
+            previous=previous,
+            begun=begun,
+        )
         self._schema = None
+        return {} if previous is None else counts(previous), counts(snapshot)
 
     def delete(self) -> None:
         """Remove the graph from the store."""

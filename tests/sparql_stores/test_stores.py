@@ -18,6 +18,7 @@ from condgraph.engine.errors import (
     StoreBusyError,
     StoreError,
     StoreMissingError,
+    UnsupportedError,
 )
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
@@ -124,6 +125,53 @@ def test_another_load_waits_until_the_first_is_finished(server: Any, remote: Spa
     more.add([Statement("a", "p", Ref("b"))])
     with pytest.raises(StoreBusyError, match="not finished"):
         remote.push(more)
+
+
+def test_a_load_that_was_ended_is_waited_for_no_longer_than_asked(server: Any, remote: SparqlGraph) -> None:
+    node = f"<{remote.store.base}>"
+    remote.store.endpoint.update(f'INSERT DATA {{ GRAPH {node} {{ {node} <pred:loading> "x" }} }}')
+    begin = time.monotonic()
+    with pytest.raises(StoreBusyError, match="not finished"):
+        remote.add([Statement("a", "p", Ref("b"))], wait=0.6)
+    assert time.monotonic() - begin >= 0.6
+    threading.Timer(0.5, remote.store.endpoint.update, [f"DELETE WHERE {{ GRAPH {node} {{ {node} <pred:loading> ?x }} }}"]).start()
+    assert remote.add([Statement("a", "p", Ref("b"))], wait=30).statements == 1
+
+
+def test_two_loaders_take_turns(server: Any) -> None:
+    """At once and again into one graph: both are there in the end, and each was told of a graph that was whole."""
+    opened(server, "turns").delete()
+    reports: list[int] = []
+    problems: list[BaseException] = []
+
+    def load(name: str) -> None:
+        try:
+            for i in range(3):
+                with opened(server, "turns") as one:
+                    reports.append(one.add([Statement(name, "p", f"{name} {i}")], source=f"{name} {i}", wait=60).statements)
+        except BaseException as problem:  # noqa: BLE001 - the test tells
+            problems.append(problem)
+
+    loaders = [threading.Thread(target=load, args=[name]) for name in ("ann", "bo")]
+    for loader in loaders:
+        loader.start()
+    for loader in loaders:
+        loader.join()
+    assert problems == []
+    remote = opened(server, "turns")
+    expected = condgraph.open()
+    for name in ("ann", "bo"):
+        for i in range(3):
+            expected.add([Statement(name, "p", f"{name} {i}")], source=f"{name} {i}")
+    assert remote.kopl("FindAll() QueryAttr(p)").texts == expected.kopl("FindAll() QueryAttr(p)").texts
+    assert {source.name for source in remote.status().sources} == {source.name for source in expected.status().sources}
+    assert reports == [1] * 6
+    remote.delete()
+
+
+def test_an_rdf_store_keeps_no_vectors(server: Any, remote: SparqlGraph) -> None:
+    with pytest.raises(UnsupportedError, match="index of vectors"):
+        remote.index()
 
 
 def test_a_reader_sees_a_whole_graph_or_an_error(server: Any, remote: SparqlGraph) -> None:
