@@ -70,8 +70,8 @@ def write_snapshot(
 ) -> None:
     """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store holds.
 
-    `load` names the load, `over` the one that `previous` was read of; `begun` is the state of one of this name that was ended. Everything is sent again then, but for the
-    batches that are marked where the load was into an empty graph.
+    `load` names the load, `over` the one that `previous` was read of; `begun` is the state of one of this name that was ended.
+    Everything is sent again then, but for the batches that are marked where the load was into an empty graph.
     """
     node = f"<{base}>"
     if begun is None:
