@@ -8,7 +8,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.errors import OptionError
+from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -54,18 +55,6 @@ class SparqlGraph(RemoteGraph):
             before, after = self.store.push(Snapshot.of(*lay_out(builder)), wait=wait)
             return before, after, builder.statements, builder.warnings
 
-    def index(
-        self,
-        encoder: str | os.PathLike[str] | Encoder = "lexical",
-        *,
-        faiss: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> IndexReport:
-        """An RDF store keeps no vectors; raises `UnsupportedError`."""
-        raise UnsupportedError(
-            "an RDF store", ["an index of vectors"], hint="graph.snapshot() is the same graph in process, which keeps one"
-        )
-
     def _answer(self, engine: str | None, program: Any, language: str | None, **options: Any) -> Answer:
         """One SPARQL query; `engine="snapshot"` answers in process, on the pulled graph."""
         if engine in (None, "sparql"):
@@ -92,6 +81,18 @@ class SparqlGraph(RemoteGraph):
         if not exact:
             raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.store.match(pattern, **options)
+
+    def index(
+        self,
+        encoder: str | os.PathLike[str] | Encoder = "lexical",
+        *,
+        faiss: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Encode the names of nodes and predicates, and keep their vectors on this machine, since RDF stores keep none."""
+        if faiss:
+            raise OptionError("an RDF store has no approximate index", hint="leave `faiss` out")
+        return self.store.index(encoder_of(encoder), progress)
 
     def _explain(self, engine: str | None, program: Any, language: str | None, **options: Any) -> str:
         """The SPARQL of a program; with `engine="snapshot"` its plan."""

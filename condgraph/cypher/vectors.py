@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout import index_key
+from condgraph.engine.linking.encode_new import CHUNK
 from condgraph.engine.linking.encoder import Encoder, FloatMatrix, LexicalEncoder
 from condgraph.engine.linking.encoders import encode, encoder_of, spec_of
 from condgraph.engine.linking.graph_vectors import About
-from condgraph.engine.linking.kept_vectors import CHUNK, IndexReport
+from condgraph.engine.linking.kept_vectors import IndexReport
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection

@@ -194,8 +194,9 @@ class EmbeddedStore:
     def patterns(self) -> SparqlPatterns:
         """Patterns on this store."""
         from condgraph.sparql.match import SparqlPatterns
+        from condgraph.sparql.match_vectors import SnapshotVectors
 
-        return SparqlPatterns(self, self.snapshot.schema)
+        return SparqlPatterns(self, self.snapshot.schema, SnapshotVectors(self.snapshot))
 
     def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
         """Answer a program with one query; evidence and warnings are worked out in process, on the snapshot behind the store."""

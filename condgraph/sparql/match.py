@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
-from condgraph.engine.linking.encoders import encoder_of
+from condgraph.engine.linking.encoder import Encoder
+from condgraph.engine.linking.graph_vectors import Told
+from condgraph.engine.linking.kept_vectors import IndexReport
 from condgraph.engine.search.fetched import Edges, End, FetchedParts
 from condgraph.engine.search.graph import Numbers
 from condgraph.engine.search.join import Clock
@@ -26,6 +27,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
 from condgraph.sparql.dialect import STANDARD, VIRTUOSO, Dialect, cut
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, Names
+from condgraph.sparql.match_vectors import CachedVectors, VectorSource
 from condgraph.sparql.pull import pull
 
 _ENTITIES: Final = "SELECT ?e ?n WHERE {{ ?e {type} <pred:{kind}> ; <pred:name> ?n }}"
@@ -63,10 +65,10 @@ class Triple(NamedTuple):
 
 
 class SparqlPatterns:
-    """Patterns on one state of a graph in an RDF store. `schema` is what lowering knows of it."""
+    """Patterns on one state of a graph in an RDF store. `schema` is what lowering knows of it, `vectors` where terms come from."""
 
-    def __init__(self, place: Place, schema: Any, dialect: Dialect = STANDARD) -> None:
-        self._place, self._schema, self._dialect = place, schema, dialect
+    def __init__(self, place: Place, schema: Any, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
+        self._place, self._schema, self._vectors, self._dialect = place, schema, vectors, dialect
         self._names = Names(place.base)
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
         self.catalogue = self._fetch()
@@ -86,20 +88,21 @@ class SparqlPatterns:
         **options: Any,
     ) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
-        asked = encoder_of("lexical" if encoder is None else encoder)
-        terms = self._terms.get((asked.id, asked.dimension))
+        asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
+        terms = self._terms.get(asked)
         if terms is None:
-            if isinstance(asked, LexicalEncoder):
-                terms = CatalogueTerms.lexical(self.catalogue, asked)
-            else:
-                terms = CatalogueTerms.dense(self.catalogue, asked, {})
-            self._terms[asked.id, asked.dimension] = terms
+            terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
         names = NamedCatalogue(self.catalogue, self._members)
         found, tally = match_remote(
             self, names, self.catalogue, terms, program, timeout=timeout, limit=limit, cancelled=cancelled, **options
         )
         found.sparql = "\n\n".join(tally.texts)
         return found
+
+    def index(self, vectors: CachedVectors, encoder: Encoder, told: Told | None) -> IndexReport:
+        """Keep the vectors of the graph's names; patterns go by them from now on."""
+        self._terms.clear()
+        return vectors.index(self.catalogue, encoder, told)
 
     def parts(self, catalogue: Catalogue, clock: Clock, tally: Tally) -> FetchedParts:
         """The joins of a search, over fetched edges."""

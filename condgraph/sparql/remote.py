@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from condgraph.engine.errors import (
     OptionError,
@@ -44,9 +44,14 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
+    from condgraph.engine.linking.encoder import Encoder
+    from condgraph.engine.linking.graph_vectors import Told
+    from condgraph.engine.linking.kept_vectors import IndexReport
     from condgraph.engine.search.result import Matches
     from condgraph.sparql.match import SparqlPatterns
+    from condgraph.sparql.match_vectors import CachedVectors
 
+T = TypeVar("T")
 #: Names of entities whose being there is remembered.
 _MOST_NAMES = 100_000
 #: Seconds after which a loader looks again whether another one is done.
@@ -203,18 +208,32 @@ class SparqlStore:
 
     def match(self, program: Any, **options: Any) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        return self._on_patterns(lambda patterns: patterns.match(program, **options))
+
+    def index(self, encoder: Encoder, told: Told | None) -> IndexReport:
+        """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
+        return self._on_patterns(lambda patterns: patterns.index(self._vectors, encoder, told))
+
+    def _on_patterns(self, ask: Callable[[SparqlPatterns], T]) -> T:
+        """What `ask` gives, of one state of the graph."""
         from condgraph.sparql.match import SparqlPatterns
 
         for attempt in range(3):
             try:
                 schema: Any = self.schema
                 if self._patterns is None or self._patterns[0] != self._load:
-                    self._patterns = self._load, SparqlPatterns(self, schema, self.endpoint.dialect)
-                return self._patterns[1].match(program, **options)
+                    self._patterns = self._load, SparqlPatterns(self, schema, self._vectors, self.endpoint.dialect)
+                return ask(self._patterns[1])
             except _LoadedAnewError:
                 if attempt == 2:
                     raise
         raise AssertionError("unreachable")
+
+    @cached_property
+    def _vectors(self) -> CachedVectors:
+        from condgraph.sparql.match_vectors import CachedVectors
+
+        return CachedVectors(self.place, self.base)
 
     def _query(
         self,

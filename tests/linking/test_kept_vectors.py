@@ -21,7 +21,7 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.facts import Item
-from condgraph.engine.linking import kept_vectors
+from condgraph.engine.linking import encode_new
 from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.linking.graph_vectors import EDGES, GraphVectors
@@ -216,8 +216,8 @@ def test_a_model_needs_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_progress_is_told_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_vectors, "CHUNK", 10)
-    monkeypatch.setattr(kept_vectors, "SAFE_EVERY", -1.0)
+    monkeypatch.setattr(encode_new, "CHUNK", 10)
+    monkeypatch.setattr(encode_new, "SAFE_EVERY", -1.0)
     told: list[tuple[int, int]] = []
     letters = Letters()
 

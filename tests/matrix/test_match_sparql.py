@@ -14,8 +14,9 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
-from condgraph.engine.errors import CancelledError, OptionError
+from condgraph.engine.errors import CancelledError, EncoderMismatchError, OptionError
 from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
 from condgraph.remote_sparql import SparqlGraph
 from tests.matrix.test_match_neo4j import an_ask, shown
@@ -72,6 +73,74 @@ def test_random_graphs_on_servers(remote: SparqlGraph) -> None:
         remote.delete()
         remote.push(local)
         compare(local, dice, remote.match, seed)
+
+
+class Hashed:
+    """The lexical encoder's vectors under another name, so that they are kept as a model's are; it counts what it encodes."""
+
+    id, dimension = "hashed", 256
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def encode(self, texts: Any) -> Any:
+        self.encoded += len(texts)
+        return LexicalEncoder(256).encode(texts)
+
+
+def some_towns() -> list[Any]:
+    return [Entity(f"t{i}", f"town {i}") for i in range(40)] + [
+        Statement(f"t{i}", "near", Ref(f"t{i * 7 % 40}")) for i in range(40)
+    ]
+
+
+def test_vectors_are_kept_on_this_machine(remote: SparqlGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDGRAPH_CACHE", str(tmp_path))
+    options = {} if remote.store.endpoint.update_url == remote.place else {"update": remote.store.endpoint.update_url}
+    local, encoder = condgraph.open(), Hashed()
+    local.add(some_towns())
+    remote.delete()
+    remote.push(local)
+
+    def opened() -> SparqlGraph:
+        found = condgraph.open(f"sparql+{remote.place}", graph="patterns", **options)
+        assert isinstance(found, SparqlGraph)
+        return found
+
+    told: list[tuple[int, int]] = []
+    # Nodes, the predicate, and what memberships are called.
+    report = opened().index(encoder, progress=lambda done, total: told.append((done, total)))
+    assert (report.nodes, report.predicates, report.encoded, encoder.encoded) == (40, 2, 42, 42)
+    assert told == [(42, 42)]
+    pattern = [("town 17x", "nearby", "UNKNOWN town 1")]
+    here, there = match(local.current, pattern, encoder=Hashed(), k=3), opened().match(pattern, encoder=encoder, k=3)
+    assert shown(there) == shown(here)
+    # The two texts of the pattern, and nothing of the graph.
+    assert encoder.encoded == 44
+    with pytest.raises(OptionError, match="an encoder of the caller's own"):
+        opened().match(pattern)
+    with pytest.raises(EncoderMismatchError):
+        opened().match(pattern, encoder=TieEncoder())
+    assert opened().match(pattern, encoder="lexical").encoder == "lexical-1"
+    remote.add([Entity("z", "Zadar"), Statement("z", "near", Ref("t1"))])
+    assert opened().index(encoder).encoded == 1
+    opened().index("lexical")
+    assert opened().match(pattern).encoder == "lexical-1"
+    with pytest.raises(OptionError, match="approximate"):
+        opened().index(encoder, faiss=True)
+
+
+def test_the_embedded_store_goes_by_the_index_of_its_graph() -> None:
+    local, encoder = condgraph.open(), Hashed()
+    local.add(some_towns())
+    local.index(encoder)
+    count = encoder.encoded
+    pattern = [("town 17x", "nearby", "UNKNOWN town 1")]
+    here, there = local.match(pattern, k=5), local.match(pattern, k=5, engine="sparql")
+    assert shown(there) == shown(here)
+    assert there.encoder == here.encoder == "hashed"
+    # The two texts of the pattern, here and there, and nothing of the graph.
+    assert encoder.encoded == count + 4
 
 
 def test_candidates_go_in_chunks(remote: SparqlGraph) -> None:

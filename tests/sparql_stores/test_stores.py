@@ -18,7 +18,6 @@ from condgraph.engine.errors import (
     StoreBusyError,
     StoreError,
     StoreMissingError,
-    UnsupportedError,
 )
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
@@ -167,11 +166,6 @@ def test_two_loaders_take_turns(server: Any) -> None:
     assert {source.name for source in remote.status().sources} == {source.name for source in expected.status().sources}
     assert reports == [1] * 6
     remote.delete()
-
-
-def test_an_rdf_store_keeps_no_vectors(server: Any, remote: SparqlGraph) -> None:
-    with pytest.raises(UnsupportedError, match="index of vectors"):
-        remote.index()
 
 
 def test_a_reader_sees_a_whole_graph_or_an_error(server: Any, remote: SparqlGraph) -> None:

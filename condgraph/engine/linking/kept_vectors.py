@@ -13,22 +13,21 @@ from __future__ import annotations
 import json
 import os
 import time
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import OptionError, StoreDamagedError, StoreError, StoreVersionError
 from condgraph.engine.linking.approximate import Approximate
 from condgraph.engine.linking.carry import BEFORE, KEPT
+from condgraph.engine.linking.encode_new import Keys, encode_new, keys_of, parts_in
 from condgraph.engine.linking.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
-from condgraph.engine.linking.encoders import DIMENSION, encode, encoder_of, spec_of
+from condgraph.engine.linking.encoders import DIMENSION, encoder_of, spec_of
 from condgraph.engine.linking.graph_vectors import About, GraphVectors, Told, matching, node_texts, predicate_names
 from condgraph.engine.linking.kept import folder as generation_folder
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
@@ -36,12 +35,7 @@ from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 FORMAT: Final = 1
-#: Texts encoded between two reports.
-CHUNK: Final = 2048
-#: Seconds after which what is encoded so far is put on disk.
-SAFE_EVERY: Final = 20.0
 _AGAIN: Final = "make the index again: `condgraph index`, `graph.index(...)`"
-Keys = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +93,8 @@ def make_vectors(
         if told is not None:
             told(fresh, fresh)
     else:
-        keys = _keys([*nodes, *predicates])
-        matrix, fresh = _encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, told)
+        keys = keys_of([*nodes, *predicates])
+        matrix, fresh = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, told)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None
@@ -235,12 +229,6 @@ def _about(manifest: Mapping[str, Any]) -> About:
 # -- encoding and writing -----------------------------------------------------------------------------------------------------
 
 
-def _keys(texts: Sequence[str]) -> Keys:
-    """128-bit hashes of texts, shape (n, 2)."""
-    joined = b"".join(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
-    return np.frombuffer(joined, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
-
-
 def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     """Vectors that the same encoder made before: of the last generation, of an unfinished run, or in memory."""
     found: list[tuple[Keys, FloatMatrix]] = []
@@ -253,7 +241,7 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
     ):
         for texts, vectors in ((_nodes(before.snapshot), before.nodes), (before.predicate_names, before.predicates)):
             if isinstance(vectors, DenseVectors):
-                found.append((_keys(texts), vectors.matrix))
+                found.append((keys_of(texts), vectors.matrix))
     if place is None:
         return found
     # What cannot be read is encoded again.
@@ -266,65 +254,8 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
         ):
             arrays = ArrayFile(place / manifest["file"], manifest["arrays"])
             found.append((arrays.get("keys").reshape(-1, 2), arrays.get("matrix").reshape(-1, about.dimension)))
-    for part in place.glob("part-*.npz"):
-        with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile), np.load(part, allow_pickle=False) as arrays:
-            if bytes(arrays["id"]).decode() == about.id and arrays["matrix"].shape[1:] == (about.dimension,):
-                found.append((arrays["keys"], arrays["matrix"]))
+    found.extend(part for _, part in parts_in(place, about))
     return found
-
-
-def _encode_new(
-    encoder: Encoder,
-    texts: Sequence[str],
-    keys: Keys,
-    known: Iterable[tuple[Keys, FloatMatrix]],
-    place: Path | None,
-    told: Told | None,
-) -> tuple[FloatMatrix, int]:
-    """The matrix of all texts, and how many of them were not among the known ones."""
-    matrix = np.empty((len(texts), encoder.dimension), np.float32)
-    missing = np.ones(len(texts), bool)
-    for have, vectors in known:
-        at = _find(have, keys)
-        hit = missing & (at >= 0)
-        matrix[hit] = vectors[at[hit]]
-        missing &= ~hit
-    order = np.flatnonzero(missing)
-    done, saved, since = 0, 0, time.monotonic()
-    for start in range(0, len(order), CHUNK):
-        part = order[start : start + CHUNK]
-        matrix[part] = encode(encoder, [texts[at] for at in part.tolist()])
-        done = start + len(part)
-        if told is not None:
-            told(len(texts) - len(order) + done, len(texts))
-        if place is not None and done < len(order) and time.monotonic() - since > SAFE_EVERY:
-            chosen = order[saved:done]
-            _write_part(place, encoder.id, keys[chosen], matrix[chosen])
-            saved, since = done, time.monotonic()
-    if told is not None and not len(order):
-        told(len(texts), len(texts))
-    return matrix, len(order)
-
-
-def _find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
-    """Where each wanted key stands among those there are, or -1."""
-    if not len(have):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(have[:, 0], kind="stable")
-    at = order[np.minimum(have[order, 0].searchsorted(wanted[:, 0]), len(have) - 1)]
-    found: NDArray[np.int64] = np.where((have[at] == wanted).all(axis=1), at, -1)
-    return found
-
-
-def _write_part(place: Path, encoder: str, keys: Keys, matrix: FloatMatrix) -> None:
-    place.mkdir(exist_ok=True)
-    name = f"part-{os.getpid()}-{time.time_ns()}.npz"
-    fresh = place / f".{name}"
-    # A folder that takes nothing costs the second run time, and nothing else.
-    with suppress(OSError):
-        with fresh.open("wb") as file:
-            np.savez(file, id=np.frombuffer(encoder.encode(), np.uint8), keys=keys, matrix=matrix)
-        os.replace(fresh, place / name)
 
 
 def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, NDArray[Any]], index: Approximate | None) -> None:
