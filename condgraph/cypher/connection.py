@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -230,14 +231,18 @@ class Connection:
         """Run one writing query, which may be run twice, in a transaction of its own."""
         return self.transaction(lambda transaction: transaction.run(text, parameters))
 
-    def schema(self, text: str) -> None:
-        """Run a text that makes an index or waits for one."""
+    def schema(self, *texts: str) -> None:
+        """Run texts that make constraints or indexes, all in one transaction."""
 
-        def work() -> None:
-            with self.driver.session(database=self.database) as session:
-                session.run(text).consume()
+        def work(transaction: Transaction) -> None:
+            for text in texts:
+                transaction.run(text, {})
 
-        self._retrying(work, _RETRY)
+        self.transaction(work)
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work` in a thread of this connection."""
+        return self._workers.submit(work)
 
     # -- failures ---------------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,6 @@ INDEXES: Final[tuple[str, ...]] = (
     "CREATE INDEX condgraph_entity_kind IF NOT EXISTS FOR (e:Entity) ON (e.graph, e.kind)",
     "CREATE INDEX condgraph_row IF NOT EXISTS FOR (r:Row) ON (r.graph, r.source, r.row)",
     "CREATE INDEX condgraph_concept_key IF NOT EXISTS FOR (c:Concept) ON (c.graph, c.key)",
-    "CREATE INDEX condgraph_value_sid IF NOT EXISTS FOR (v:Value) ON (v.graph, v.sid)",
     "CREATE INDEX condgraph_value_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.key)",
     "CREATE INDEX condgraph_value_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.number)",
     "CREATE INDEX condgraph_value_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.start)",
@@ -73,10 +72,10 @@ INDEXES: Final[tuple[str, ...]] = (
     "CREATE INDEX condgraph_any_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.number)",
     "CREATE INDEX condgraph_any_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.start)",
     "CREATE INDEX condgraph_statement_sid IF NOT EXISTS FOR (s:Statement) ON (s.graph, s.sid)",
-    "CREATE INDEX condgraph_qualifier_key IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.key)",
-    "CREATE INDEX condgraph_qualifier_number IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.number)",
-    "CREATE INDEX condgraph_qualifier_start IF NOT EXISTS FOR (q:Qualifier) ON (q.graph, q.name, q.start)",
 )
+
+#: The names of both, as the server lists them.
+INDEX_NAMES: Final = frozenset(text.split()[2] for text in (*CONSTRAINTS, *INDEXES))
 
 
 def type_of(predicate: str) -> str:

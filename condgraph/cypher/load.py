@@ -4,13 +4,19 @@ A batch is one transaction, which also writes a `:Load` node that names the batc
 before and is left out. So a load that was killed goes on where it stopped. The graph's node says who writes it (`owner`): every
 batch makes sure that this is still so, and one who takes over from a writer that is gone can double nothing. What the server
 says it made is compared with what a batch holds before it is committed. Readers see the graph once `Graph.complete` is true.
+
+Of a long load two batches are under way at once: while the server commits one it runs the rows of the other. The write lock on the graph's node,
+which makes the look at its owner safe, is taken last in a batch, so that it is held for the commit alone.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from functools import partial
 from hashlib import blake2b
 from queue import Full, Queue
 from threading import Event, Thread
@@ -18,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from condgraph.cypher.layout import CONSTRAINTS, FORMAT, INDEXES
+from condgraph.cypher.layout import CONSTRAINTS, FORMAT, INDEX_NAMES, INDEXES
 from condgraph.cypher.owner import Owner
 from condgraph.cypher.rows import CELL, Batch, RowMaker, cell_properties
 from condgraph.engine.errors import StoreBusyError, StoreError
@@ -29,6 +35,12 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection, Transaction
     from condgraph.engine.snapshot.snapshot import Snapshot
 
+#: Batches under way at once. More would wait for each other: about half of a batch's work is its commit.
+WRITERS: Final = 2
+#: Records before which one batch is under way: a server that has just started compiles its code beside, and needs the core for it.
+_WARM: Final = 200_000
+#: Seconds between two signs of life of a writer that waits for indexes.
+_BEAT: Final = 10.0
 #: Called with how many records are written so far, and which part of all that is (None where it is not known).
 Told = Callable[[int, float | None], None]
 T = TypeVar("T")
@@ -70,7 +82,8 @@ TEXTS: Final[dict[str, str]] = {
     + _QUALIFIERS,
     "attributes": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
     "sources of relations": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.sources = r[4], f.rows = r[5]",
-    "sources of attributes": "UNWIND $rows AS r MATCH (v:Value {graph: $graph, sid: r[0]}) SET v.sources = r[1], v.rows = r[2]",
+    "sources of attributes": _ENTITIES
+    + "WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:Value) WHERE f.sid = r[2] SET v.sources = r[3], v.rows = r[4]",
     "members": _RELATION,
     "members that changed": _PAIR + "MATCH (a)-[m:$(r[2])]->(b) WHERE m.sid IS NULL SET m.sources = r[4], m.rows = r[5]",
 }
@@ -82,7 +95,7 @@ _OWN: Final = (
 )
 _STILL: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.beat = timestamp() RETURN g.name AS name"
 _ONCE: Final = (
-    "MATCH (g:Graph {name: $graph, owner: $owner}) SET g.beat = timestamp() "
+    "MATCH (g:Graph {name: $graph, owner: $owner}) "
     "MERGE (l:Load {graph: $graph, batch: $batch}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
 )
 _RELEASE: Final = "MATCH (g:Graph {name: $graph, owner: $owner}) REMOVE g.owner"
@@ -171,8 +184,12 @@ class Loading:
         once = transaction.run(_ONCE, about)
         if not once.rows:
             raise self._taken()
-        if not once.nodes:
-            return
+        if once.nodes:
+            self._make(transaction, batch)
+        # Last, since it locks the graph's node until this is committed.
+        self._still(transaction)
+
+    def _make(self, transaction: Transaction, batch: Batch) -> None:
         made = transaction.run(TEXTS[batch.kind], {"graph": self.graph, "ids": batch.ids, "rows": batch.rows})
         for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
             if wanted is not None and wanted != got:
@@ -209,37 +226,58 @@ def busy_error(graph: str, about: dict[str, Any], now: int, load: str) -> StoreB
 
 def prepare(connection: Connection) -> bool:
     """Make the constraints; whether the indexes are there as well, as they are after the first load of a database."""
-    text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'condgraph_' AND state = 'ONLINE' RETURN count(*) AS found"
-    if int(connection.read(text, {})[0]["found"]) >= len(CONSTRAINTS) + len(INDEXES):
+    text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'condgraph_' AND state = 'ONLINE' RETURN name"
+    if {row["name"] for row in connection.read(text, {})} >= INDEX_NAMES:
         return True
-    for statement in CONSTRAINTS:
-        connection.schema(statement)
-    connection.schema("CALL db.awaitIndexes(300)")
+    connection.schema(*CONSTRAINTS)
     return False
 
 
 def make_indexes(connection: Connection, beat: Callable[[], None]) -> None:
     """Make the indexes, and wait until they are filled; `beat` is called now and then meanwhile."""
-    for statement in INDEXES:
-        connection.schema(statement)
+    # In one transaction, for then the server fills them all in one pass over its nodes.
+    connection.schema(*INDEXES)
+    pause, beaten = 0.05, time.monotonic()
     text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'condgraph_' AND state <> 'ONLINE' RETURN name, state"
     while waiting := connection.read(text, {}):
         failed = [row["name"] for row in waiting if row["state"] == "FAILED"]
         if failed:
             raise StoreError(f"the server could not make the indexes {', '.join(failed)}", hint="its log says why")
-        beat()
-        time.sleep(0.1)
+        if time.monotonic() - beaten > _BEAT:
+            beat()
+            beaten = time.monotonic()
+        time.sleep(pause)
+        pause = min(pause * 2, 0.5)
 
 
 def write_snapshot(
     snapshot: Snapshot, loading: Loading, connection: Connection, *, previous: Snapshot | None, told: Told, attempt: str = ""
 ) -> None:
     """Write what `snapshot` has and `previous`, which the server holds already, has not."""
-    maker, written = RowMaker(snapshot, previous), 0
-    for batch in ahead(maker.batches()):
-        loading.write(batch, attempt)
-        written += len(batch.rows)
-        told(written, None if maker.total is None else written / maker.total)
+    maker, written, named = RowMaker(snapshot, previous), 0, False
+    under_way: deque[tuple[Future[None], int]] = deque()
+
+    def settle(most: int) -> None:
+        """Wait until at most so many batches are under way."""
+        nonlocal written
+        while len(under_way) > most:
+            future, records = under_way.popleft()
+            future.result()
+            written += records
+            told(written, None if maker.total is None else written / maker.total)
+
+    try:
+        for batch in ahead(maker.batches()):
+            if batch.ids and not named:
+                # The entities have to be there before they are named.
+                settle(0)
+                named = True
+            settle(WRITERS - 1 if written >= _WARM else 0)
+            under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
+        settle(0)
+    finally:
+        # Of a load that failed nothing goes on behind the caller's back.
+        wait(future for future, _ in under_way)
 
 
 def ahead(batches: Iterator[T]) -> Iterator[T]:

@@ -304,8 +304,11 @@ class RowMaker:
             return Batch(kind, name, ids.texts(), rows)
 
         def attributes(kind: str, name: str, numbers: Numbers) -> Batch:
-            sids = self.sids[numbers].tolist()
-            return Batch(kind, name, [], [[sid, *places] for sid, places in zip(sids, self._places(numbers), strict=True)])
+            ids = _Ids(snapshot)
+            types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
+            subjects = ids.places(snapshot.attribute_subject[numbers - np.int32(snapshot.relations)])
+            columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers)
+            return Batch(kind, name, ids.texts(), [[s, t, sid, *places] for s, t, sid, places in zip(*columns, strict=True)])
 
         yield from self._cut("sources of relations", changed[:split], relations)
         yield from self._cut("sources of attributes", changed[split:], attributes)
