@@ -1,4 +1,4 @@
-"""Taking a graph out of a database, in batches: relationships before entities, so that no batch is as large as the degree of a hub."""
+"""Taking a graph out of a database, in batches: relationships before entities, so that no batch is as large as a hub."""
 
 from __future__ import annotations
 

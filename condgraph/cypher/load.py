@@ -5,8 +5,8 @@ before and is left out. So a load that was killed goes on where it stopped. The 
 batch makes sure that this is still so, and one who takes over from a writer that is gone can double nothing. What the server
 says it made is compared with what a batch holds before it is committed. Readers see the graph once `Graph.complete` is true.
 
-Of a long load two batches are under way at once: while the server commits one it runs the rows of the other. The write lock on the graph's node,
-which makes the look at its owner safe, is taken last in a batch, so that it is held for the commit alone.
+Of a long load two batches are under way at once: while the server commits one it runs the rows of the other. The write lock on the
+graph's node, which makes the look at its owner safe, is taken last in a batch, so that it is held for the commit alone.
 """
 
 from __future__ import annotations
