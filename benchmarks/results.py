@@ -35,7 +35,19 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 #: Sections in this order; others follow by name.
-ORDER = ("kopl", "scale", "wtq", "llm_query", "patterns", "cypher", "neo4j_store", "rdf", "rdf_endpoint", "endpoint")
+ORDER = (
+    "kopl",
+    "scale",
+    "wtq",
+    "llm_query",
+    "patterns",
+    "cypher",
+    "neo4j_store",
+    "rdf",
+    "rdf_endpoint",
+    "sparql_stores",
+    "endpoint",
+)
 #: Benchmarks that take the folder of data and print, without a file of their own.
 PRINTING = ("wtq", "llm_query")
 #: Parts of a machine that say where it is, not what it is.

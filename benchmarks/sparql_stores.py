@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[1] / "tools")]
 
-import condgraph
-from condgraph.remote_sparql import SparqlGraph
+from machine import markdown, median, percentile, write  # noqa: E402
 
-OUT = Path(__file__).parent / "out"
+import condgraph  # noqa: E402
+from condgraph.remote_sparql import SparqlGraph  # noqa: E402
 
 
 def outcome(graph: Any, program: Any) -> Any:
@@ -39,9 +38,9 @@ def timed(work: Any) -> tuple[Any, float]:
     return found, (time.perf_counter() - begin) * 1000
 
 
-def spread(times: list[float]) -> dict[str, float]:
-    ordered = sorted(times)
-    return {"median": round(statistics.median(ordered), 2), "p95": round(ordered[int(len(ordered) * 0.95)], 2)}
+def spread(times: list[float]) -> list[float]:
+    """The median and the 95th percentile."""
+    return [round(median(times), 2), round(percentile(times, 0.95), 2)]
 
 
 def run(server: Any, local: Any, programs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def run(server: Any, local: Any, programs: list[dict[str, Any]]) -> dict[str, An
     assert back.status().counts == local.status().counts
     statements = local.status().statements
     first: list[float] = []
-    second: dict[str, list[float]] = {}
+    kinds: dict[str, tuple[list[float], list[float]]] = {}
     different: list[str] = []
     trips = []
     for one in programs:
@@ -61,18 +60,23 @@ def run(server: Any, local: Any, programs: list[dict[str, Any]]) -> dict[str, An
         found, cold = timed(lambda one=one: outcome(remote, one["program"]))
         _, warm = timed(lambda one=one: outcome(remote, one["program"]))
         first.append(cold)
-        second.setdefault(one["kind"], []).append(warm)
+        of_kind = kinds.setdefault(one["kind"], ([], []))
+        of_kind[0].append(cold)
+        of_kind[1].append(warm)
         if found != outcome(local, one["program"]):
             different.append(one["id"])
+    rows = [["round trip", len(trips), None, None, *spread(trips)]]
+    rows += [[kind, len(times[1]), *spread(times[0]), *spread(times[1])] for kind, times in sorted(kinds.items())]
+    rows.append(["all", len(programs), *spread(first), *spread([time for times in kinds.values() for time in times[1]])])
     return {
-        "programs": len(programs),
+        "title": f"Programs on {server.name} over HTTP, against the snapshot",
+        "columns": ["programs", "how many", "first, ms", "first, p95", "again, ms", "again, p95"],
+        "rows": rows,
+        "notes": [
+            f"{len(different)} answers differ from the snapshot's" + (f": {', '.join(different)}." if different else "."),
+            f"Loaded {statements / load * 1000:,.0f} statements a second, pulled back {statements / pull * 1000:,.0f} a second.",
+        ],
         "different": different,
-        "load_statements_a_second": round(statements / load * 1000),
-        "pull_statements_a_second": round(statements / pull * 1000),
-        "round_trip": spread(trips),
-        "first": spread(first),
-        "again": spread([time for times in second.values() for time in times]),
-        "kinds": {kind: spread(times) for kind, times in sorted(second.items())},
     }
 
 
@@ -81,6 +85,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("CONDGRAPH_DATA"))
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--store", choices=("virtuoso", "oxigraph"))
     options = parser.parse_args()
     from oxigraph_server import OxigraphServer
@@ -91,15 +96,15 @@ def main() -> None:
     local = condgraph.open()
     local.load(folder / kb)
     programs = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines()][:: options.every]
-    found: dict[str, Any] = {"kb": kb}
+    results = []
     for kind in (OxigraphServer, VirtuosoServer):
         if options.store in (None, kind.name):
             with kind() as server:
-                found[kind.name] = run(server, local, programs)
-                print(kind.name, json.dumps(found[kind.name], indent=1))
-    OUT.mkdir(exist_ok=True)
-    (OUT / "sparql_stores.json").write_text(json.dumps(found, indent=1))
-    if any(found[store]["different"] for store in found if store != "kb"):
+                results.append(run(server, local, programs))
+            print(markdown(results[-1]))
+    different = [one.pop("different") for one in results]
+    print(write("sparql_stores", results, options.out), file=sys.stderr)
+    if any(different):
         sys.exit("answers differ")
 
 
