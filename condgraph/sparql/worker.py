@@ -197,7 +197,7 @@ class WorkerPool:
                     yield head
                 elif kind == b"Z":
                     assert head is not None
-                    head.cut = json.loads(data)["cut"]
+                    head.cut = data == b'{"cut":true}'
                     return True
                 else:
                     raise _ToldError(json.loads(data))

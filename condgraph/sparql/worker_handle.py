@@ -20,6 +20,8 @@ from condgraph.sparql.worker_forks import ForkServer
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
+#: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has to give anew every time.
+_PART: Final = 1 << 16
 #: Seconds between two looks at an event that may cancel.
 _LOOK: Final = 0.02
 
@@ -75,7 +77,7 @@ class Worker:
     def receive(self) -> list[tuple[bytes, bytes]]:
         """The frames that are there; raises `EOFError` when the process is gone, and there is nothing more."""
         try:
-            more = self.sock.recv(1 << 18)
+            more = self.sock.recv(_PART)
         except BlockingIOError:
             return []
         except OSError:

@@ -41,6 +41,8 @@ _SPEC.loader.exec_module(cutting)
 
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
+#: And requests are read in such parts: freeing larger ones makes the allocator tidy up, for every query.
+REQUEST = 1 << 14
 _LENGTH = struct.Struct(">I")
 _HEAD = struct.Struct(">cI")
 
@@ -100,7 +102,7 @@ class Worker:
         buffer = b""
         while True:
             while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
-                more = os.read(0, PART)
+                more = os.read(0, REQUEST)
                 if not more:
                     return
                 buffer += more
