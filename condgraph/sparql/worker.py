@@ -51,7 +51,7 @@ LEAST_MEMORY: Final = 256 << 20
 class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
-    `workers` queries run at once, and beside them up to `long` (four times as many by default) that take more than `quantum`
+    `workers` queries run at once, and beside them up to `long` (twice as many by default) that take more than `quantum`
     seconds of a processor; further ones wait, at most `waiting` of them. With two workers a processor, a query that turns out to be
     long keeps no other one from its place meanwhile. `memory` is how many bytes of data a process may have,
     0 for any number.
@@ -73,7 +73,7 @@ class WorkerPool:
             raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # Where no long queries may run beside the others, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
-        self._places = Places(workers, 4 * workers if long is None else long, waiting, memory)
+        self._places = Places(workers, 2 * workers if long is None else long, waiting, memory)
         self.use(source)
         # Whoever forgets to close a pool leaves no process behind.
         self._end = weakref.finalize(self, self._places.close)
