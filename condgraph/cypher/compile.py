@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from condgraph.cypher import compile_entities, compile_facts, compile_picks, compile_values, paths
+from condgraph.cypher.arrange import arrange
 from condgraph.cypher.compile_picks import scalar, shown_text
 from condgraph.cypher.compile_tests import condition
 from condgraph.cypher.compiler import ENTITIES, FACTS, TARGET, VALUES, Compiler
@@ -63,6 +64,7 @@ def compile_plan(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
         from condgraph.cypher.witness import compile_witness
 
         return compile_witness(plan, graph, schema)
+    plan = arrange(plan, schema)
     compiler = Compiler(graph, schema, [plan])
     # Without raw texts, equal values are one value, whichever stays.
     inner = plan

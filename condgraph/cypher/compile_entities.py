@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from condgraph.cypher import paths
-from condgraph.cypher.compiler import ENTITIES, Compiler, Rows
+from condgraph.cypher.compiler import ENTITIES, Compiler, FactRows, Rows, Within
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import Kind
 
 
 def every(compiler: Compiler, node: alg.Every) -> Rows:
@@ -85,15 +86,42 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
         tested.sort(key=lambda part: isinstance(part, alg.Every) - isinstance(part, alg.Named | alg.Known))
         others, tested = tested[:1], tested[1:]
     if len(others) == 1:
-        rows = compiler.entities(others[0])
+        rows, joined = _joined(compiler, others[0], tested)
+        tested = [part for part in tested if part is not joined]
         clauses = list(rows.clauses)
     else:
         rows = _together(compiler, tuple(others), "UNION ALL")
         clauses = [*rows.clauses, f"WITH {rows.variable}, count(*) AS times WHERE times = {len(others)}"]
     if tested:
         conditions = " AND ".join(membership(compiler, part, rows.variable) for part in tested)
-        clauses.append(f"WITH {rows.variable} WHERE {conditions}")
+        _ask(clauses, rows.variable, conditions)
     return Rows(clauses, rows.variable)
+
+
+def _ask(clauses: list[str], e: str, conditions: str) -> None:
+    """Keep the entities that satisfy a condition: in the clause that makes them distinct, where there is one."""
+    last = f"WITH DISTINCT {e}"
+    if clauses and clauses[-1] == last:
+        clauses[-1] = f"{last} WHERE {conditions}"
+    else:
+        clauses.append(f"WITH {e} WHERE {conditions}")
+
+
+def _joined(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) -> tuple[Rows, alg.Entities | None]:
+    """The entities of a part, and which of some sets they are joined with already: a concept's members, where that costs less."""
+    concept = next((other for other in tested if isinstance(other, alg.Members) and not compiler.is_shared(other)), None)
+    if concept is None or not isinstance(part, alg.Reached) or compiler.is_shared(part) or compiler.is_shared(part.facts):
+        return compiler.entities(part), None
+    facts = compiler.facts(part.facts)
+    # In one graph of patterns, and with the entities not bound before.
+    plain = facts.pattern is not None and facts.within is None and all(clause.startswith("MATCH ") for clause in facts.clauses)
+    anchored = any(f"({facts.reached}" in clause for clause in facts.clauses)
+    if plain and not anchored:
+        facts.within = within(compiler, concept, facts.reached)
+        if facts.within.joins(facts.rows):
+            return _reached(facts), concept
+        facts.within = None
+    return _reached(facts), None
 
 
 def _testable(part: alg.Entities) -> bool:
@@ -117,6 +145,23 @@ def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
     if isinstance(part, alg.Every) and part.source is None:
         return paths.of_kinds(e, compiler.parameter([int(kind) for kind in part.kinds]))
     return f"{e} IN {compiler.set_of(part)}"
+
+
+def within(compiler: Compiler, of: alg.Members, e: str) -> Within:
+    """Membership in the concepts of some names, of an entity that a MATCH binds.
+
+    Two concepts of a name could give an entity twice, so that only one is joined with.
+    """
+    assert isinstance(of.concepts, alg.Named)
+    schema, names = compiler.schema, of.concepts.names
+    c = compiler.name("c")
+    test = paths.named(c, compiler.one_of(names))
+    condition = f"EXISTS {{ MATCH {paths.members(e, f'{c}:Concept')} WHERE {test} }}"
+    if schema.concept_members:
+        return Within(f"{paths.is_member(e)} AND {condition}", [], "", 0.0)
+    clauses = [f"MATCH {paths.concept(c)} WHERE {test}", f"MATCH {paths.members(e, c)}"]
+    one = len(names) == 1 and names[0] in schema.single
+    return Within(condition, clauses if one else [], f" USING JOIN ON {e}", compiler.estimates.members(of))
 
 
 def minus(compiler: Compiler, node: alg.Minus) -> Rows:
@@ -145,7 +190,10 @@ def neighbour(compiler: Compiler, node: alg.Neighbour) -> Rows:
 
 def reached(compiler: Compiler, node: alg.Reached) -> Rows:
     """The distinct ends of the facts."""
-    facts = compiler.facts(node.facts)
+    return _reached(compiler.facts(node.facts))
+
+
+def _reached(facts: FactRows) -> Rows:
     if facts.reach == "object":
         if facts.family == "attribute":
             facts.conditions.append("false")
@@ -191,6 +239,14 @@ def best(compiler: Compiler, node: alg.Best) -> Rows:
     """The entities with the best value of a key, all ties; the most frequent type and unit competes."""
     facts = compiler.facts(alg.Scan(node.of, (node.key,), family="attribute"))
     value, e = facts.thing, facts.subject
+    of_one = compiler.schema.attribute_kinds(node.key)
+    if len(of_one) == 1 and next(iter(of_one))[0] in (Kind.QUANTITY, Kind.TIME) and not compiler.inexact:
+        # Nothing has to be chosen among types and units, or left out.
+        time = next(iter(of_one))[0] is Kind.TIME
+        key, way = ("end", " DESC") if node.direction == "largest" else ("start", "")
+        x, tied = compiler.name("x"), compiler.name("tied")
+        ordered = f"WITH {value}.{key if time else 'number'} AS {x}, collect({e}) AS {tied} ORDER BY {x}{way} LIMIT 1"
+        return Rows([*facts.render(), ordered, f"UNWIND {tied} AS {e}", f"WITH DISTINCT {e}"], e)
     facts.conditions.append(f"{value}.kind IN ['quantity', 'time']")
     side = "end" if node.direction == "largest" else "start"
     number = f"{value}.number"

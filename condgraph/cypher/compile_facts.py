@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from condgraph.cypher import paths
-from condgraph.cypher.compile_entities import membership
-from condgraph.cypher.compile_tests import condition, span_condition
+from condgraph.cypher.arrange import OUTWARD, tells
+from condgraph.cypher.compile_entities import membership, within
+from condgraph.cypher.compile_tests import condition, keys_of, span_condition
 from condgraph.cypher.compiler import FACTS, Compiler, FactRows
+from condgraph.cypher.estimate import share
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
+
+#: Fewer entities than this are where a query goes on from, whatever else there is.
+MANY: Final = 30
+_FILTERS: Final = (alg.Where, alg.WhereQualifier, alg.During, alg.DuringAny, alg.WhereValidity)
 
 
 def family_of(node: alg.Scan) -> alg.Family:
@@ -27,94 +36,167 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
         empty = f"UNWIND [] AS {f} WITH {f}, null AS {e}, null AS {o}"
         return FactRows([empty], None, [], f, e, o, "relation", node.reach)
     f = compiler.name("f")
+    schema = compiler.schema
     types = paths.types(node.predicates)
     whole = node.of is None or (isinstance(node.of, alg.Every) and node.of.source is None)
-    within = node.of if _many_members(compiler, node) else None
-    of = None if whole or within is not None or node.of is None else compiler.entities(node.of)
+    concept = node.of if _many_members(compiler, node) else None
+    listed = None if whole or concept is not None else _many(compiler, node)
+    of = None if whole or concept is not None or listed is not None or node.of is None else compiler.entities(node.of)
     clauses = [] if of is None else of.clauses
     conditions = [] if node.predicates is not None else [paths.is_statement(f)]
     anchor = compiler.name("e") if of is None else of.variable
     label = ":Entity" if of is None else ""
-    inside = []
-    if of is None and isinstance(node.of, alg.Every) and _tells(compiler, node, node.of):
+    inside, hint = [], ""
+    asks_kind = of is None and isinstance(node.of, alg.Every) and tells(node, node.of, schema)
+    if asks_kind and isinstance(node.of, alg.Every):
         conditions.append(paths.of_kinds(anchor, compiler.parameter([int(kind) for kind in node.of.kinds])))
-    if within is not None:
-        conditions.append(membership(compiler, within, anchor))
+    inner = within(compiler, concept, anchor) if isinstance(concept, alg.Members) else None
+    if listed is not None:
+        conditions.append(f"{anchor} IN {compiler.set_of(listed)}")
     source = None if node.source is None else compiler.parameter(node.source)
     if of is None and source is not None and node.anchor == "subject" and node.source in compiler.tabular:
         # A table's statements are those of its rows.
         pattern, inside_table = paths.row(anchor, source)
         label = pattern[1 + len(anchor) : -1]
-        inside = [inside_table]
+        inside, hint = [inside_table], paths.by_row(anchor)
+    estimate = compiler.estimates.rows(node)
     if family == "attribute":
         v = compiler.name("v")
-        if node.predicates is not None and not inside:
-            predicate = (
-                f"= {compiler.parameter(node.predicates[0])}"
-                if len(node.predicates) == 1
-                else f"IN {compiler.parameter(list(node.predicates))}"
-            )
-            inside = [f"{v}.graph = $graph", f"{v}.predicate {predicate}"]
-            if node.of is None:
-                # Where nothing is asked of the value, this is what an index answers.
-                inside += [f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"]
-        elif of is None and not inside:
-            inside = [f"{anchor}.graph = $graph"]
         if source is not None:
             conditions.append(paths.in_source(source, f, v))
+        if node.predicates is None or inside:
+            if of is None and not inside:
+                inside = [f"{anchor}.graph = $graph"]
+            return FactRows(
+                clauses,
+                f"({anchor}{label})-[{f}{types}]->({v}:Value)",
+                [*inside, *conditions],
+                f,
+                anchor,
+                v,
+                family,
+                node.reach,
+                hint=hint,
+                rows=estimate,
+            )
+        predicate = (
+            f"= {compiler.parameter(node.predicates[0])}"
+            if len(node.predicates) == 1
+            else f"IN {compiler.parameter(list(node.predicates))}"
+        )
+        if of is not None:
+            # A label tells values from entities where a predicate has both.
+            end = ":Value" if any(map(schema.has_relation, node.predicates)) else ""
+            pattern = f"({anchor})-[{f}{types}]->({v}{end})"
+            return FactRows(clauses, pattern, conditions, f, anchor, v, family, node.reach, rows=estimate)
+        kinds = {kind for name in node.predicates for kind, _ in schema.attribute_kinds(name)}
+        found = paths.of_kind(v, kinds)
+        hint = "" if found is None else paths.by_kind(v, next(iter(kinds)))
+        if found is None:
+            # By their subjects: no index has values of all kinds.
+            found = [f"{anchor}:Entity", f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"]
+        pattern, values = f"({anchor})-[{f}{types}]->({v}:Value)", [*paths.values_of(v, predicate), *conditions]
         return FactRows(
-            clauses, f"({anchor}{label})-[{f}{types}]->({v}:Value)", [*inside, *conditions], f, anchor, v, family, node.reach
+            clauses, pattern, values, f, anchor, v, family, node.reach, whole=found, hint=hint, within=inner, rows=estimate
         )
     other = compiler.name("e")
     if of is None and not inside:
         inside = [f"{anchor}.graph = $graph"]
     if source is not None:
         conditions.append(paths.in_source(source, f, other if family == "any" else None))
-    end = ":Entity" if family == "relation" else ""
+    # A label tells entities from values where a predicate has both.
+    both = node.predicates is None or any(map(schema.has_attribute, node.predicates))
+    end = ":Entity" if family == "relation" and (of is None or (both and node.anchor == "subject")) else ""
     if node.anchor == "subject":
         pattern, subject, thing = f"({anchor}{label})-[{f}{types}]->({other}{end})", anchor, other
     else:
-        pattern, subject, thing = f"({other}:Entity)-[{f}{types}]->({anchor}{label})", other, anchor
-    return FactRows(clauses, pattern, [*inside, *conditions], f, subject, thing, family, node.reach)
+        pattern, subject, thing = f"({other}{end})-[{f}{types}]->({anchor}{label})", other, anchor
+    return FactRows(
+        clauses, pattern, [*inside, *conditions], f, subject, thing, family, node.reach, hint=hint, within=inner, rows=estimate
+    )
 
 
 def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
-    """Whether the anchors are the members of a concept, and more than there are statements: then the anchor is tested."""
-    of, schema = node.of, compiler.schema
-    if (
-        not isinstance(of, alg.Members)
-        or not isinstance(of.concepts, alg.Named)
-        or node.predicates is None
-        or compiler.is_shared(of)
-    ):
+    """Whether the anchors are the members of a concept, and many beside the statements: then these are looked at first."""
+    of = node.of
+    if not isinstance(of, alg.Members) or node.predicates is None or compiler.is_shared(of):
         return False
-    statements = 0
-    for name in node.predicates:
-        statements += sum(schema.attribute_kinds(name).values()) if family_of(node) != "relation" else 0
-        statements += schema.sizes.get(name, 0) if family_of(node) != "attribute" else 0
-    return statements < sum(schema.members.get(name, 0) for name in of.concepts.names)
+    members = compiler.estimates.members(of)
+    return members < float("inf") and _wanted(compiler, node) < OUTWARD * members
 
 
-def _tells(compiler: Compiler, node: alg.Scan, of: alg.Every) -> bool:
-    """Whether the kinds leave out any anchor: all but concepts do not, where concepts are no subjects."""
-    schema = compiler.schema
-    concepts = (schema.concept_subjects and node.family != "attribute") or (schema.concept_attributes and node.family != "relation")
-    return node.anchor != "subject" or concepts or of.kinds != alg.ENTITY_KINDS
+def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
+    """The anchors, where they are many beside the statements of an attribute that the tests leave: then these are looked at first,
+    and their subjects looked up in a list. It costs less to go from a value to its one subject than from an entity through all its
+    edges.
+    """
+    of = node.of
+    if of is None or node.predicates is None or node.source is not None or family_of(node) != "attribute":
+        return None
+    kinds = {kind for name in node.predicates for kind, _ in compiler.schema.attribute_kinds(name)}
+    if paths.of_kind("", kinds) is None and id(node) not in compiler.shares:
+        return None
+    anchors = compiler.estimates.rows(of)
+    return of if anchors > MANY and _wanted(compiler, node) + anchors < OUTWARD * anchors else None
+
+
+def _wanted(compiler: Compiler, node: alg.Scan) -> float:
+    """How many statements of the predicates of a scan its tests leave."""
+    return compiler.estimates.statements(node) * compiler.shares.get(id(node), 1.0)
 
 
 def where(compiler: Compiler, node: alg.Where) -> FactRows:
     """Facts whose object satisfies the test."""
-    facts = compiler.facts(node.facts)
     test = node.test
     if isinstance(test, alg.Among):
-        if facts.family == "attribute":
-            facts.conditions.append("false")
-        elif isinstance(test.entities, alg.Named):
-            facts.conditions.append(f"{paths.named(facts.thing, compiler.one_of(test.entities.names))} AND {facts.thing}:Entity")
-        else:
-            facts.conditions.append(f"{facts.thing} IN {compiler.set_of(test.entities)}")
-        return facts
+        return _among_entities(compiler, node, test.entities)
+    index = _index(compiler, test)
+    below: alg.Facts = node
+    while isinstance(below, _FILTERS):
+        below = below.facts
+    if index is not None:
+        compiler.shares[id(below)] = min(compiler.shares.get(id(below), 1.0), share(test))
+    facts = compiler.facts(node.facts)
+    hint = (
+        None if index is None or facts.family != "attribute" else "" if index is Kind.UNKNOWN else paths.by_kind(facts.thing, index)
+    )
+    facts.narrow(share(test), hint)
     facts.conditions.append(condition(compiler, test, facts.thing))
+    return facts
+
+
+def _index(compiler: Compiler, test: alg.Test) -> Kind | None:
+    """The kind of values whose index answers a test; of several kinds none is the one, which is `UNKNOWN`. None where none does."""
+    if isinstance(test, alg.AnyOf | alg.AllOf):
+        found = {_index(compiler, part) for part in test.tests}
+        if None in found:
+            return None
+        alternatives = isinstance(test, alg.AnyOf) and keys_of(test) is None
+        return Kind.UNKNOWN if alternatives or len(found) > 1 else next(iter(found), None)
+    if not isinstance(test, alg.Compare):
+        return None
+    if isinstance(test.value, Quantity):
+        return Kind.UNKNOWN if compiler.inexact else Kind.QUANTITY
+    return Kind.TIME if isinstance(test.value, Time) else Kind.TEXT
+
+
+def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities) -> FactRows:
+    """Facts that lead to some entities: from those of a name, where there are fewer that lead to them than from the anchors."""
+    below = node.facts
+    if isinstance(below, alg.Scan) and isinstance(entities, alg.Named) and below.anchor == "subject" and below.source is None:
+        turned = replace(below, of=entities, anchor="object", family="relation")
+        of, estimates = below.of, compiler.estimates
+        if of is not None and estimates.rows(of) > MANY and estimates.rows(turned) < OUTWARD * estimates.rows(of):
+            facts = scan(compiler, turned)
+            facts.conditions.append(membership(compiler, of, facts.subject))
+            return facts
+    facts = compiler.facts(below)
+    if facts.family == "attribute":
+        facts.conditions.append("false")
+    elif isinstance(entities, alg.Named):
+        facts.conditions.append(f"{paths.named(facts.thing, compiler.one_of(entities.names))} AND {facts.thing}:Entity")
+    else:
+        facts.conditions.append(f"{facts.thing} IN {compiler.set_of(entities)}")
     return facts
 
 
@@ -179,8 +261,6 @@ def during_any(compiler: Compiler, node: alg.DuringAny) -> FactRows:
 def times_of(compiler: Compiler, values: alg.Values) -> str:
     """The distinct times of a bag as a list of start and end, sorted; other values decide nothing."""
     if isinstance(values, alg.Given):
-        from condgraph.engine.values import Time
-
         return compiler.parameter([list(pair) for pair in sorted({(v.start, v.end) for v in values.values if isinstance(v, Time)})])
     rows = compiler.values(values)
     a, b = compiler.name("a"), compiler.name("b")

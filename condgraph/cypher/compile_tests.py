@@ -22,7 +22,7 @@ def condition(compiler: Compiler, test: Test, cell: str, ref: str | None = None)
     """A condition on a cell; `ref` is the entity that the cell is, where it may be one."""
     if isinstance(test, (alg.AnyOf, alg.AllOf)):
         word = " OR " if isinstance(test, alg.AnyOf) else " AND "
-        keys = _keys(test)
+        keys = keys_of(test)
         if keys is not None:
             return f"{cell}.key IN {compiler.parameter(keys)}"
         return "(" + word.join(condition(compiler, part, cell, ref) for part in test.tests) + ")"
@@ -38,7 +38,7 @@ def condition(compiler: Compiler, test: Test, cell: str, ref: str | None = None)
     return _compare(compiler, test, cell)
 
 
-def _keys(test: alg.AnyOf | alg.AllOf) -> list[str] | None:
+def keys_of(test: alg.AnyOf | alg.AllOf) -> list[str] | None:
     """The texts that an alternative of equalities allows; None for other tests."""
     if not isinstance(test, alg.AnyOf):
         return None
@@ -55,13 +55,15 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: str) -> str:
         number, exact = as_float(value)
         unit = f"{cell}.unit = {compiler.parameter(value.unit)}"
         if exact and not compiler.inexact:
-            return f"({cell}.number {operator} {compiler.parameter(number)} AND {unit})"
+            there = f"{cell}.number IS NOT NULL AND " if operator == "<>" else ""
+            return f"({there}{cell}.number {operator} {compiler.parameter(number)} AND {unit})"
         pair = compiler.parameter(number), compiler.parameter(tie_break(value.number))
         return f"({exact_condition(test.operator, cell, *pair)} AND {unit})"
     if not isinstance(value, str):
         raise PlanError("nothing compares with a value that is not known")
     if test.operator in ("=", "!="):
-        return f"{cell}.key {operator} {compiler.parameter(index_key(value))}"
+        there = f"{cell}.key IS NOT NULL AND " if operator == "<>" else ""
+        return f"{there}{cell}.key {operator} {compiler.parameter(index_key(value))}"
     return f"({cell}.key IS NOT NULL AND {shown_order(cell)} {operator} {compiler.parameter(text_order(value))})"
 
 
@@ -71,15 +73,19 @@ def shown_order(cell: str) -> str:
 
 
 def time_condition(operator: str, cell: str, start: str, end: str) -> str:
-    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
+    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after.
+
+    Each asks for the start and the end, which an index has side by side, and for a start the end could not be without.
+    """
     return {
         "=": f"({cell}.start >= {start} AND {cell}.start < {end} AND {cell}.end <= {end})",
-        # That there is a start says what the others say, and is what an index answers.
-        "!=": f"({cell}.start IS NOT NULL AND ({cell}.end <= {start} OR {cell}.start >= {end}))",
+        # As a choice: an alternative would be two walks through the index.
+        "!=": f"({cell}.start IS NOT NULL AND {cell}.end IS NOT NULL "
+        f"AND CASE WHEN {cell}.start >= {end} THEN true ELSE {cell}.end <= {start} END)",
         "<": f"({cell}.start < {start} AND {cell}.end <= {start})",
-        ">": f"{cell}.start >= {end}",
+        ">": f"({cell}.start >= {end} AND {cell}.end IS NOT NULL)",
         "<=": f"({cell}.start < {end} AND {cell}.end <= {end})",
-        ">=": f"{cell}.start >= {start}",
+        ">=": f"({cell}.start >= {start} AND {cell}.end IS NOT NULL)",
     }[operator]
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.cypher.estimate import Estimates
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Value, text_of
@@ -31,6 +32,23 @@ class Rows:
     variable: str
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Membership in a concept of many, as a condition on an entity, or as clauses that give all members, to be joined with.
+
+    A condition goes through an entity's edges, which costs some ten times what a member does that is read from the concept's side.
+    """
+
+    condition: str
+    clauses: list[str]
+    hint: str
+    members: float
+
+    def joins(self, rows: float) -> bool:
+        """Whether to join with all members is likely to cost less than to look at so many entities."""
+        return bool(self.clauses) and rows * 8 > self.members
+
+
 @dataclass(slots=True)
 class FactRows:
     """Clauses, then one MATCH of `pattern` under `conditions` (None: bound already): a row for each fact.
@@ -47,6 +65,14 @@ class FactRows:
     thing: str
     family: alg.Family
     reach: alg.End
+    #: Conditions by which an index gives all values, and its properties; asked where no test is one that an index answers.
+    whole: list[str] = field(default_factory=list)
+    #: What says which index to take.
+    hint: str = ""
+    #: Members of a concept that the anchors lie in.
+    within: Within | None = None
+    #: How many there are likely to be.
+    rows: float = 1.0
 
     @property
     def reached(self) -> str:
@@ -58,16 +84,28 @@ class FactRows:
         """The object, where it may be a value."""
         return None if self.family == "relation" else self.thing
 
+    def narrow(self, share: float, hint: str | None) -> None:
+        """Make ready for a test on the objects that leaves a part; `hint` says the index that answers it, None for none."""
+        self.rows *= share
+        if hint is not None and self.whole:
+            self.whole, self.hint = [], hint
+
     def render(self) -> list[str]:
         """All clauses."""
-        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        clauses, hint, conditions = self.clauses, self.hint, [*self.conditions, *self.whole]
+        if self.within is not None:
+            if self.within.joins(self.rows):
+                clauses, hint = [*clauses, *self.within.clauses], hint + self.within.hint
+            else:
+                conditions.append(self.within.condition)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         if self.pattern is not None:
-            return [*self.clauses, f"MATCH {self.pattern}{where}"]
-        return [*self.clauses, f"WITH *{where}"] if where else self.clauses
+            return [*clauses, f"MATCH {self.pattern}{hint}{where}"]
+        return [*clauses, f"WITH *{where}"] if where else clauses
 
     def bound(self) -> FactRows:
         """The same with everything matched, so that further tests come after it."""
-        return FactRows(self.render(), None, [], self.fact, self.subject, self.thing, self.family, self.reach)
+        return FactRows(self.render(), None, [], self.fact, self.subject, self.thing, self.family, self.reach, rows=self.rows)
 
 
 @dataclass(slots=True)
@@ -103,6 +141,7 @@ class Compiler:
 
     def __init__(self, graph: str, schema: StoredSchema, roots: Sequence[Node]) -> None:
         self.parameters: dict[str, Any] = {"graph": graph}
+        self.estimates = Estimates(schema)
         #: Whether numbers are compared as they were written; which sources have statements of their own rows alone.
         self.inexact, self.tabular, self.schema = schema.inexact, schema.tabular, schema
         order = nodes_of(roots)
@@ -118,6 +157,8 @@ class Compiler:
         self._bound: dict[int, Shared] = {}
         self._sets: dict[int, str] = {}
         self._kept: list[Node] = []
+        #: The part of the statements of a scan that the tests on it leave, where that is known when it is compiled.
+        self.shares: dict[int, float] = {}
 
     def name(self, prefix: str) -> str:
         """A fresh variable."""

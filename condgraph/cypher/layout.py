@@ -66,8 +66,9 @@ INDEXES: Final[tuple[str, ...]] = (
     "CREATE INDEX condgraph_row IF NOT EXISTS FOR (r:Row) ON (r.graph, r.source, r.row)",
     "CREATE INDEX condgraph_concept_key IF NOT EXISTS FOR (c:Concept) ON (c.graph, c.key)",
     "CREATE INDEX condgraph_value_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.key)",
-    "CREATE INDEX condgraph_value_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.number)",
-    "CREATE INDEX condgraph_value_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.start)",
+    # With all that a comparison looks at, so that it is read from the index and not from the store.
+    "CREATE INDEX condgraph_value_quantity IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.number, v.unit)",
+    "CREATE INDEX condgraph_value_time IF NOT EXISTS FOR (v:Value) ON (v.graph, v.predicate, v.start, v.end)",
     "CREATE INDEX condgraph_any_key IF NOT EXISTS FOR (v:Value) ON (v.graph, v.key)",
     "CREATE INDEX condgraph_any_number IF NOT EXISTS FOR (v:Value) ON (v.graph, v.number)",
     "CREATE INDEX condgraph_any_start IF NOT EXISTS FOR (v:Value) ON (v.graph, v.start)",

@@ -11,6 +11,7 @@ from typing import Final
 
 from condgraph.cypher.layout import type_of
 from condgraph.cypher.quote import quote
+from condgraph.engine.values import Kind
 
 #: What an answer reads of a `Value` or `Qualifier` node.
 FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
@@ -65,6 +66,31 @@ def row(e: str, source: str) -> tuple[str, str]:
 def types(predicates: Sequence[str] | None) -> str:
     """The relationship types of predicates."""
     return "" if predicates is None else ":" + "|".join(quote(type_of(name)) for name in predicates)
+
+
+def values_of(v: str, predicate: str) -> list[str]:
+    """Conditions: values of the attributes of a predicate. With a test on them (or `of_kind`) an index answers it."""
+    return [f"{v}.graph = $graph", f"{v}.predicate {predicate}"]
+
+
+#: The properties of values that an index has side by side, by kind.
+_INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
+
+
+def of_kind(v: str, kinds: set[Kind]) -> list[str] | None:
+    """Conditions that hold of every value of a kind, and that an index has; None where no index has all values of these kinds."""
+    names = _INDEXED.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return None if names is None else [f"{v}.{name} IS NOT NULL" for name in names]
+
+
+def by_kind(v: str, kind: Kind) -> str:
+    """The hint to take the index of a predicate's values of a kind, without which the planner may take that of all predicates."""
+    return f" USING INDEX {v}:Value(graph, predicate, {', '.join(_INDEXED[kind])})"
+
+
+def by_row(e: str) -> str:
+    """The hint to begin at the rows of a table (`row`), for by its statistics the planner may begin at a column of all tables."""
+    return f" USING INDEX {e}:Row(graph, source, row)"
 
 
 def is_statement(f: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +44,10 @@ class StoredSchema:
         #: How many relations a predicate has, and how many members the concepts of a name.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})
+        #: How many relations of a predicate the subject, and the object, of one of them has, on average over the relations; names
+        #: that one concept has.
+        self.degrees: dict[str, list[float]] = found.get("degrees", {})
+        self.single: frozenset[str] = frozenset(found.get("single", ()))
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -140,6 +146,8 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "concept_attributes": snapshot.counts["concept_attributes"] > 0,
         "sizes": _sizes(snapshot),
         "members": _members(snapshot),
+        "degrees": _degrees(snapshot),
+        "single": [name for name, times in Counter(map(snapshot.name, get("con.entity").tolist())).items() if times == 1],
         "concept_members": bool((snapshot.entity_kind.take(get("mem.e")) == EntityKind.CONCEPT).any()),
     }
 
@@ -157,6 +165,19 @@ def _members(snapshot: Snapshot) -> dict[str, int]:
     for concept, count in zip(get("con.entity").tolist(), np.diff(get("con.offsets")).tolist(), strict=True):
         name = snapshot.name(concept)
         found[name] = found.get(name, 0) + count
+    return found
+
+
+def _degrees(snapshot: Snapshot) -> dict[str, list[float]]:
+    """How many relations of the same predicate the subject, and the object, of a relation has: the mean over the relations."""
+    offsets, ends = snapshot.relation_offsets.tolist(), (snapshot.arrays.get("rel.s"), snapshot.relation_object)
+    found: dict[str, list[float]] = {}
+    for number, (low, high) in enumerate(pairwise(offsets)):
+        if high > low:
+            counts = [np.unique(end[low:high], return_counts=True)[1] for end in ends]
+            found[snapshot.predicate_name(number)] = [
+                round(float(np.square(one, dtype=float).sum() / (high - low)), 1) for one in counts
+            ]
     return found
 
 
