@@ -19,7 +19,7 @@ def every(compiler: Compiler, node: alg.Every) -> Rows:
     source = compiler.parameter(node.source)
     pattern, inside = paths.row(e, source)
     if node.kinds == (EntityKind.ROW,) and node.source in compiler.tabular:
-        return Rows([f"MATCH {pattern} WHERE {inside}"], e)
+        return Rows([f"MATCH {pattern}{paths.by_row(e)} WHERE {inside}"], e)
     f, o = compiler.name("f"), compiler.name("o")
     subject, of_graph = paths.entity(e)
     other, _ = paths.entity(o)

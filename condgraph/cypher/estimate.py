@@ -66,7 +66,7 @@ class Estimates:
         if isinstance(node, alg.Known):
             return float(len(node.ids))
         if isinstance(node, alg.Every):
-            return _EVERY
+            return _EVERY if node.source is None else _SOME
         if isinstance(node, alg.Members):
             return min(self.members(node), _EVERY)
         if isinstance(node, alg.Scan):
@@ -78,7 +78,7 @@ class Estimates:
             return self.rows(node.facts) * _QUALIFIER
         if isinstance(node, alg.During | alg.DuringAny):
             return self.rows(node.facts) * _TIME
-        if isinstance(node, alg.Best | alg.Nth):
+        if isinstance(node, alg.Best | alg.Nth | alg.Extreme):
             return 1.0
         inputs = [self.rows(child) for child in node.inputs()]
         if isinstance(node, alg.Intersect):
@@ -88,7 +88,8 @@ class Estimates:
         return inputs[0] if inputs else _SOME
 
     def _scan(self, node: alg.Scan) -> float:
-        statements = self.statements(node)
+        # How many of them a source has is not known.
+        statements = self.statements(node) if node.source is None else min(self.statements(node), _SOME)
         if node.of is None:
             return statements
         if node.predicates is None:

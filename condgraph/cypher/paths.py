@@ -85,12 +85,12 @@ def of_kind(v: str, kinds: set[Kind]) -> list[str] | None:
 
 def by_kind(v: str, kind: Kind) -> str:
     """The hint to take the index of a predicate's values of a kind, without which the planner may take that of all predicates."""
-    return f" USING INDEX {v}:Value(graph, predicate, {', '.join(_INDEXED[kind])})"
+    return f" USING INDEX SEEK {v}:Value(graph, predicate, {', '.join(_INDEXED[kind])})"
 
 
 def by_row(e: str) -> str:
-    """The hint to begin at the rows of a table (`row`), for by its statistics the planner may begin at a column of all tables."""
-    return f" USING INDEX {e}:Row(graph, source, row)"
+    """The hint to look up the rows of a table (`row`): by its statistics the planner may go through all rows, or a column of all."""
+    return f" USING INDEX SEEK {e}:Row(graph, source, row)"
 
 
 def is_statement(f: str) -> str:
