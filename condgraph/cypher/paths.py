@@ -89,7 +89,7 @@ def by_kind(v: str, kind: Kind) -> str:
 
 
 def by_row(e: str) -> str:
-    """The hint to look up the rows of a table (`row`): by its statistics the planner may go through all rows, or a column of all."""
+    """The hint to look up the rows of a table (`row`): by its statistics the planner may go through all of them."""
     return f" USING INDEX SEEK {e}:Row(graph, source, row)"
 
 

@@ -1,0 +1,87 @@
+"""Which side the Cypher of a plan begins at, by what the schema counts; that the answers are equal is tested on servers."""
+
+from __future__ import annotations
+
+import pytest
+
+import condgraph
+from condgraph.cypher.arrange import arrange
+from condgraph.cypher.compile import compile_plan
+from condgraph.cypher.estimate import Estimates
+from condgraph.engine import algebra as alg
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
+from condgraph.engine.frontends.kopl import lower
+from condgraph.engine.passes import optimise
+from condgraph.engine.stored_schema import StoredSchema, describe_schema
+from condgraph.engine.values import Quantity
+
+PEOPLE = 400
+
+
+def world() -> list[Item]:
+    """People with a height, nearly all of one city; all are in one concept, two of them in another."""
+    items: list[Item] = [Entity("many", "human", EntityKind.CONCEPT), Entity("few", "astronaut", EntityKind.CONCEPT)]
+    items += [Entity("city", "Big City"), Entity("village", "Small Village")]
+    for number in range(PEOPLE):
+        ident = f"p{number}"
+        items += [Entity(ident, f"person {number}"), Member(ident, "many")]
+        items.append(Statement(ident, "height", Quantity(150 + number % 50, "centimetre")))
+        items.append(Statement(ident, "lives in", Ref("village" if number < 4 else "city")))
+    return [*items, Member("p1", "few"), Member("p2", "few")]
+
+
+@pytest.fixture(scope="module")
+def schema() -> StoredSchema:
+    graph = condgraph.open()
+    graph.add(world())
+    return StoredSchema(describe_schema(graph.current))
+
+
+def text(schema: StoredSchema, program: str) -> str:
+    """The Cypher of a program."""
+    return compile_plan(optimise(lower(program, schema).plan)[0], "g", schema).text  # type: ignore[arg-type]
+
+
+def test_what_the_schema_counts(schema: StoredSchema) -> None:
+    assert schema.members == {"human": PEOPLE, "astronaut": 2}
+    assert schema.single == {"human", "astronaut"}
+    outward, inward = schema.degrees["lives in"]
+    assert outward == 1.0
+    assert inward == round((396**2 + 4**2) / 400, 1)
+
+
+def test_a_concept_of_many_is_joined_with(schema: StoredSchema) -> None:
+    found = text(schema, "FindAll() FilterNum(height, 170 centimetre, !=) FilterConcept(human) Count()")
+    assert "USING JOIN ON" in found
+    assert "EXISTS" not in found
+
+
+def test_a_concept_of_few_is_where_it_begins(schema: StoredSchema) -> None:
+    found = text(schema, "FindAll() FilterNum(height, 170 centimetre, !=) FilterConcept(astronaut) Count()")
+    assert found.index("MEMBER_OF") < found.index("`height`")
+    assert "USING" not in found
+
+
+def test_a_comparison_names_its_index(schema: StoredSchema) -> None:
+    found = text(schema, "FindAll() FilterNum(height, 170 centimetre, <) Count()")
+    assert "USING INDEX SEEK" in found
+    assert "(graph, predicate, number, unit)" in found
+
+
+def test_what_is_shared_stays_shared(schema: StoredSchema) -> None:
+    tall = alg.Reached(alg.Scan(None, ("height",), family="attribute"))
+    few = alg.Members(alg.Named(("astronaut",)))
+    both = alg.Union((alg.Intersect((few, tall)), tall))
+    assert arrange(both, schema) is both
+    alone = arrange(alg.Intersect((few, tall)), schema)
+    assert alone == alg.Reached(alg.Scan(few, ("height",), family="attribute"))
+
+
+def test_estimates(schema: StoredSchema) -> None:
+    estimates = Estimates(schema)
+    assert estimates.rows(alg.Named(("a", "b"))) == 2
+    scan = alg.Scan(None, ("height",), family="attribute")
+    assert estimates.rows(scan) == PEOPLE
+    assert estimates.rows(alg.Where(scan, alg.Compare("=", Quantity(150, "centimetre")))) < 10
+    backward = alg.Scan(alg.Named(("Big City",)), ("lives in",), anchor="object", reach="subject", family="relation")
+    assert 300 < estimates.rows(backward) <= PEOPLE
