@@ -292,8 +292,8 @@ def scale(sizes: list[float], questions: int) -> dict[str, Any]:
     from condgraph.engine.frontends.pattern import Pattern
     from condgraph.engine.search.domains import Domain
     from condgraph.engine.search.driver import search
-    from condgraph.engine.search.join import Clock, Problem
     from condgraph.engine.search.match import bonds_of
+    from condgraph.engine.search.problem import Clock, Problem
 
     rows = []
     for millions in sizes:

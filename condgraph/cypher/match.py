@@ -18,7 +18,7 @@ from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
 from condgraph.engine.linking.encoders import encoder_of
 from condgraph.engine.linking.graph_vectors import matching
 from condgraph.engine.linking.kept_vectors import IndexReport
-from condgraph.engine.search.remote import Catalogue
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.remote_match import NamedCatalogue, match_remote
 from condgraph.engine.search.remote_terms import CatalogueTerms
 from condgraph.engine.search.result import Matches

@@ -15,8 +15,9 @@ from condgraph.cypher.match_parts import is_edge
 from condgraph.cypher.match_text import keys_of, render
 from condgraph.cypher.paths import described
 from condgraph.cypher.witness import _record, restore
-from condgraph.engine.search.join import Clock
-from condgraph.engine.search.remote import Catalogue, PartPlan, Tally
+from condgraph.engine.search.catalogue import Catalogue
+from condgraph.engine.search.problem import Clock
+from condgraph.engine.search.remote import PartPlan, Tally
 from condgraph.engine.search.remote_match import Parts
 from condgraph.engine.snapshot.snapshot import Snapshot
 

@@ -27,7 +27,7 @@ from condgraph.engine.linking.kept_vectors import IndexReport
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
-    from condgraph.engine.search.remote import Catalogue
+    from condgraph.engine.search.catalogue import Catalogue
 
 #: The most dimensions of lexical vectors in an index of the server.
 LEXICAL: Final = 1024

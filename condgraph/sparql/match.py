@@ -16,10 +16,11 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.linking.encoder import Encoder
 from condgraph.engine.linking.graph_vectors import Told
 from condgraph.engine.linking.kept_vectors import IndexReport
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.fetched import Edges, End, FetchedParts
 from condgraph.engine.search.graph import Numbers
-from condgraph.engine.search.join import Clock
-from condgraph.engine.search.remote import Catalogue, Tally
+from condgraph.engine.search.problem import Clock
+from condgraph.engine.search.remote import Tally
 from condgraph.engine.search.remote_match import NamedCatalogue, match_remote
 from condgraph.engine.search.remote_terms import CatalogueTerms
 from condgraph.engine.search.result import Matches

@@ -16,7 +16,7 @@ from condgraph.engine.linking.graph_vectors import Told, matching
 from condgraph.engine.linking.kept_vectors import IndexReport, vectors_of
 from condgraph.engine.linking.vector_cache import VectorCache
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors
-from condgraph.engine.search.remote import Catalogue
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.remote_terms import CatalogueTerms
 from condgraph.engine.snapshot.snapshot import Snapshot
 

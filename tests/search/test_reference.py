@@ -13,7 +13,7 @@ import condgraph
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.identity import relation_id, statement_ids
-from condgraph.engine.search import domains, driver, join
+from condgraph.engine.search import domains, driver, join, look_back
 from condgraph.engine.search.match import match
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -138,7 +138,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int) -> None:
     monkeypatch.setattr(join, "FIRST", 1)
     monkeypatch.setattr(driver, "CHUNK", 3)
     monkeypatch.setattr(driver, "_SPARE", 0)
-    monkeypatch.setattr(join, "_LOOK", look)
+    monkeypatch.setattr(look_back, "LOOK", look)
 
 
 def test_large_graphs_take_ways_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from condgraph.engine.search.driver import components, pairs_of
-from condgraph.engine.search.join import Join, Limit, Problem
+from condgraph.engine.search.join import Join, Limit
+from condgraph.engine.search.problem import Problem
 from condgraph.engine.search.ranking import Rows
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.search.domains import BARRED, Bond, pair_costs
-from condgraph.engine.search.join import CHUNK, Join, LateError, Limit, Problem
+from condgraph.engine.search.join import CHUNK, Join, Limit
 from condgraph.engine.search.options import MOST
+from condgraph.engine.search.problem import LateError, Problem
 from condgraph.engine.search.ranking import Rows, best_of_groups, first, groups_of
 
 #: Rows of each part, for each node of the pattern, beyond those that are wanted: parts may have nodes in common.

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import DeadlineError
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.domains import BARRED, Bond
 from condgraph.engine.search.driver import run_part
 from condgraph.engine.search.graph import Numbers, SearchGraph
-from condgraph.engine.search.join import Clock, Join, LateError, Limit, Problem
+from condgraph.engine.search.join import Join, Limit
+from condgraph.engine.search.problem import Clock, LateError, Problem
 from condgraph.engine.search.ranking import Rows
-from condgraph.engine.search.remote import Catalogue, Tally
+from condgraph.engine.search.remote import Tally
 
 #: Which end of an edge the nodes asked for are at.
 End: TypeAlias = Literal["subject", "object"]

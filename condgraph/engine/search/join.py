@@ -8,19 +8,18 @@ row can stand in the first k solutions: exchanging a later one for one that the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from threading import Event
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import CancelledError
-from condgraph.engine.search.domains import BARRED, Bond, Domain, assignment, joined, neighbours_of, pair_costs, starts_of
+from condgraph.engine.search.domains import BARRED, Bond, assignment, joined, neighbours_of, pair_costs, starts_of
 from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
+from condgraph.engine.search.look_back import Guide, look_back
+from condgraph.engine.search.problem import Problem
 from condgraph.engine.search.ranking import Rows
+from condgraph.engine.search.steps import Step, plan_steps
 
 #: Rows that a step may make at a time, and those of the first parts: more are made in parts, so that first solutions come early,
 #: memory stays bounded, and deadlines are seen.
@@ -28,94 +27,6 @@ CHUNK: Final = 1 << 20
 FIRST: Final = 1 << 14
 #: A bound, and where as many solutions as are wanted have been found, the ranks of the last one's nodes.
 Limit: TypeAlias = tuple[int, dict[int, int] | None]
-#: Neighbours that are looked at to see from a known node which nodes lead to it.
-_LOOK: Final = 1 << 18
-
-
-class LateError(Exception):
-    """The deadline has passed; caught by the driver, which gives the best so far."""
-
-
-@dataclass(slots=True)
-class Clock:
-    """When a search has to end."""
-
-    deadline: float | None = None
-    cancelled: Event | None = None
-
-    def check(self) -> None:
-        """Raise `LateError` after the deadline, `CancelledError` where the caller cancelled."""
-        if self.cancelled is not None and self.cancelled.is_set():
-            raise CancelledError("the search was cancelled")
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise LateError
-
-
-class Server(Protocol):
-    """Where a graph is that joins connected parts of a pattern itself."""
-
-    def part(
-        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
-    ) -> tuple[Rows, bool]:
-        """The first `length` solutions (None: all) of a part, of each group where it has nodes of `by`; of groups the first `top`.
-
-        Whether there are further ones is the second.
-        """
-        ...
-
-    def joined(
-        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
-    ) -> NDArray[np.bool_]:
-        """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
-        ...
-
-
-@dataclass(slots=True)
-class Problem:
-    """A pattern made ready for one graph: domains of its nodes, bonds between them, and what solutions have to keep to."""
-
-    graph: SearchGraph
-    domains: list[Domain]
-    bonds: list[Bond]
-    loops: dict[int, Bond]
-    injective: bool
-    #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be joined (0 where they must not).
-    forbidden: dict[tuple[int, int], NDArray[np.int64]]
-    clock: Clock
-    #: Joins connected parts elsewhere; None is here, over `graph`.
-    server: Server | None = None
-
-    def least(self, nodes: Sequence[int]) -> int:
-        """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
-        inside = set(nodes)
-        total: int = sum(self.domains[node].least for node in nodes)
-        total += sum(bond.least for bond in self.bonds if bond.first in inside and bond.second in inside)
-        return total + sum(bond.least for node, bond in self.loops.items() if node in inside)
-
-
-@dataclass(slots=True)
-class _Step:
-    """Find `node` beside `parent`; `closing` bonds lead to other nodes found before. `rest` is the least cost of what is left
-    then."""
-
-    node: int
-    parent: int
-    bond: Bond
-    closing: list[Bond]
-    rest: int
-    leaf: bool
-
-
-@dataclass(slots=True)
-class _Guide:
-    """The only nodes that a node of the pattern may be, ascending, with their own terms.
-
-    `excess` is by how much a node, with all that hangs on it, costs more than the least terms of all that.
-    """
-
-    nodes: Numbers
-    terms: Costs
-    excess: Costs
 
 
 class Join:
@@ -131,7 +42,7 @@ class Join:
     ) -> None:  # fmt: skip
         self.problem, self.nodes, self.bound, self.few, self.collect = problem, nodes, bound, few, collect
         self._kept = set(kept)
-        self._guides: dict[int, _Guide] = {}
+        self._guides: dict[int, Guide] = {}
         self._last: dict[int, int] | None = None
         self._budget = min(FIRST, CHUNK)
         self._all = problem.least(nodes)
@@ -143,8 +54,8 @@ class Join:
         seed, rows = self._seed()
         if not len(rows):
             return
-        steps = self._plan(seed)
-        self._look_back(steps)
+        steps = plan_steps(self.problem, self.nodes, seed, self._kept)
+        self._guides = look_back(self.problem, steps, self.bound - self._all)
         guide = self._guides.get(seed)
         if guide is not None:
             if not len(guide.nodes):
@@ -179,38 +90,9 @@ class Join:
         rows = self._looped(rows, node, self._all - problem.domains[node].least - (loop.least if loop else 0))
         return node, self._apart(rows, node)
 
-    def _plan(self, seed: int) -> list[_Step]:
-        """The order of the other nodes: those bound by most, known ones, then by mention; unknown leaves last."""
-        problem = self.problem
-        touching = {node: [b for b in problem.bonds if node in (b.first, b.second)] for node in self.nodes}
-        leaves = {
-            node
-            for node in self.nodes
-            if node != seed and node not in self._kept and len(touching[node]) == 1
-            and node not in problem.loops and not problem.forbidden
-        }  # fmt: skip
-        found, steps = [seed], []
-        rest = self._all - problem.least(found)
-        while len(found) < len(self.nodes):
-            ahead = [node for node in self.nodes if node not in found and any(b.other(node) in found for b in touching[node])]
-            node = min(
-                ahead,
-                key=lambda n: (
-                    n in leaves and problem.domains[n].open, -sum(b.other(n) in found for b in touching[n]),
-                    problem.domains[n].open, n,
-                ),
-            )  # fmt: skip
-            back = [b for b in touching[node] if b.other(node) in found]
-            # Dearer bonds first: their predicates are known, and leave fewer neighbours.
-            bond = max(back, key=lambda b: (b.least, len(b.steps)))
-            found.append(node)
-            rest = self._all - problem.least(found)
-            steps.append(_Step(node, bond.other(node), bond, [b for b in back if b is not bond], rest, node in leaves))
-        return steps
-
     # -- growing ----------------------------------------------------------------------------------------------------------
 
-    def _grow(self, rows: Rows, steps: list[_Step], number: int, rest: int) -> None:
+    def _grow(self, rows: Rows, steps: list[Step], number: int, rest: int) -> None:
         """Grow rows, to which `rest` is still to come at least, by the steps from `number` on."""
         self.problem.clock.check()
         rows = self._before_last(rows, rest)
@@ -271,7 +153,7 @@ class Join:
         found: NDArray[np.bool_] = (totals < self.bound) | ((totals == self.bound) & ~after)
         return found
 
-    def _neighbours(self, step: _Step, parents: NDArray[Any], least: int) -> tuple[NDArray[np.int64], Numbers, Costs]:
+    def _neighbours(self, step: Step, parents: NDArray[Any], least: int) -> tuple[NDArray[np.int64], Numbers, Costs]:
         """What `node` may be beside each parent: position in `parents`, node, cost of both; ascending by position."""
         problem, graph = self.problem, self.problem.graph
         domain, bond, guide = problem.domains[step.node], step.bond, self._guides.get(step.node)
@@ -304,54 +186,6 @@ class Join:
             owner, found, costs = owner[keep], found[keep], costs[keep]
         return owner, found, costs
 
-    # -- looking back from known nodes ------------------------------------------------------------------------------------
-
-    def _look_back(self, steps: list[_Step]) -> None:
-        """From known nodes that come late: which nodes before them lead there at all, and at least at which price.
-
-        The least cost of what hangs on a node, which takes the place of the sum of the least terms in the bound. Stops where
-        there are too many neighbours to look at.
-        """
-        problem, slack = self.problem, self.bound - self._all
-        for step in reversed(steps):
-            domain, guide = problem.domains[step.node], self._guides.get(step.node)
-            if guide is None and domain.open:
-                continue
-            if guide is None:
-                nodes, terms = domain.within(domain.least + slack)
-                guide = _Guide(nodes, terms, terms - domain.least)
-            if not len(guide.nodes):
-                self._guides[step.parent] = _Guide(guide.nodes, guide.terms, guide.excess)
-                continue
-            if int(problem.graph.degrees(guide.nodes).sum()) > _LOOK:
-                continue
-            limit = min(step.bond.least + slack, BARRED - 1)
-            owner, found, costs = neighbours_of(problem.graph, guide.nodes, step.bond.weights(step.node), limit)
-            excess = costs - step.bond.least + guide.excess.take(owner)
-            keep = excess <= slack
-            self._guides[step.parent] = self._narrowed(step.parent, found[keep], excess[keep], slack)
-
-    def _narrowed(self, node: int, found: Numbers, excess: Costs, slack: int) -> _Guide:
-        """What `node` may be by what it is known to lead to, together with what was known of it before."""
-        order = np.argsort(found, kind="stable")
-        found, excess = found[order], excess[order]
-        if len(found):
-            starts = starts_of(found)
-            found, excess = found[starts], np.minimum.reduceat(excess, starts)
-        before, domain = self._guides.get(node), self.problem.domains[node]
-        if before is None:
-            own = domain.at(found)
-            terms = np.zeros(len(found), np.int64) if own is None else own
-            more = terms - domain.least
-        else:
-            place = np.minimum(before.nodes.searchsorted(found), max(len(before.nodes) - 1, 0))
-            same = np.flatnonzero(before.nodes.take(place) == found) if len(before.nodes) else np.empty(0, np.int64)
-            found, excess, place = found[same], excess[same], place[same]
-            terms, more = before.terms.take(place), before.excess.take(place)
-        excess = excess + more
-        keep = excess <= slack
-        return _Guide(found[keep], terms[keep], excess[keep])
-
     def _nearest(
         self, owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int
     ) -> tuple[NDArray[np.int64], Numbers, Costs]:
@@ -366,7 +200,7 @@ class Join:
         return owner[order], found[order], costs[order]
 
     def _extended(
-        self, rows: Rows, step: _Step, which: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any], found: Numbers, costs: Costs
+        self, rows: Rows, step: Step, which: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any], found: Numbers, costs: Costs
     ) -> Rows:
         """Every row with every choice beside its parent, where that keeps to the bound and to what else is asked."""
         problem = self.problem

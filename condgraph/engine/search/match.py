@@ -19,8 +19,8 @@ from condgraph.engine.search.distances import Terms, TextTerms
 from condgraph.engine.search.domains import BARRED, Bond, Domain, nearest, weights
 from condgraph.engine.search.driver import search
 from condgraph.engine.search.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
-from condgraph.engine.search.join import Clock, Problem
 from condgraph.engine.search.options import Excluded, MatchOptions, options_for
+from condgraph.engine.search.problem import Clock, Problem
 from condgraph.engine.search.reader import SnapshotReader
 from condgraph.engine.search.result import Hits, Matches, Report
 

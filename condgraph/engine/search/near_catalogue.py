@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.graph import SearchGraph
-from condgraph.engine.search.remote import Catalogue
 
 #: Where the numbers of texts begin.
 TEXTS: Final = 1 << 30

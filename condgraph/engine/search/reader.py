@@ -15,8 +15,8 @@ from condgraph.engine.search.choose import choose
 from condgraph.engine.search.domains import BARRED, Bond
 from condgraph.engine.search.driver import limited
 from condgraph.engine.search.graph import text_nodes
-from condgraph.engine.search.join import Clock, Problem
 from condgraph.engine.search.options import MatchOptions
+from condgraph.engine.search.problem import Clock, Problem
 from condgraph.engine.search.result import INSTANCE_OF, EdgeMatch, NodeMatch
 from condgraph.engine.values import Kind
 

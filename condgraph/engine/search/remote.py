@@ -10,114 +10,24 @@ can be one or the other; most often that is once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.domains import BARRED, Bond
-from condgraph.engine.search.graph import Costs, Numbers, SearchGraph
-from condgraph.engine.search.join import Problem
-from condgraph.engine.search.result import INSTANCE_OF
+from condgraph.engine.search.graph import Costs, Numbers
+from condgraph.engine.search.problem import Problem
 
 #: What a node of a solution is: an entity (or concept, or row), or a text value.
 Sort: TypeAlias = Literal["entity", "text"]
 #: How an edge runs, seen from the node it is followed from.
 Way: TypeAlias = Literal["out", "in", "both"]
 _NONE: Final = np.empty(0, np.int32)
-
-
-class Catalogue:
-    """The nodes and predicates of a graph on a server, numbered as in a snapshot of it: entities by name, then id; texts behind."""
-
-    def __init__(
-        self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool], *, memberships: bool
-    ) -> None:
-        """`entities` are (id, name, kind); `predicates` says of each whether it has edges between nodes."""
-        ordered = sorted(entities, key=lambda one: (one[1], one[0]))
-        self.ids = [one[0] for one in ordered]
-        self.names = [one[1] for one in ordered]
-        self.kinds = np.array([one[2] for one in ordered], np.int8)
-        self.texts = sorted(texts)
-        self.predicates = sorted(predicates)
-        #: Which predicates have edges; that of memberships last.
-        self.used = np.array([*(predicates[name] for name in self.predicates), memberships], bool)
-        count, size = len(ordered), len(ordered) + len(self.texts)
-        rank = np.empty(size, np.int32)
-        rank[np.array(sorted(range(count), key=self.ids.__getitem__), np.intp)] = np.arange(count, dtype=np.int32)
-        rank[count:] = np.arange(count, size, dtype=np.int32)
-        empty = np.empty(0, np.int32)
-        self.graph = SearchGraph(np.zeros(size + 1, np.int64), empty, empty, len(self.predicates) + 1, count, rank)
-        self._numbers = {ident: number for number, ident in enumerate(self.ids)}
-
-    @property
-    def entities(self) -> int:
-        """How many nodes are entities; texts are numbered from there."""
-        return len(self.ids)
-
-    @property
-    def has_texts(self) -> bool:
-        """Whether a node may be a text."""
-        return bool(self.texts)
-
-    @cached_property
-    def labels(self) -> list[str]:
-        """The text of every node."""
-        return [*self.names, *self.texts]
-
-    @cached_property
-    def predicate_names(self) -> list[str]:
-        """The names of all predicates in the order of their numbers, the one of memberships last."""
-        return [*self.predicates, INSTANCE_OF]
-
-    @cached_property
-    def concepts(self) -> Numbers:
-        """All concepts."""
-        return np.flatnonzero(self.kinds == EntityKind.CONCEPT).astype(np.int32)
-
-    @cached_property
-    def _named(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for number, name in enumerate(self.labels):
-            found.setdefault(name, []).append(number)
-        return found
-
-    @cached_property
-    def _text_numbers(self) -> dict[str, int]:
-        return {text: self.entities + place for place, text in enumerate(self.texts)}
-
-    def identified(self, ident: str) -> int:
-        """The node of an entity's id, or -1."""
-        return self._numbers.get(ident, -1)
-
-    def text(self, text: str) -> int:
-        """The node of a text value, or -1."""
-        return self._text_numbers.get(text, -1)
-
-    def named(self, name: str) -> list[int]:
-        """All nodes of this name, texts included."""
-        return self._named.get(name, [])
-
-    def expect(self, numbers: Iterable[int]) -> None:
-        """Be ready to say what these nodes are."""
-
-    def value(self, number: int) -> Entity | str:
-        """What a node is."""
-        if number >= self.entities:
-            return self.texts[number - self.entities]
-        return Entity(self.ids[number], self.names[number], EntityKind(int(self.kinds[number])))
-
-    def key(self, number: int) -> str:
-        """What a server knows a node by: the id of an entity, a text itself."""
-        return self.texts[number - self.entities] if number >= self.entities else self.ids[number]
-
-
-# -- plans --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

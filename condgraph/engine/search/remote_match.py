@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.frontends.pattern import Pattern
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.distances import Terms
 from condgraph.engine.search.domains import Bond, Domain
 from condgraph.engine.search.driver import search
 from condgraph.engine.search.graph import text_nodes
-from condgraph.engine.search.join import Clock, LateError, Problem, Server
 from condgraph.engine.search.match import Names, members_of_nearest, priced
 from condgraph.engine.search.options import MatchOptions, options_for
+from condgraph.engine.search.problem import Clock, LateError, Problem, Server
 from condgraph.engine.search.ranking import Rows, best_of_groups, first
 from condgraph.engine.search.reader import SnapshotReader
-from condgraph.engine.search.remote import Catalogue, PartPlan, Tally, part_plans
+from condgraph.engine.search.remote import PartPlan, Tally, part_plans
 from condgraph.engine.search.result import EdgeMatch, Hits, Matches, NodeMatch, Report
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from condgraph.engine.linking.encoder import Encoder, LexicalEncoder
 from condgraph.engine.linking.encoders import encode
 from condgraph.engine.linking.vectors import DenseVectors, SparseVectors, Vectors
+from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.distances import nearer_name
 from condgraph.engine.search.domains import BARRED, Domain
 from condgraph.engine.search.graph import Costs
 from condgraph.engine.search.late import LateDomain
-from condgraph.engine.search.remote import Catalogue
 
 #: Numbers that the terms of texts kept take together, and texts whose vectors, or relations whose terms are kept.
 _KEPT: Final = 50_000_000

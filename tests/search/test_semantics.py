@@ -1,0 +1,130 @@
+"""What a pattern means, sentence by sentence, where no other test says it: on graphs small enough to see the answer."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgraph
+from condgraph import Entity, Ref, Statement
+from condgraph.engine.linking.encoder import LexicalEncoder
+from condgraph.engine.search.options import FAST_NODES, FAST_RELATIONS, FAST_TYPES
+
+
+def graph_of(*items: Any) -> condgraph.Graph:
+    graph = condgraph.open()
+    graph.add(list(items))
+    return graph
+
+
+def triples(*some: tuple[str, str, str]) -> list[Statement]:
+    return [Statement(head, relation, Ref(tail)) for head, relation, tail in some]
+
+
+def distance(one: str, two: str) -> int:
+    u, v = LexicalEncoder(4096).encode([one, two]).astype(np.float64)
+    return int(np.rint(1e6 * np.sqrt(np.square(u - v).sum())))
+
+
+def test_a_term_is_the_distance_of_two_texts_in_millionths() -> None:
+    graph = graph_of(*triples(("Rome", "capital of", "Italy")))
+    (one,) = graph.match([("Roma", "capital", "UNKNOWN 1")], k=1).solutions
+    terms = [distance("Roma", "Rome"), distance("capital", "capital of")]
+    assert [one.nodes[0].term, one.edges[0].term] == terms
+    assert one.total == sum(terms)
+    assert one.distance == sum(terms) / 1e6
+
+
+def test_a_loop_needs_a_loop() -> None:
+    graph = graph_of(*triples(("a", "likes", "b"), ("b", "likes", "a"), ("c", "likes", "c")))
+    assert graph.match([("UNKNOWN 1", "likes", "UNKNOWN 1")], k=9).texts == ["c"]
+    empty = graph_of(*triples(("a", "likes", "b"))).match([("UNKNOWN 1", "likes", "UNKNOWN 1")], k=9)
+    assert (len(empty), empty.warnings) == (0, ["no subgraph has the form of the pattern"])
+
+
+def test_two_relations_between_two_nodes_are_two_constraints() -> None:
+    graph = graph_of(*triples(("a", "wrote", "x"), ("b", "wrote", "y"), ("b", "directed", "y")))
+    both = graph.match([("UNKNOWN 1", "wrote", "UNKNOWN 2"), ("UNKNOWN 1", "directed", "UNKNOWN 2")], k=9, directed=True)
+    assert [(one.nodes[0].text, one.nodes[1].text) for one in both.solutions if not one.total] == [("b", "y")]
+    # One statement is not two edges: a wrote x, and nothing else.
+    assert all("a" not in {node.text for node in one.nodes} for one in both.solutions)
+    # Two unknown relations take two statements as well, and add nothing.
+    free = graph.match([("UNKNOWN 1", "UNKNOWN r1", "UNKNOWN 2"), ("UNKNOWN 1", "UNKNOWN r2", "UNKNOWN 2")], k=9).solutions
+    assert {frozenset(node.text for node in one.nodes) for one in free} == {frozenset("by")}
+    assert all(one.total == 0 and [edge.term for edge in one.edges] == [None, None] for one in free)
+
+
+def test_each_edge_takes_its_nearest_predicate() -> None:
+    graph = graph_of(*triples(("a", "acted in", "x"), ("a", "actor of", "x")))
+    for asked, nearest in (("acted", "acted in"), ("actors", "actor of")):
+        (one,) = graph.match([("a", asked, "UNKNOWN 1")], k=1).solutions
+        assert one.edges[0].statement.predicate == nearest
+
+
+def test_ties_go_by_ids_in_the_order_of_first_mention() -> None:
+    names = [Entity("e3", "Ann"), Entity("e1", "Zoe"), Entity("e2", "Ann")]
+    graph = graph_of(*names, *triples(("e1", "knows", "e2"), ("e1", "knows", "e3"), ("e2", "knows", "e3")))
+    found = graph.match([("UNKNOWN 1", "knows", "UNKNOWN 2")], k=9, directed=True).solutions
+    assert [(one["1"].id, one["2"].id) for one in found] == [("e1", "e2"), ("e1", "e3"), ("e2", "e3")]
+    turned = graph.match([("UNKNOWN 2", "knows", "UNKNOWN 1")], k=9).solutions
+    assert [(one["2"].id, one["1"].id) for one in turned][:2] == [("e1", "e2"), ("e1", "e3")]
+    # Exactly k, and the first of them.
+    assert [(one["1"].id, one["2"].id) for one in graph.match([("UNKNOWN 1", "knows", "UNKNOWN 2")], k=2).solutions] == [
+        ("e1", "e2"), ("e1", "e3"),
+    ]  # fmt: skip
+
+
+def test_parts_are_joined_by_their_summed_distance() -> None:
+    graph = graph_of(*triples(("a", "capital of", "b"), ("c", "capitals of", "d"), ("e", "mayor of", "f")))
+    pattern = [("UNKNOWN 1", "capital of", "UNKNOWN 2"), ("UNKNOWN 3", "mayor of", "UNKNOWN 4")]
+    one, *_ = found = graph.match(pattern, k=64, directed=True).solutions
+    assert [node.text for node in one.nodes] == ["a", "b", "e", "f"]
+    assert [one.total for one in found] == sorted(one.total for one in found)
+    # Parts are injective across each other, too.
+    assert all(len({node.text for node in one.nodes}) == 4 for one in found)
+    assert len(found) == 6
+
+
+def test_the_papers_numbers_are_a_speed_mode_that_says_so() -> None:
+    graph = graph_of(*triples(*((f"name {i}", f"relation {i}", f"name {i + 1}") for i in range(40))))
+    pattern = [("name 7", "relation 7", "UNKNOWN 1")]
+    fast = graph.match(pattern, k=1, fast=True)
+    assert (fast.approximate, fast.exact) == (True, False)
+    assert (fast.options.k_nodes, fast.options.k_relations, fast.options.k_types) == (FAST_NODES, FAST_RELATIONS, FAST_TYPES)
+    assert any("k_nodes=16, k_relations=16" in warning for warning in fast.warnings)
+    whole = graph.match(pattern, k=1)
+    assert (whole.approximate, whole.exact, whole.options.k_nodes) == (False, True, None)
+    assert whole.solutions[0].total == fast.solutions[0].total == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
+    """Triangles with known corners: an edge term is counted an edge, a node term a node (Eq. 9 and 10)."""
+    for number in range(15):
+        dice = random.Random(1000 * seed + number)
+        names = ["ant", "ants", "bee", "been", "cat", "cats"]
+        relations = ["eats", "eat", "sees", "seen"]
+        facts = {(a, dice.choice(relations), b) for a in names for b in names if a < b and dice.random() < 0.75}
+        graph = graph_of(*triples(*sorted(facts)))
+        pattern = [("ant hill", "eats", "bee hive"), ("bee hive", "sees", "UNKNOWN 1"), ("UNKNOWN 1", "eat", "ant hill")]
+        prices: dict[frozenset[str], list[str]] = {}
+        for a, relation, b in facts:
+            prices.setdefault(frozenset((a, b)), []).append(relation)
+        best = min(
+            (
+                distance("ant hill", a) + distance("bee hive", b)
+                + sum(
+                    min(distance(wanted, relation) for relation in prices[frozenset(pair)])
+                    for wanted, pair in (("eats", (a, b)), ("sees", (b, c)), ("eat", (c, a)))
+                )
+                for a, b, c in permutations(names, 3)
+                if all(frozenset(pair) in prices for pair in ((a, b), (b, c), (c, a)))
+            ),
+            default=None,
+        )  # fmt: skip
+        found = graph.match(pattern, k=1).solutions
+        assert [one.total for one in found] == ([] if best is None else [best])
