@@ -17,7 +17,7 @@ from condgraph.engine.values import text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
-    from condgraph.cypher.witness import WitnessRun
+    from condgraph.engine.execute.rests import WitnessRun
 
 
 class Neo4jAnswer(Answer):

@@ -9,7 +9,6 @@ without it, which is more and not less.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from condgraph.cypher.compiler import Compiler, FactRows
 from condgraph.cypher.layout import predicate_of, value_of
 from condgraph.cypher.support import lowered
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.execute.run import _OPERATORS, Outcome, Run
+from condgraph.engine.algebra import Node
+from condgraph.engine.execute.rests import Unit, WitnessRun, units
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.build import Builder
@@ -32,82 +31,12 @@ if TYPE_CHECKING:
     from condgraph.cypher.compile import Compiled
     from condgraph.engine.stored_schema import StoredSchema
 
-_FILTERS = (alg.Where, alg.WhereQualifier, alg.During, alg.DuringAny, alg.WhereValidity, alg.Turn)
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Something to fetch: facts, or a set of entities, which stands for the outcome of the operators `known`.
-
-    `compiled` is what the server runs, which is less filtered than the operator of the plan where that needs the client. Of members
-    `concepts` says which memberships are fetched as well.
-    """
-
-    compiled: Node
-    known: tuple[Node, ...] = ()
-    concepts: alg.Entities | None = None
-
-
-def units(plan: Node) -> list[Unit]:
-    """What has to be fetched for a plan."""
-    order = postorder(plan)
-    beyond = lowered(plan)
-    takers: dict[int, list[Node]] = {}
-    for node in order:
-        for child in node.inputs():
-            takers.setdefault(id(child), []).append(node)
-    found: list[Unit] = []
-    for node in order:
-        taken_by = takers.get(id(node), [])
-        if isinstance(node, alg.Facts):
-            through = [taker for taker in taken_by if isinstance(taker, _FILTERS) and taker.facts is node]
-            if len(through) < len(taken_by) or node is plan:
-                found.append(Unit(_relaxed(node, beyond)))
-        elif isinstance(node, alg.Best):
-            found.append(Unit(_relaxed(alg.Scan(node.of, (node.key,), family="attribute"), beyond)))
-        elif isinstance(node, alg.Members):
-            within = [taker for taker in taken_by if isinstance(taker, alg.Intersect)]
-            whole: Node = within[0] if len(within) == len(taken_by) == 1 and id(within[0]) not in beyond else node
-            if id(whole) not in beyond:
-                found.append(Unit(whole, (node,), node.concepts))
-        elif isinstance(node, (alg.Named, alg.Known, alg.Referents, alg.Namesakes, alg.Neighbour)):
-            if id(node) not in beyond:
-                found.append(Unit(node, (node,)))
-            elif isinstance(node, alg.Neighbour):
-                found.append(Unit(alg.Every((EntityKind.ROW,))))
-        elif isinstance(node, alg.Every) and not (taken_by and all(_bounds(taker, node) for taker in taken_by)):
-            found.append(Unit(node, (node,)))
-    return found
-
-
-def _bounds(taker: Node, every: alg.Every) -> bool:
-    """Whether it takes no more of every entity than what statements or other sets lead to."""
-    if isinstance(taker, alg.Intersect):
-        return any(part is not every and not isinstance(part, alg.Every) for part in taker.parts)
-    return isinstance(taker, alg.Scan) or (isinstance(taker, alg.Minus) and taker.right is every)
-
-
-def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
-    """The same facts without what needs the client."""
-    if beyond.isdisjoint(map(id, postorder(facts))):
-        return facts
-    if isinstance(facts, alg.Scan):
-        return replace(facts, of=None)
-    assert isinstance(facts, _FILTERS)
-    inner = _relaxed(facts.facts, beyond)
-    if isinstance(facts, alg.Turn):
-        return replace(facts, facts=inner)
-    others = [child for child in facts.inputs() if child is not facts.facts]
-    if any(not beyond.isdisjoint(map(id, postorder(child))) for child in others):
-        return inner
-    return replace(facts, facts=inner)
-
 
 def compile_witness(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
     """The query that fetches what a plan rests on: rows of a unit's number and a record."""
     from condgraph.cypher.compile import Compiled
 
-    wanted = units(plan)
+    wanted = units(plan, lowered(plan))
     compiler = Compiler(graph, schema, [unit.compiled for unit in wanted])
     branches: list[list[str]] = []
     for number, unit in enumerate(wanted):
@@ -215,35 +144,17 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> list[It
     return [*sources, *entities.values(), *links.values(), *statements.values()]
 
 
-class WitnessRun(Run):
-    """An execution in which sets that the server gave are known."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self, snapshot: Snapshot, plan: Node, rows: Sequence[dict[str, Any]]) -> None:
-        super().__init__(snapshot)
-        wanted = units(plan)
-        members: dict[int, list[int]] = {}
-        for record in rows:
-            if "e" in record["row"]:
-                members.setdefault(record["unit"], []).append(snapshot.identified(record["row"]["e"]["id"]))
-        self._known: dict[int, Numbers] = {}
-        for number, unit in enumerate(wanted):
-            for node in unit.known:
-                self._known[id(node)] = np.unique(np.array(members.get(number, []), np.int32))
-
-    def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
-        """Run a plan; what the server gave is taken as it is."""
-        self.order = order = postorder(plan) if order is None else order
-        for node in order:
-            known = self._known.get(id(node))
-            self.results[id(node)] = _OPERATORS[type(node)](self, node) if known is None else known
-        outcome: Outcome = self.results[id(plan)]
-        return outcome
-
-
 def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> WitnessRun:
     """The plan run on what was fetched for it."""
-    run = WitnessRun(restore(rows, sources), plan, rows)
+    snapshot = restore(rows, sources)
+    members: dict[int, list[int]] = {}
+    for record in rows:
+        if "e" in record["row"]:
+            members.setdefault(record["unit"], []).append(snapshot.identified(record["row"]["e"]["id"]))
+    known: dict[int, Numbers] = {}
+    for number, unit in enumerate(units(plan, lowered(plan))):
+        for node in unit.known:
+            known[id(node)] = np.unique(np.array(members.get(number, []), np.int32))
+    run = WitnessRun(snapshot, known)
     run.execute(plan)
     return run
