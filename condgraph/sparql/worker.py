@@ -173,7 +173,7 @@ class WorkerPool:
                 left = quantum - (worker.busy() - begin)
                 if left > 0:
                     look = now + max(left, _LEAST_LOOK)
-                elif self._places.demote(worker):
+                elif self._places.demote(worker, begun=head is not None):
                     quantum = None
                 elif head is None:
                     return False
@@ -189,7 +189,7 @@ class WorkerPool:
                     size += len(data)
                     # Whoever reads much may read slowly, and keeps no place from others meanwhile.
                     if size > ASIDE and not worker.long and self._quantum is not None:
-                        self._places.demote(worker)
+                        self._places.demote(worker, begun=True)
                     yield data
                 elif kind == b"H":
                     said = json.loads(data)

@@ -109,10 +109,13 @@ class Places:
                 self._spare()
             self._give()
 
-    def demote(self, worker: Worker) -> bool:
-        """Take a worker for long from its place; False where as many long queries run as may."""
+    def demote(self, worker: Worker, *, begun: bool) -> bool:
+        """Take a worker for long from its place; False where as many long queries run as may.
+
+        One that has begun to send results (`begun`) cannot begin anew later: there may be twice as many before it keeps its place.
+        """
         with self._lock:
-            if self._closed or self._long >= self._most_long:
+            if self._closed or self._long >= self._most_long * (2 if begun else 1):
                 return False
             self._free += 1
             self._long += 1
@@ -137,7 +140,7 @@ class Places:
             self._long += 1
         while self._waiting and self._free and self._promised(self._waiting, long=False):
             self._free -= 1
-        wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), self._most_long - self._long)
+        wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), max(0, self._most_long - self._long))
         self._start(wanted - self._starting)
 
     def _promised(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
@@ -164,7 +167,7 @@ class Places:
 
     def _start(self, count: int) -> None:
         # Beside those that run there are as many that wait for the next query.
-        room = 2 * self._size + self._most_long - len(self._all) - self._starting
+        room = 2 * self._size + max(self._long, self._most_long) - len(self._all) - self._starting
         for _ in range(min(count, room)):
             if self._closed:
                 return
