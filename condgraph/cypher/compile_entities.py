@@ -66,16 +66,19 @@ def members(compiler: Compiler, node: alg.Members) -> Rows:
 
 def union(compiler: Compiler, node: alg.Union) -> Rows:
     """Entities in any part."""
-    return _together(compiler, node.parts, "UNION")
+    rows = _together(compiler, node.parts)
+    return Rows([*rows.clauses, f"WITH DISTINCT {rows.variable}"], rows.variable)
 
 
-def _together(compiler: Compiler, parts: tuple[alg.Entities, ...], word: str) -> Rows:
+def _together(compiler: Compiler, parts: tuple[alg.Entities, ...]) -> Rows:
+    """The entities of all parts, as often as they are in one."""
     e = compiler.name("e")
     branches = []
     for part in parts:
         rows = compiler.entities(part)
         branches.append("\n".join([*rows.clauses, f"RETURN {rows.variable} AS {e}"]))
-    return Rows([compiler.call(f"\n{word}\n".join(branches))], e)
+    # A `UNION` that makes them distinct would compare the lists that the subquery imports with every row.
+    return Rows([compiler.call("\nUNION ALL\n".join(branches))], e)
 
 
 def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
@@ -90,7 +93,7 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
         tested = [part for part in tested if part is not joined]
         clauses = list(rows.clauses)
     else:
-        rows = _together(compiler, tuple(others), "UNION ALL")
+        rows = _together(compiler, tuple(others))
         clauses = [*rows.clauses, f"WITH {rows.variable}, count(*) AS times WHERE times = {len(others)}"]
     if tested:
         conditions = " AND ".join(membership(compiler, part, rows.variable) for part in tested)
@@ -222,8 +225,8 @@ def referents(compiler: Compiler, node: alg.Referents) -> Rows:
     # A name stands for the entity that it was read from, other texts for every entity of that name.
     texts = f"collect(DISTINCT CASE WHEN {c}.kind = 'text' AND {rows.ref} IS NULL THEN {c}.key END)"
     refs, ks = compiler.name("s"), compiler.name("s")
-    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION\nUNWIND {ks} AS {k} MATCH {pattern} WHERE {by_key} RETURN {e}"
-    clauses = [f"WITH collect(DISTINCT {rows.ref}) AS {refs}, {texts} AS {ks}", compiler.call(body, refs, ks), f"WITH {e}"]
+    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} MATCH {pattern} WHERE {by_key} RETURN {e}"
+    clauses = [f"WITH collect(DISTINCT {rows.ref}) AS {refs}, {texts} AS {ks}", compiler.call(body, refs, ks), f"WITH DISTINCT {e}"]
     return Rows([*rows.clauses, *clauses], e)
 
 
