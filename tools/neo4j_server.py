@@ -35,6 +35,11 @@ _BROWSER = (
     "<dependency><groupId>org.neo4j.client</groupId><artifactId>neo4j-browser</artifactId><version>5.24.0</version></dependency>\n"
 )
 _OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
+#: Java options as Neo4j's own configuration file has them, with all memory touched at the start.
+_USUAL = (
+    *("-XX:+UseG1GC", "-XX:-OmitStackTraceInFastThrow", "-XX:+AlwaysPreTouch", "-XX:+UnlockExperimentalVMOptions"),
+    *("-XX:+TrustFinalNonStaticFields", "-XX:+DisableExplicitGC"),
+)
 #: Java options of a server that lives for minutes: it would compile for longer than that pays.
 _SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _ADMIN = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-XX:+UseParallelGC")
@@ -120,7 +125,7 @@ class Neo4jServer(Service):
         command = [
             java,
             f"-Xmx{self.memory}",
-            *(_SHORT if self.short else ()),
+            *(_SHORT if self.short else (f"-Xms{self.memory}", *_USUAL)),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENS),
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dlog4j2.disable.jmx=true",

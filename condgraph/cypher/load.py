@@ -5,7 +5,7 @@ before and is left out. So a load that was killed goes on where it stopped. The 
 batch makes sure that this is still so, and one who takes over from a writer that is gone can double nothing. What the server
 says it made is compared with what a batch holds before it is committed. Readers see the graph once `Graph.complete` is true.
 
-Of a long load two batches are under way at once: while the server commits one it runs the rows of the other. The write lock on the
+Two batches are under way at once: while the server commits one it runs the rows of the other. The write lock on the
 graph's node, which makes the look at its owner safe, is taken last in a batch, so that it is held for the commit alone.
 """
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 #: Batches under way at once. More would wait for each other: about half of a batch's work is its commit.
 WRITERS: Final = 2
-#: Records before which one batch is under way: a server that has just started compiles its code beside, and needs the core for it.
-_WARM: Final = 200_000
 #: Seconds between two signs of life of a writer that waits for indexes.
 _BEAT: Final = 10.0
 #: Called with how many records are written so far, and which part of all that is (None where it is not known).
@@ -272,7 +270,7 @@ def write_snapshot(
                 # The entities have to be there before they are named.
                 settle(0)
                 named = True
-            settle(WRITERS - 1 if written >= _WARM else 0)
+            settle(WRITERS - 1)
             under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
         settle(0)
     finally:

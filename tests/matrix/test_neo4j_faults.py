@@ -60,8 +60,6 @@ def server(neo4j_version: str) -> Iterator[Any]:
 def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "BATCH", 40)
     monkeypatch.setattr(rows, "_FIRST", 40)
-    # Two batches under way from the start, as in the middle of a long load.
-    monkeypatch.setattr(load, "_WARM", 0)
     name = f"killed {append}"
     remote = condgraph.open(server.uri, graph=name)
     assert isinstance(remote, Neo4jGraph)
