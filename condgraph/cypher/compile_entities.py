@@ -185,7 +185,7 @@ def neighbour(compiler: Compiler, node: alg.Neighbour) -> Rows:
     sign, way = (">", "") if node.distance > 0 else ("<", " DESC")
     skipped = f" SKIP {abs(node.distance) - 1}" if abs(node.distance) > 1 else ""
     body = (
-        f"MATCH {pattern} WHERE {inside} AND {x}.row {sign} {e}.row\n"
+        f"MATCH {pattern}{paths.by_row(x)} WHERE {inside} AND {x}.row {sign} {e}.row\n"
         f"WITH {x} ORDER BY {x}.source{way}, {x}.row{way}{skipped} LIMIT 1\nRETURN {x}"
     )
     return Rows([*of.clauses, compiler.call(body, e), f"WITH DISTINCT {x}"], x)
