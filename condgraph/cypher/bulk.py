@@ -343,7 +343,8 @@ class BulkWriter:
         if not append:
             header = ",".join(one if one.startswith(":") else f"{one}:{known.get(one, 'string')}" for one in columns)
             (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
-            self._parts.append(f"--{what}={name}-header.csv,{name}.csv")
+            # Neo4j 2026 wants a folder in each path.
+            self._parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
         with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
             pyarrow.csv.write_csv(pa.table(columns), file, options)

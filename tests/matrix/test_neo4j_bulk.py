@@ -44,14 +44,14 @@ def everything() -> Graph:
     return local
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory, neo4j_version: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
-    """A graph, and the same in a server of its own that the import tool filled."""
-    from neo4j_server import Neo4jServer
+@pytest.fixture(scope="module", params=["LTS", "CURRENT"])
+def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Neo4jGraph]]:
+    """A graph, and the same in a server of its own that the import tool filled: on every supported version, each has its own tool."""
+    import neo4j_server
 
     local, folder = everything(), tmp_path_factory.mktemp("import")
     local.export(folder, to="neo4j-import")
-    server = Neo4jServer(neo4j_version, short=True)
+    server = neo4j_server.Neo4jServer(getattr(neo4j_server, request.param), short=True)
 
     def imported() -> None:
         server.admin(*(folder / "import.args").read_text("utf-8").splitlines(), folder=folder)
