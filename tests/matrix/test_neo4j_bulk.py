@@ -46,7 +46,7 @@ def everything() -> Graph:
 
 @pytest.fixture(scope="module", params=["LTS", "CURRENT"])
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Neo4jGraph]]:
-    """A graph, and the same in a server of its own that the import tool filled: on every supported version, each has its own tool."""
+    """A graph, and the same in a server of its own that the import tool of its version filled."""
     import neo4j_server
 
     local, folder = everything(), tmp_path_factory.mktemp("import")
