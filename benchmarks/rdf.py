@@ -216,7 +216,7 @@ def scale(millions: float, folder: str) -> dict[str, Any]:
         asked.append((program, (time.perf_counter() - begin) * 1e3))
     used = sum(one.stat().st_size for one in (Path(folder) / "store").rglob("*") if one.is_file())
     return {
-        "triples": count, "building": building, "cpu": building_cpu, "peak before": before, "peak": after,
+        "triples": count, "building": building, "cpu": building_cpu, "peak before": before, "peak after": after,
         "disk": used, "opening": opening, "asked": asked,
     }  # fmt: skip
 
@@ -273,7 +273,7 @@ def main() -> None:
             ["opened again in", f"{found['opening'] * 1e3:.1f} ms"],
             *([program, f"{ms:.1f} ms"] for program, ms in found["asked"]),
         ]
-        results.append({"title": "SPARQL: a large graph in the embedded store", "columns": columns, "rows": rows})
+        results.append({"title": "SPARQL: a large graph in the embedded store", "columns": columns, "rows": rows, "notes": []})
         print(markdown(results[-1]))
     if results:
         print(write("rdf_endpoint" if options.virtuoso or options.endpoint else "rdf", results, options.out), file=sys.stderr)
