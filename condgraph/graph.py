@@ -168,11 +168,16 @@ class Graph:
         object with `id`, `dimension` and `encode`. It takes the place of an encoder that was there before. `faiss` makes an
         approximate index as well. `progress` hears how many texts are encoded, of how many.
         """
+        return self._index(encoder, faiss, progress)
+
+    def _index(
+        self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
+    ) -> IndexReport:
         from condgraph.engine.linking.encoders import encoder_of
         from condgraph.engine.linking.kept_vectors import make_vectors
 
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
         return make_vectors(self.current, encoder_of(encoder), approximate=faiss, told=progress)[1]
 
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
@@ -196,7 +201,7 @@ class Graph:
     @contextmanager
     def _writing(self, wait: float) -> Iterator[None]:
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
         if self._directory is None:
             yield
             return

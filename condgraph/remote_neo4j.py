@@ -50,16 +50,12 @@ class Neo4jGraph(RemoteGraph):
         _check_engine(engine)
         return self.store.query(program, language=language, **options)
 
-    def index(
-        self,
-        encoder: str | os.PathLike[str] | Encoder = "lexical",
-        *,
-        faiss: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+    def _index(
+        self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
         """Keep the vectors of nodes and predicates on the server, and make its vector index; only what is new is encoded."""
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
         if faiss:
             raise OptionError("a graph on Neo4j has the server's own vector index", hint="leave `faiss` out")
         return self.store.patterns.index(encoder_of(encoder), progress)

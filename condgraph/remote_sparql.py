@@ -82,12 +82,8 @@ class SparqlGraph(RemoteGraph):
             raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.store.match(pattern, **options)
 
-    def index(
-        self,
-        encoder: str | os.PathLike[str] | Encoder = "lexical",
-        *,
-        faiss: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+    def _index(
+        self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
         """Encode the names of nodes and predicates, and keep their vectors on this machine, since RDF stores keep none."""
         if faiss:

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
@@ -155,24 +154,16 @@ class Connection:
         if timeout is None and cancelled is None:
             return self._read(text, parameters, None, None, shaped)
         token = None if cancelled is None else uuid4().hex
-        future = self._workers.submit(lambda: self._read(text, parameters, timeout, token, shaped))
-        until = None if timeout is None else time.monotonic() + timeout + _GRACE
-        while True:
-            left = None if until is None else max(until - time.monotonic(), 0.0)
-            step = left if cancelled is None else 0.05 if left is None else min(0.05, left)
-            try:
-                return future.result(step)
-            except FutureTimeout:
-                if cancelled is not None and cancelled.is_set():
-                    future.cancel()
-                    self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None))
-                    raise CancelledError("the query was cancelled") from None
-                if until is not None and time.monotonic() >= until:
-                    future.cancel()
-                    raise DeadlineError(
-                        "the query did not end before its deadline",
-                        hint="the server was told to end it; a longer timeout= may help",
-                    ) from None
+        try:
+            return self._workers.run(
+                lambda: self._read(text, parameters, timeout, token, shaped),
+                None if timeout is None else timeout + _GRACE,
+                cancelled,
+                late="the server was told to end it; a longer timeout= may help",
+            )
+        except CancelledError:
+            self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None))
+            raise
 
     def _read(
         self,

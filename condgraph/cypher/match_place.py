@@ -14,7 +14,7 @@ from condgraph.cypher.layout import index_key
 from condgraph.cypher.match_parts import is_edge
 from condgraph.cypher.match_text import keys_of, render
 from condgraph.cypher.paths import described
-from condgraph.cypher.witness import _record, restore
+from condgraph.cypher.witness import record, restore
 from condgraph.engine.search.catalogue import Catalogue
 from condgraph.engine.search.problem import Clock
 from condgraph.engine.search.remote import PartPlan, Tally
@@ -106,8 +106,8 @@ class Place:
                 elif a < catalogue.entities:
                     texts.append([catalogue.ids[a], index_key(catalogue.key(b))])
         compiler = Compiler(self._store.name, self._store.schema, [])
-        relation = _record(compiler, FactRows([], None, [], "f", "a", "b", "relation", "subject"))
-        attribute = _record(compiler, FactRows([], None, [], "f", "a", "v", "attribute", "subject"))
+        relation = record(compiler, FactRows([], None, [], "f", "a", "b", "relation", "subject"))
+        attribute = record(compiler, FactRows([], None, [], "f", "a", "v", "attribute", "subject"))
         start = "MATCH (a:Entity {graph: $graph, id: p[0]})"
         end = "MATCH (b:Entity {graph: $graph, id: p[1]})"
         places = "sources: m.sources, rows: m.rows"

@@ -198,7 +198,7 @@ class Neo4jStore:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
 
     def delete(self) -> None:
         """Remove the graph from the database, in batches."""

@@ -42,7 +42,7 @@ def compile_witness(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
     for number, unit in enumerate(wanted):
         if isinstance(unit.compiled, alg.Facts):
             facts = compiler.facts(unit.compiled)
-            branches.append([*facts.render(), f"RETURN {number} AS unit, {_record(compiler, facts)} AS row"])
+            branches.append([*facts.render(), f"RETURN {number} AS unit, {record(compiler, facts)} AS row"])
             continue
         rows = compiler.entities(unit.compiled)
         branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {paths.described(rows.variable)}}} AS row"])
@@ -52,7 +52,7 @@ def compile_witness(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
     return Compiled(compiler.whole(branches or empty, ("unit", "row")), compiler.parameters, "witness")
 
 
-def _record(compiler: Compiler, facts: FactRows) -> str:
+def record(compiler: Compiler, facts: FactRows) -> str:
     """A statement with all that is kept of it."""
     f, s, o = facts.fact, facts.subject, facts.thing
     q, x = compiler.name("q"), compiler.name("e")

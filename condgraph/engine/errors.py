@@ -190,6 +190,11 @@ class ReadOnlyError(StoreError):
 
     code = "read-only"
 
+    @classmethod
+    def at(cls, place: str) -> ReadOnlyError:
+        """The error for a store at a place."""
+        return cls(f"{place} was opened for reading", hint="open it with read_only=False")
+
 
 class InterruptedQueryError(CondgraphError):
     """A query that was ended before it had its answer."""

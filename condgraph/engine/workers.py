@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Final, TypeVar
 
+from condgraph.engine.errors import CancelledError, DeadlineError
+
 T = TypeVar("T")
+#: Seconds between two looks at whether a call was cancelled.
+_LOOK: Final = 0.05
 #: Seconds after which a thread without work ends.
 _IDLE: Final = 10.0
 
@@ -35,6 +41,25 @@ class Workers:
         if fresh:
             Thread(target=self._work, name=self._name, daemon=True).start()
         return future
+
+    def run(self, call: Callable[[], T], timeout: float | None, cancelled: Event | None, *, late: str) -> T:
+        """What a call in a thread gives; or `DeadlineError` with the hint `late` after `timeout` seconds, or `CancelledError` soon
+        after `cancelled` is set. The thread goes on until the server lets go of it.
+        """
+        future = self.submit(call)
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            step = left if cancelled is None else _LOOK if left is None else min(_LOOK, left)
+            try:
+                return future.result(step)
+            except FutureTimeout:
+                if cancelled is not None and cancelled.is_set():
+                    future.cancel()
+                    raise CancelledError("the query was cancelled") from None
+                if until is not None and time.monotonic() >= until:
+                    future.cancel()
+                    raise DeadlineError("the query did not end before its deadline", hint=late) from None
 
     def _work(self) -> None:
         while True:

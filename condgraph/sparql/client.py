@@ -14,8 +14,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from threading import Event, local
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
@@ -23,7 +21,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import (
-    CancelledError,
     DeadlineError,
     MissingExtraError,
     OptionError,
@@ -45,6 +42,7 @@ Method = Literal["auto", "get", "post"]
 LONGEST_GET: Final = 1_500
 #: How long the caller waits beyond a deadline for the socket's own timeout.
 _GRACE: Final = 0.3
+_LATE: Final = "a longer timeout= may help"
 _CHUNK: Final = 1 << 18
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
@@ -210,7 +208,7 @@ class Endpoint:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError(f"{self.query_url} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.query_url)
 
     # -- one request ------------------------------------------------------------------------------------------------------
 
@@ -238,20 +236,7 @@ class Endpoint:
         if timeout is None and cancelled is None:
             return work()
         check_bounds(timeout)
-        future: Future[T] = self._workers.submit(work)
-        until = None if timeout is None else time.monotonic() + timeout + _GRACE
-        while True:
-            left = None if until is None else max(until - time.monotonic(), 0.0)
-            step = left if cancelled is None else 0.05 if left is None else min(0.05, left)
-            try:
-                return future.result(step)
-            except FutureTimeout:
-                if cancelled is not None and cancelled.is_set():
-                    future.cancel()
-                    raise CancelledError("the query was cancelled") from None
-                if until is not None and time.monotonic() >= until:
-                    future.cancel()
-                    raise _late() from None
+        return self._workers.run(work, None if timeout is None else timeout + _GRACE, cancelled, late=_LATE)
 
     def _check_whole(self, response: Any) -> None:
         """Raise where the server says that it gives only a part of the answer; note what kind of store it is."""
@@ -326,7 +311,7 @@ def _refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseErr
 
 
 def _late() -> DeadlineError:
-    return DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help")
+    return DeadlineError("the query did not end before its deadline", hint=_LATE)
 
 
 def _address(url: str) -> tuple[str, str | None, str | None]:

@@ -322,7 +322,7 @@ class SparqlStore:
         was ended, raises `StoreBusyError`.
         """
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
         until = time.monotonic() + wait
         while True:
             try:
@@ -369,7 +369,7 @@ class SparqlStore:
     def delete(self) -> None:
         """Remove the graph from the store."""
         if self.read_only:
-            raise ReadOnlyError(f"{self.place} was opened for reading", hint="open it with read_only=False")
+            raise ReadOnlyError.at(self.place)
         self.endpoint.update(f"CLEAR SILENT GRAPH <{self.base}>")
         self._schema = None
 

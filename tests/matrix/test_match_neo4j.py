@@ -21,7 +21,7 @@ from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
 from condgraph.engine.search.result import Matches
 from condgraph.remote_neo4j import Neo4jGraph
-from tests.search.worlds import TieEncoder, a_graph, a_pattern
+from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Random graphs, more with CONDGRAPH_ALL=1; CONDGRAPH_GRAPHS=200 is the whole run, ten minutes.
@@ -29,22 +29,10 @@ GRAPHS = int(os.environ.get("CONDGRAPH_GRAPHS") or (64 if os.environ.get("CONDGR
 ENCODER = TieEncoder()
 
 
-def an_ask(dice: random.Random, pattern: Pattern, graph: Graph) -> dict[str, Any]:
-    asked: dict[str, Any] = {
-        "k": dice.choice((1, 2, 3, 5, None)),
-        "injective": dice.random() < 0.6,
-        "induced": dice.random() < 0.2,
-        "directed": dice.random() < 0.4,
-        "k_nodes": dice.choice((None, None, None, 1, 3)),
-        "k_relations": dice.choice((None, None, None, 1, 2)),
-        "k_types": dice.choice((None, None, 1)),
-    }
-    if dice.random() < 0.4:
-        asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
-    if dice.random() < 0.3:
-        entity = graph.current.entity(dice.randrange(graph.current.entities))
-        asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice((entity, entity.name))}
-    return asked
+def others(graph: Graph) -> list[Any]:
+    """The entities of the graph, and their names."""
+    entities = list(map(graph.current.entity, range(graph.current.entities)))
+    return [*entities, *(entity.name for entity in entities)]
 
 
 def shown(found: Matches) -> list[Any]:
@@ -80,7 +68,7 @@ def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
         remote.push(local)
         for _ in range(4):
             pattern = Pattern.of(a_pattern(dice))
-            asked = an_ask(dice, pattern, local)
+            asked = an_ask(dice, pattern, others(local))
             here = match(local.current, pattern, encoder=ENCODER, **asked)
             there = remote.match(pattern, encoder=ENCODER, **asked)
             about = f"seed {seed}: {pattern} {asked}\n{there.cypher}"
@@ -105,7 +93,7 @@ def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGrap
         again = condgraph.open(remote.place, graph="patterns")
         for _ in range(8):
             pattern = Pattern.of(a_pattern(dice))
-            asked = an_ask(dice, pattern, local)
+            asked = an_ask(dice, pattern, others(local))
             here = match(local.current, pattern, encoder=ENCODER, **asked)
             there = again.match(pattern, encoder=ENCODER, exact=False, **asked)
             about = f"seed {seed}: {pattern} {asked}\n{there.cypher}"

@@ -19,8 +19,8 @@ from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.linking.encoder import LexicalEncoder
 from condgraph.engine.search.match import match
 from condgraph.remote_sparql import SparqlGraph
-from tests.matrix.test_match_neo4j import an_ask, shown
-from tests.search.worlds import TieEncoder, a_graph, a_pattern
+from tests.matrix.test_match_neo4j import others, shown
+from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 
 #: Random graphs, on the embedded store and on servers; two hundred with CONDGRAPH_ALL=1.
 ALL = os.environ.get("CONDGRAPH_ALL") == "1"
@@ -35,7 +35,7 @@ STORES = [
 def compare(local: Graph, dice: random.Random, ask: Any, seed: int) -> None:
     for _ in range(4):
         pattern = Pattern.of(a_pattern(dice))
-        asked = an_ask(dice, pattern, local)
+        asked = an_ask(dice, pattern, others(local))
         here = match(local.current, pattern, encoder=ENCODER, **asked)
         there = ask(pattern, encoder=ENCODER, **asked)
         about = f"seed {seed}: {pattern} {asked}\n{there.sparql}"

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 
 import condgraph
-from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineError
+from condgraph.engine.errors import CancelledError, DeadlineError
 from condgraph.engine.facts import Ref, Statement
-from condgraph.graph import Engine, Graph
+from condgraph.graph import Graph
 from tests.frontends.test_llm_query_data import benchmark
+from tests.support.differential import Outcome, outcome, same
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
 from tests.support.programs import as_json, program
@@ -27,26 +28,24 @@ def small() -> Graph:
     return world()
 
 
-def outcome(graph: Graph, text: object, engine: Engine, **options: object) -> tuple[object, ...]:
-    """What an answer is, or the error."""
-    try:
-        found = graph.query(text, engine=engine, **options)  # type: ignore[arg-type]
-        return repr(found.values), found.texts, found.entities
-    except CondgraphError as error:
-        return type(error), str(error)
+def both(graph: Graph, text: object, **options: object) -> tuple[Outcome, Outcome]:
+    """What the snapshot and the RDF store say, errors with their messages."""
+    here, there = (outcome(graph, text, messages=True, engine=engine, **options) for engine in ("snapshot", "sparql"))
+    return here, there
 
 
 @pytest.mark.parametrize("text", [*PROGRAMS, *QUERIES])
 def test_equal_answers(small: Graph, text: str) -> None:
-    here, there = outcome(small, text, "snapshot"), outcome(small, text, "sparql")
-    assert there == here
-    assert len(here) == 3, here
+    here, there = both(small, text)
+    assert same(here, there), (here, there)
+    assert not here.error
 
 
 def test_a_program_of_given_values_alone_needs_nothing_of_the_graph(small: Graph) -> None:
     text = 'Query1: "360 > 3"\n## Target type: {boolean}'
-    assert outcome(small, text, "sparql") == outcome(small, text, "snapshot")
-    assert outcome(small, text, "sparql")[1] == ["yes"]
+    here, there = both(small, text)
+    assert same(here, there), (here, there)
+    assert there.texts == ("yes",)
 
 
 @pytest.mark.parametrize("text", PROGRAMS)
@@ -72,7 +71,7 @@ def test_oracle_programs(data: Path, tmp_path: Path) -> None:
         programs = [json.loads(line) for line in lines][:: 1 if everything else 4]
         different = []
         for one in programs:
-            if outcome(graph, one["program"], "sparql") != outcome(graph, one["program"], "snapshot"):
+            if not same(*both(graph, one["program"])):
                 different.append(one["id"])
         assert different == []
 
@@ -85,8 +84,8 @@ def test_random_programs_over_random_graphs(case: tuple[list, list]) -> None:
     graph.add(items, source="random")
     for i, steps in enumerate(programs):
         on_unknown = "empty" if i % 2 else "error"
-        here, there = (outcome(graph, as_json(steps), engine, on_unknown=on_unknown) for engine in ("snapshot", "sparql"))
-        assert there == here, as_json(steps)
+        here, there = both(graph, as_json(steps), on_unknown=on_unknown)
+        assert same(here, there), (as_json(steps), here, there)
 
 
 def test_programs_over_tables(data: Path) -> None:
@@ -97,8 +96,7 @@ def test_programs_over_tables(data: Path) -> None:
     for question in asked[:: 1 if os.environ.get("CONDGRAPH_ALL") == "1" else 80]:
         graph = condgraph.open()
         graph.load(data / "wikitablequestions" / question.table)
-        here, there = (outcome(graph, question.program, engine, language="llm_query") for engine in ("snapshot", "sparql"))
-        if there != here:
+        if not same(*both(graph, question.program, language="llm_query")):
             different.append(question.id)
     assert different == []
 

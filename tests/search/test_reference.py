@@ -18,7 +18,7 @@ from condgraph.engine.search.match import match
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
 from tests.search.reference import Node, Reference
-from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern
+from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern, an_ask
 
 #: Graphs a run; a thousand with CONDGRAPH_ALL=1.
 GRAPHS = 1000 if os.environ.get("CONDGRAPH_ALL") == "1" else 150
@@ -44,23 +44,6 @@ def node_of(value: Any) -> Node:
 
 def object_of(value: Any) -> Node:
     return (0, value.id) if isinstance(value, Entity | Ref) else (1, value)
-
-
-def an_ask(dice: random.Random, pattern: Pattern, reference: Reference) -> dict[str, Any]:
-    asked: dict[str, Any] = {
-        "k": dice.choice((1, 2, 3, 5, None)),
-        "injective": dice.random() < 0.6,
-        "induced": dice.random() < 0.2,
-        "directed": dice.random() < 0.4,
-        "k_nodes": dice.choice((None, None, None, 1, 3)),
-        "k_relations": dice.choice((None, None, None, 1, 2)),
-        "k_types": dice.choice((None, None, 1)),
-    }
-    if dice.random() < 0.4:
-        asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
-    if dice.random() < 0.3:
-        asked["distinct_from"] = {dice.choice(pattern.nodes).text: reference.text(dice.choice(reference.nodes))}
-    return asked
 
 
 def expected(reference: Reference, pattern: Pattern, asked: dict[str, Any]) -> list[Any]:
@@ -98,7 +81,7 @@ def one_graph(seed: int) -> None:
     reference = Reference(items, idents_of(graph.current), ENCODER)
     for _ in range(4):
         pattern = Pattern.of(a_pattern(dice))
-        check(graph.current, reference, pattern, an_ask(dice, pattern, reference), seed)
+        check(graph.current, reference, pattern, an_ask(dice, pattern, list(map(reference.text, reference.nodes))), seed)
 
 
 def check(snapshot: Snapshot, reference: Reference, pattern: Pattern, asked: dict[str, Any], seed: int) -> None:
@@ -170,6 +153,6 @@ def test_three_parts_in_random_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         nodes = [dice.choice((*NAMES, "blue", "nobody")) if dice.random() < 0.4 else f"UNKNOWN {i}" for i in range(6)]
         pairs = dice.choice((THREE, [(0, 1), (2, 3), (4, 4)], [(0, 1), (2, 2), (3, 3)], THREE))
         pattern = Pattern.of([(nodes[one], dice.choice(RELATIONS), nodes[two]) for one, two in pairs])
-        asked = an_ask(dice, pattern, reference)
+        asked = an_ask(dice, pattern, list(map(reference.text, reference.nodes)))
         asked["injective"] = dice.random() < 0.7 or asked["injective"]
         check(graph.current, reference, pattern, asked, seed)

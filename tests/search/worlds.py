@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
+from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.values import Quantity
 
 #: Unit vectors of few directions, so that many texts are equally far from each other.
@@ -90,3 +91,21 @@ def a_pattern(dice: random.Random) -> list[tuple[str, str, str]]:
             one, two = two, one
         found.append((nodes[one], dice.choice(RELATIONS), nodes[two]))
     return found
+
+
+def an_ask(dice: random.Random, pattern: Pattern, others: Sequence[Any]) -> dict[str, Any]:
+    """Arguments of `match`; `others` are what a node may be asked to be distinct from."""
+    asked: dict[str, Any] = {
+        "k": dice.choice((1, 2, 3, 5, None)),
+        "injective": dice.random() < 0.6,
+        "induced": dice.random() < 0.2,
+        "directed": dice.random() < 0.4,
+        "k_nodes": dice.choice((None, None, None, 1, 3)),
+        "k_relations": dice.choice((None, None, None, 1, 2)),
+        "k_types": dice.choice((None, None, 1)),
+    }
+    if dice.random() < 0.4:
+        asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
+    if dice.random() < 0.3:
+        asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice(others)}
+    return asked

@@ -31,8 +31,10 @@ class Outcome:
         return self.error or f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])}"
 
 
-def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
-    """What a graph says."""
+def outcome(
+    graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, messages: bool = False, **options: Any
+) -> Outcome:
+    """What a graph says; of an error its type, with `messages` its message as well."""
     try:
         answer = graph.query(program, **options)
         return Outcome(
@@ -43,6 +45,8 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
             evidence=tuple(map(shown, answer.evidence)) if evidence else (),
         )
     except CondgraphError as error:
+        if messages:
+            return Outcome(error=f"{type(error).__name__}: {error}")
         return Outcome(error=type(error).__name__ if not isinstance(error, StoreError) else str(error))
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.execute.run import _OPERATORS, Outcome, Run
+from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -111,17 +111,11 @@ def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
 class WitnessRun(Run):
     """An execution on what was fetched, in which the sets that the store gave are known, by the operator."""
 
-    __slots__ = ("_known",)
+    __slots__ = ()
 
     def __init__(self, snapshot: Snapshot, known: Mapping[int, Numbers]) -> None:
         super().__init__(snapshot)
-        self._known = known
+        self.results.update(known)
 
-    def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
-        """Run a plan; what the store gave is taken as it is."""
-        self.order = order = postorder(plan) if order is None else order
-        for node in order:
-            known = self._known.get(id(node))
-            self.results[id(node)] = _OPERATORS[type(node)](self, node) if known is None else known
-        outcome: Outcome = self.results[id(plan)]
-        return outcome
+    def _tell_left_out(self) -> None:
+        """Nothing: not all that was compared is here, and what was left out is counted where it is."""

@@ -52,22 +52,29 @@ class Run:
         self._cancelled = cancelled
 
     def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
-        """Run a plan; the outcome of its root. `order` is its `postorder`, where the caller has it already."""
+        """Run a plan; the outcome of its root. `order` is its `postorder`, where the caller has it already. What `results` holds
+        already is taken as it is.
+        """
         table, results = _OPERATORS, self.results
         self.order = order = postorder(plan) if order is None else order
-        guarded = self._deadline is not None or self._cancelled is not None
+        guarded, known = self._deadline is not None or self._cancelled is not None, bool(results)
         for node in order:
             if guarded:
                 self._check()
+            if known and id(node) in results:
+                continue
             operator = table.get(type(node))
             if operator is None:
                 raise UnsupportedError("the snapshot", sorted({type(n).__name__ for n in order if type(n) not in table}))
             results[id(node)] = operator(self, node)
+        self._tell_left_out()
+        outcome: Outcome = results[id(plan)]
+        return outcome
+
+    def _tell_left_out(self) -> None:
         for (what, wanted), count in self._left_out.items():
             values = "1 value" if count == 1 else f"{count} values"
             self.warnings.append(f"{values} ({what}) cannot be compared with {wanted} and are left out")
-        outcome: Outcome = results[id(plan)]
-        return outcome
 
     def outcome(self, node: Node) -> Outcome:
         """The outcome of an operator that a pass removed or replaced, for the trace; runs what is missing."""

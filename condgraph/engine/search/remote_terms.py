@@ -87,14 +87,9 @@ class CatalogueTerms(PredicateTerms):
     def dense(cls, catalogue: Catalogue, encoder: Encoder, known: dict[str, NDArray[np.float32]]) -> CatalogueTerms:
         """The terms of vectors that were fetched; what is missing among them is encoded."""
         texts = sorted(set(catalogue.labels))
-        missing = [text for text in dict.fromkeys([*texts, *catalogue.predicate_names]) if text not in known]
-        if missing:
-            known = known | dict(zip(missing, encode(encoder, missing), strict=True))
-        both = (
-            DenseVectors(np.stack([known[text] for text in some]) if some else np.empty((0, encoder.dimension), np.float32))
-            for some in (texts, catalogue.predicate_names)
-        )
-        return cls(catalogue, encoder, texts, *both)
+        names = list(catalogue.predicate_names)
+        both = _matrix(encoder, [*texts, *names], known)
+        return cls(catalogue, encoder, texts, DenseVectors(both[: len(texts)]), DenseVectors(both[len(texts) :]))
 
     def nodes(self, text: str) -> Domain:
         """One term a node."""
@@ -122,7 +117,11 @@ def exact_distances(encoder: Encoder, query: NDArray[np.float32], texts: Sequenc
     """The terms of some texts, in millionths: from vectors that are known by text, or encoded here where one is not."""
     if isinstance(encoder, LexicalEncoder):
         return SparseVectors(encoder.sparse(texts)).distances(query)
-    missing = [text for text in texts if text not in known]
+    return DenseVectors(_matrix(encoder, texts, known)).distances(query)
+
+
+def _matrix(encoder: Encoder, texts: Sequence[str], known: dict[str, Any]) -> NDArray[np.float32]:
+    """The vectors of texts, a row each: known ones, and those of others, which are encoded here."""
+    missing = [text for text in dict.fromkeys(texts) if text not in known]
     whole = known | dict(zip(missing, encode(encoder, missing), strict=True)) if missing else known
-    matrix = np.stack([whole[text] for text in texts]) if texts else np.empty((0, encoder.dimension), np.float32)
-    return DenseVectors(matrix.astype(np.float32)).distances(query)
+    return np.array([whole[text] for text in texts], np.float32).reshape(len(texts), encoder.dimension)
