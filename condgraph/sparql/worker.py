@@ -52,9 +52,9 @@ class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
     `workers` queries run at once, and beside them up to `long` (twice as many by default) that take more than `quantum`
-    seconds of a processor, and as many again of those that have begun to send their results, which cannot begin anew later; further
-    ones wait, at most `waiting` of them. With two workers a processor, a query that turns out to be long keeps no other one from its
-    place meanwhile. `memory` is how many bytes of data a process may have, 0 for any number.
+    seconds of a processor, and as many again of those that have begun to send their results, which cannot begin anew later.
+    Further ones wait, at most `waiting` of them. With two workers a processor, a query that turns out to be long keeps no other one
+    from its place meanwhile. `memory` is how many bytes of data a process may have, 0 for any number.
     """
 
     def __init__(
