@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.bulk_columns import SEPARATOR, Columns, PoolColumns, chunks
-from condgraph.cypher.layout import CAPTION, FORMAT, type_of
+from condgraph.cypher.layout import CAPTION, FORMAT, time_text, type_of
 from condgraph.cypher.load import content_id
 from condgraph.cypher.rows import Pairs
 from condgraph.engine.errors import OptionError
@@ -24,7 +24,7 @@ from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.stored_schema import describe_schema
-from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind, Precision, Time
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -321,12 +321,8 @@ class BulkWriter:
         span = span_precision(start, end)
         known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
         valid: list[str | None] = [None] * len(numbers)
-        made: dict[tuple[int, int, int], str] = {}
         for i in np.flatnonzero(known).tolist():
-            key = int(start[i]), int(end[i]), int(span[i])
-            if key not in made:
-                made[key] = str(Time(key[0], key[1], Precision(key[2])))
-            valid[i] = made[key]
+            valid[i] = time_text(int(start[i]), int(end[i]), int(span[i]))
         columns = {"since": start, "until": end, "span": span.astype(np.int64)}
         return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
             "valid": pa.array(valid, pa.large_string())

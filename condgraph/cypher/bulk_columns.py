@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.layout import index_key, inner_ranks, text_order, tie_break
+from condgraph.cypher.layout import index_key, inner_ranks, text_order, tie_break, time_text
 from condgraph.cypher.rows import CELL
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, parse_number
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,12 +91,8 @@ class PoolColumns:
         if not (text | entity).all():
             made = [None] * n
             self._quantities(np.flatnonzero(quantity), a, ref, unit, made, exact)
-            times: dict[tuple[int, int, int], str] = {}
             for i, *key in zip(np.flatnonzero(time).tolist(), *(c[time].tolist() for c in (a, b, precision)), strict=True):
-                found = times.get(tuple(key))
-                if found is None:
-                    found = times[tuple(key)] = str(Time(key[0], key[1], Precision(key[2])))
-                made[i] = found
+                made[i] = time_text(*key)
             for i in np.flatnonzero(kind == Kind.UNKNOWN).tolist():
                 made[i] = str(UNKNOWN)
             shown = pc.coalesce(shown, pa.array(made, pa.large_string()))

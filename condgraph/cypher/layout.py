@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -140,6 +141,12 @@ def as_float(number: Number) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
+
+
+@lru_cache(1 << 16)
+def time_text(start: int, end: int, precision: int) -> str:
+    """A time as a user reads it; in most data few of them stand again and again."""
+    return str(Time(start, end, Precision(precision)))
 
 
 def inner_ranks(text: str) -> list[str] | None:

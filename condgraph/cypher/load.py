@@ -29,6 +29,7 @@ from condgraph.cypher.owner import Owner
 from condgraph.cypher.rows import CELL, Batch, RowMaker, cell_properties
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.stored_schema import describe_schema
 
 if TYPE_CHECKING:
@@ -265,14 +266,15 @@ def write_snapshot(
             told(written, None if maker.total is None else written / maker.total)
 
     try:
-        for batch in ahead(maker.batches()):
-            if batch.ids and not named:
-                # The entities have to be there before they are named.
-                settle(0)
-                named = True
-            settle(WRITERS - 1)
-            under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
-        settle(0)
+        with fewer_collections():
+            for batch in ahead(maker.batches()):
+                if batch.ids and not named:
+                    # The entities have to be there before they are named.
+                    settle(0)
+                    named = True
+                settle(WRITERS - 1)
+                under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
+            settle(0)
     finally:
         # Of a load that failed nothing goes on behind the caller's back.
         wait(future for future, _ in under_way)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.layout import CAPTION, index_key, inner_ranks, text_order, tie_break, type_of
+from condgraph.cypher.layout import CAPTION, index_key, inner_ranks, text_order, tie_break, time_text, type_of
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Precision, Quantity, Time, parse_number
+from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -211,6 +211,10 @@ class RowMaker:
     def _places(self, numbers: Numbers) -> Iterator[tuple[list[str], list[int]]]:
         """The sources of each statement, and the rows there, side by side."""
         sources, rows, names = self.snapshot.source[numbers].tolist(), self.snapshot.row[numbers].tolist(), self._sources_named
+        if not self._further:
+            alone = [[name] for name in names]
+            yield from ((alone[source], [row]) for source, row in zip(sources, rows, strict=True))
+            return
         for number, source, row in zip(numbers.tolist(), sources, rows, strict=True):
             more = self._further.get(number)
             if more is None:
@@ -233,7 +237,7 @@ class RowMaker:
                 yield None, None, None, None
             else:
                 known = start != UNKNOWN_START and end != UNKNOWN_END
-                yield start, end, precision, str(Time(start, end, Precision(precision))) if known else None
+                yield start, end, precision, time_text(start, end, precision) if known else None
 
     def _qualify(self, rows: Rows, numbers: Numbers, ids: _Ids) -> tuple[int, int]:
         """Append the qualifiers of each statement to its row; how many of them name entities, and how many there are."""
@@ -274,8 +278,7 @@ class RowMaker:
                 exact = str(number) if order not in (None, "1") else None
                 yield word, str(Quantity(number, named)), None, x, exact, named, None, None, None, exact and order, None
             elif kind == Kind.TIME:
-                text = str(Time(a, b, Precision(precision)))
-                yield word, text, None, None, None, None, a, b, precision, None, None
+                yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
             elif kind == Kind.ENTITY:
                 name = self.snapshot.name(ref)
                 yield word, name, index_key(name), *_NOTHING[3:]
