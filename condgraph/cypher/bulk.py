@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from condgraph.cypher.bulk_columns import SEPARATOR, Columns, PoolColumns, chunks
 from condgraph.cypher.layout import CAPTION, FORMAT, time_text, type_of
 from condgraph.cypher.load import content_id
-from condgraph.cypher.rows import Pairs
+from condgraph.cypher.pairs import Pairs
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
