@@ -42,6 +42,7 @@ ORDER = (
     "llm_query",
     "patterns",
     "cypher",
+    "matrix",
     "neo4j_store",
     "rdf",
     "rdf_endpoint",
