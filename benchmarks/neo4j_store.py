@@ -38,6 +38,8 @@ from condgraph.graph import Graph  # noqa: E402
 from condgraph.remote_neo4j import Neo4jGraph  # noqa: E402
 from tests.support.clients import run_clients  # noqa: E402
 
+#: Memory of the import tool, and of the server that is started on what it wrote.
+_IMPORTING = "1g"
 #: Statements that are made together.
 _TOGETHER = 50_000
 
@@ -205,9 +207,9 @@ def main() -> None:
         told = f"{seconds / bare:.2f} times the {bare:.1f} s of a plain program; taken away in {gone:.0f} s"
         rows.append(["over Bolt, cold", name, statements, round(seconds, 1), round(statements / seconds), told])
         print(rows[-1], flush=True)
-        parts = by_import(local, options.version, options.memory)
+        parts = by_import(local, options.version, _IMPORTING)
         told = ", ".join(f"{part} {value:.0f} s" for part, value in parts.items() if part != "all")
-        told += f"; the tool alone with the fewest columns {bare_import(local, options.version, options.memory):.0f} s"
+        told += f"; the tool alone with the fewest columns {bare_import(local, options.version, _IMPORTING):.0f} s"
         rows.append(["import tool", name, statements, round(parts["all"], 1), round(statements / parts["all"]), told])
         print(rows[-1], flush=True)
     met = clients(options.data, options.version, options.memory, options.clients, options.seconds)
@@ -219,6 +221,7 @@ def main() -> None:
         "rows": rows,
         "notes": [
             f"Neo4j {options.version}; every load into a server that was just started, indexes and constraints included.",
+            f"The server that is loaded over Bolt has {options.memory} for objects, the import tool and the server after it {_IMPORTING}.",
             f"{options.clients} clients for {options.seconds:.0f} s: {report.answers:,} answers, {len(report.errors)} errors, "
             f"{len(report.wrong)} wrong; median {machine.median(report.seconds) * 1e3:.1f} ms, p95 "
             f"{machine.percentile(report.seconds, 0.95) * 1e3:.1f} ms; connections of the server before and after "

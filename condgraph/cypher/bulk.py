@@ -341,7 +341,8 @@ class BulkWriter:
             (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
             # Neo4j 2026 wants a folder in each path.
             self._parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
-        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+        # Texts stand in quotes, which tell an empty one from none; numbers need none.
+        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
         with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
             pyarrow.csv.write_csv(pa.table(columns), file, options)
 
