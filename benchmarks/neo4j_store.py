@@ -221,7 +221,7 @@ def main() -> None:
         "rows": rows,
         "notes": [
             f"Neo4j {options.version}; every load into a server that was just started, indexes and constraints included.",
-            f"The server that is loaded over Bolt has {options.memory} for objects, the import tool and the server after it {_IMPORTING}.",
+            f"Java has {options.memory} where a load comes over Bolt, {_IMPORTING} in the import tool and the server after it.",
             f"{options.clients} clients for {options.seconds:.0f} s: {report.answers:,} answers, {len(report.errors)} errors, "
             f"{len(report.wrong)} wrong; median {machine.median(report.seconds) * 1e3:.1f} ms, p95 "
             f"{machine.percentile(report.seconds, 0.95) * 1e3:.1f} ms; connections of the server before and after "
