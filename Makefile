@@ -1,6 +1,10 @@
 # make demo   an environment, the package, and a few questions over the sample data it ships
 # make test   the test dependencies, then ruff, mypy, the import contracts and pytest; CONDGRAPH_ALL=1 tests whole data sets, too
 # make quick  pytest alone, without what asks for a server
+# make mutants  small changes of the engine, each of which a test should notice; MUTANTS='--number 50 --seed 1' says which
+# make lint types contracts pytest   the parts of make test
+# make format   ruff puts right what it can
+# make clean    what builds and checkers leave goes
 #
 # PYTHON names the interpreters to make the environment from (the first that can is taken), VENV the environment's folder.
 
@@ -12,9 +16,10 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+MUTANTS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick lint types contracts pytest format clean
+.PHONY: help demo test quick mutants lint types contracts pytest format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -40,11 +45,16 @@ pytest: $(VENV)/.condgraph-dev
 quick: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data" $(PYTEST_ARGS)
 
+# On request: hours, for all 300.
+mutants: $(VENV)/.condgraph-dev
+	$(BIN)/python -m pip install -q -e '.[mutants]'
+	$(BIN)/python tools/mutants.py $(MUTANTS)
+
 format: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# An environment that is there already is used as it is.
+# An environment that exists is used as it is.
 $(VENV)/bin/python:
 	@for python in $(PYTHON); do \
 	  "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -56,11 +66,12 @@ $(VENV)/bin/python:
 	echo "make: another interpreter is named so: make $(firstword $(MAKECMDGOALS) demo) PYTHON=/path/to/python3" >&2; \
 	exit 1
 
-$(VENV)/.condgraph: pyproject.toml | $(VENV)/bin/python
+# The version is read from the package when it is installed, so a new one is installed anew.
+$(VENV)/.condgraph: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e .
 	@touch $@
 
-$(VENV)/.condgraph-dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.condgraph-dev: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@ $(VENV)/.condgraph
 

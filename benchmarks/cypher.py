@@ -28,11 +28,11 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 import neo4j_server  # noqa: E402
 
 import condgraph  # noqa: E402
-from condgraph.cypher.compile import compile_plan  # noqa: E402
+from condgraph.cypher.compile.plan import compile_plan  # noqa: E402
 from condgraph.engine import algebra as alg  # noqa: E402
 from condgraph.engine.algebra import Node  # noqa: E402
-from condgraph.engine.frontends.kopl import lower  # noqa: E402
 from condgraph.engine.passes import optimise  # noqa: E402
+from condgraph.languages.kopl.lower import lower  # noqa: E402
 from condgraph.remote_neo4j import Neo4jGraph  # noqa: E402
 
 
@@ -48,7 +48,7 @@ def step_at_a_time(remote: Neo4jGraph, steps: Sequence[tuple[str, Node]]) -> Non
         compiled = compile_plan(optimise(given(node, known))[0], store.name, store.schema)
         rows = store.connection.read(compiled.text, compiled.parameters)
         if isinstance(node, alg.Entities):
-            known[node] = alg.Known(tuple(sorted({ident for row in rows for ident, _ in row["rows"]})))
+            known[node] = alg.ById(tuple(sorted({ident for row in rows for ident, *_ in row["rows"]})))
 
 
 def given(node: Any, known: dict[Node, Node]) -> Any:

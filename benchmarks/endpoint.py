@@ -2,20 +2,24 @@
 
     python benchmarks/endpoint.py [--seconds 60] [--clients 64] [--timeout 5] [--entities 50000] [--out DIR] [--check]
 
-A graph is loaded, `condgraph serve` started over it, and clients ask it from another process. Each client asks its next query as
-soon as it has the answer to the last; each query is a runaway with a chance of a tenth, and keeps its client until its deadline.
-The clients ask three times:
+A graph is loaded, `condgraph serve` started over it, and clients ask it from another process. Each
+client asks its next query as soon as it has the answer to the last; each query is a runaway with a
+chance of a tenth, and keeps its client until its deadline. The clients ask three times:
 
-- with pauses: a client whose next query is a runaway does not ask it, and waits as long as its deadline. These are the same
-  ordinary queries of the same clients at the same rate, without runaways.
+- with pauses: a client whose next query is a runaway does not ask it, and waits as long as its
+  deadline. These are the same ordinary queries of the same clients at the same rate, without
+  runaways.
 - with runaways: the same clients ask all of their queries.
-- without pauses: ordinary queries only, one after the other, as fast as they are answered: a server that has all that it can do.
+- without pauses: ordinary queries only, one after the other, as fast as they are answered: a server
+  that has all that it can do.
 
-What is looked at: how long ordinary queries take each time, as the clients see it and as the log of the server says, when the
-runaways end, that every answer has a status of the protocol, and what the server has left of processes, descriptors and memory when
-all is over. Clients begin one after the other within the first deadline, which does not count. `--check` exits with 1 where the
-runaways do not end at their deadline, the 99th percentile of the others grows tenfold (over that with pauses or without), an
-answer is wrong, or something is left over. It takes three times `--seconds`, and half a minute.
+What is looked at: how long ordinary queries take each time, as the clients see it and as the log of
+the server says, when the runaways end, that every answer has a status of the protocol, and what the
+server has left of processes, descriptors and memory when all is over. Clients begin one after the
+other within the first deadline, which does not count. `--check` exits with 1 where the runaways do
+not end at their deadline, the 99th percentile of the others grows tenfold (over that with pauses or
+without), an answer is wrong, or something is left over. It takes three times `--seconds`, and half
+a minute.
 """
 
 from __future__ import annotations
@@ -39,7 +43,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+
 from machine import markdown, median, percentile, resident, write
+from watched import watched
 
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
@@ -87,7 +94,8 @@ class Seen:
     wrong: list[str] = field(default_factory=list)
     #: Short queries that met their deadline.
     late: int = 0
-    #: Seconds of the queries that were answered, from the request to the last of the response, as the server's log says.
+    #: Seconds of the queries that were answered, from the request to the last of the response, as
+    #: the server's log says.
     server: list[float] = field(default_factory=list)
 
 
@@ -127,7 +135,9 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What clients do: `share` of the queries are runaways, which are asked, or waited for as long as their deadline is."""
+    """What clients do: `share` of the queries are runaways, which are asked, or waited for as long
+    as their deadline is.
+    """
 
     share: float
     asked: bool
@@ -207,7 +217,7 @@ def overhead(store: Path, count: int, rounds: int = 3000) -> dict[str, Any]:
     """What a short query costs in a worker process, beside what it costs in this one."""
     from pyoxigraph import NamedNode, QueryResultsFormat
 
-    from condgraph.sparql.worker import Query, WorkerPool
+    from condgraph.sparql.workers.pool import Query, WorkerPool
 
     with condgraph.open(store, read_only=True) as graph:
         embedded = graph.rdf()
@@ -261,7 +271,7 @@ def main() -> None:
         with (
             log.open("w") as lines,
             subprocess.Popen(
-                [sys.executable, "-m", "condgraph", *command], stdout=subprocess.PIPE, stderr=lines, text=True
+                watched([sys.executable, "-m", "condgraph", *command]), stdout=subprocess.PIPE, stderr=lines, text=True
             ) as server,
         ):
             assert server.stdout is not None

@@ -1,4 +1,5 @@
-"""KoPL programs: condgraph beside the KoPL package, on the same graph and the same programs, in one run.
+"""KoPL programs: condgraph beside the KoPL package, on the same graph and the same programs, in one
+run.
 
     python benchmarks/kopl.py --data DIR [--peer PYTHON] [--rounds N] [--out DIR]
 
@@ -105,7 +106,8 @@ def check(store: Path, records: list[dict[str, Any]]) -> tuple[int, int]:
 
 
 def measure(ours: Worker, peer: Worker, count: int, rounds: int) -> tuple[list[float], ...]:
-    """The median seconds of each program: condgraph from text, the package, condgraph from programs that are read already.
+    """The median seconds of each program: condgraph from text, the package, condgraph from programs
+    that are read already.
 
     Block by block in turns, after a round that does not count.
     """

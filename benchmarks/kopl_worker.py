@@ -1,11 +1,13 @@
-"""One engine in one process, for `benchmarks/kopl.py`: builds it, then runs the blocks of programs it is told to.
+"""One engine in one process, for `benchmarks/kopl.py`: builds it, then runs the blocks of programs
+it is told to.
 
     python benchmarks/kopl_worker.py peer KB PROGRAMS            the KoPL package
     python benchmarks/kopl_worker.py ours STORE PROGRAMS         condgraph on a store that was loaded before
 
-Prints one JSON line when it stands, and one for each line it reads: "run FIRST LAST" gives the seconds of each of these programs,
-"read FIRST LAST" the same of programs that are read already (condgraph takes their text otherwise), "memory" gives megabytes.
-Only the standard library is imported here, so that the memory is the engine's.
+Prints one JSON line when it stands, and one for each line it reads: "run FIRST LAST" gives the
+seconds of each of these programs, "read FIRST LAST" the same of programs that are read already
+(condgraph takes their text otherwise), "memory" gives megabytes. Only the standard library is
+imported here, so that the memory is the engine's.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Run = Callable[[Any], Any]
 
 
 def peer(kb: str, programs: list[Any]) -> tuple[Run, list[Any], dict[str, float]]:
-    """The KoPL package: its functions are called one after the other; nothing of the program is left to read."""
+    """The KoPL package: its functions are called one after the other; nothing of the program is
+    left to read.
+    """
     # This folder has a kopl.py of its own.
     sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
     begin = time.perf_counter()

@@ -1,10 +1,12 @@
-"""LLM queries over whole data sets, by one command: answers against independent readings, errors by kind, times.
+"""LLM queries over whole data sets, by one command: answers against independent readings, errors by
+kind, times.
 
     python benchmarks/llm_query.py DATA [--only metaqa|temporal|programs|table]
 
-DATA is a folder with `metaqa/kb.txt`, `trustuqa_programs`, `cronquestions` and `wikitablequestions`. `metaqa` runs the movie
-programs against sets read off the file; `temporal` runs programs written from the templates of temporal questions; `programs` runs
-every program there is, each kind on its graph, and counts errors; `table` prints the table of 32 cases.
+DATA is a folder with `metaqa/kb.txt`, `trustuqa_programs`, `cronquestions` and
+`wikitablequestions`. `metaqa` runs the movie programs against sets read off the file; `temporal`
+runs programs written from the templates of temporal questions; `programs` runs every program there
+is, each kind on its graph, and counts errors; `table` prints the table of 32 cases.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from pathlib import Path
 
 import condgraph
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.frontends.llm_table import markdown
 from condgraph.graph import Graph
+from condgraph.languages.llm.lower.cases import markdown
 
 MOVIES = ("metaqa_1hop", "metaqa_2hop", "metaqa_3hop")
 #: Files of temporal questions, by what they are about.
@@ -53,7 +55,7 @@ class Times:
         return f"median {1000 * statistics.median(self.seconds):.3f} ms" if self.seconds else "not run"
 
 
-# -- temporal questions ---------------------------------------------------------------------------------------------------
+# -- temporal questions ----------------------------------------------------------------------------
 
 
 def search(**given: str) -> str:
@@ -73,7 +75,9 @@ _NEXT = {"before": ("<", "max"), "after": (">", "min")}
 
 
 def temporal_program(template: str, parts: dict[str, str], relation: str) -> str | None:
-    """A program for a template of temporal questions; None for templates that speak of events outside the facts."""
+    """A program for a template of temporal questions; None for templates that speak of events
+    outside the facts.
+    """
     if "event_head" in parts:
         return None
     head, tail, adjective = parts.get("head", ""), parts.get("tail", ""), parts.get("adj", "")
@@ -139,7 +143,9 @@ def temporal_questions(data: Path) -> Iterator[Temporal]:
 
 
 def facts_of(data: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
-    """The facts that the questions were made from, as far as they are known: first and last year by head, relation, tail."""
+    """The facts that the questions were made from, as far as they are known: first and last year by
+    head, relation, tail.
+    """
     found: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
     for line in (data / "cronquestions" / "derived_facts.tsv").read_text("utf-8").splitlines()[1:]:
         head, relation, tail, first, last = line.split("\t")
@@ -193,7 +199,7 @@ def temporal(data: Path) -> None:
         print(f"{template}\n    {told}; {times[template]}")
 
 
-# -- movies, and all programs ---------------------------------------------------------------------------------------------
+# -- movies, and all programs ----------------------------------------------------------------------
 
 
 def movie_facts(data: Path) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], set[str]]]:

@@ -16,7 +16,9 @@ OUT = Path(__file__).parent / "out"
 
 
 def machine() -> dict[str, Any]:
-    """The processor, its cores, the memory, the Python and NumPy of this run; nothing that says whose machine it is."""
+    """The processor, its cores, the memory, the Python and NumPy of this run; nothing that says
+    whose machine it is.
+    """
     import numpy
 
     return {
@@ -67,7 +69,9 @@ def median(values: Sequence[float]) -> float:
 
 
 def write(name: str, results: list[dict[str, Any]], out: Path | None = None) -> Path:
-    """Write results as JSON, with the date and the machine, for `benchmarks/results.py`; returns the file."""
+    """Write results as JSON, with the date and the machine, for `benchmarks/results.py`; returns
+    the file.
+    """
     folder = out or OUT
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"

@@ -1,4 +1,5 @@
-"""Every program on a server beside the same program in process: equal answers, different ones, typed errors.
+"""Every program on a server beside the same program in process: equal answers, different ones,
+typed errors.
 
     python benchmarks/matrix.py --data DIR [--store neo4j] [--uri ADDRESS] [--programs kopl|metaqa|wtq|temporal|all] [--every N]
 

@@ -1,4 +1,5 @@
-"""Neo4j as a store, on a real server: loads over Bolt, the import tool, taking a graph away, and many clients at once.
+"""Neo4j as a store, on a real server: loads over Bolt, the import tool, taking a graph away, and
+many clients at once.
 
     python benchmarks/neo4j_store.py --data DIR [--millions 1 3] [--seconds 60] [--clients 32] [--memory 4g]
 
@@ -29,9 +30,9 @@ from neo4j import GraphDatabase  # noqa: E402
 
 import condgraph  # noqa: E402
 from benchmarks import machine  # noqa: E402
-from condgraph.cypher.layout import CONSTRAINTS, INDEXES  # noqa: E402
-from condgraph.cypher.load import ahead  # noqa: E402
-from condgraph.cypher.rows import CELL, RowMaker  # noqa: E402
+from condgraph.cypher.layout.schema import CONSTRAINTS, ENTITY, INDEXES, QUALIFIER, STATEMENT, VALUE  # noqa: E402
+from condgraph.cypher.load.rows import CELL, RowMaker  # noqa: E402
+from condgraph.cypher.load.write import ahead  # noqa: E402
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member, Numbers, Texts, Times  # noqa: E402
 from condgraph.engine.values import Time  # noqa: E402
 from condgraph.graph import Graph  # noqa: E402
@@ -87,21 +88,23 @@ def over_bolt(local: Graph, version: str, memory: str) -> tuple[float, float]:
 
 
 _PAIR = (
-    "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: $ids[r[0]]}) MATCH (b:Entity {graph: $graph, id: $ids[r[1]]}) "
+    f"UNWIND $rows AS r MATCH (a:{ENTITY} {{graph: $graph, handle: $ids[r[0]]}}) "
+    f"MATCH (b:{ENTITY} {{graph: $graph, handle: $ids[r[1]]}}) "
     "CREATE (a)-[:$(r[2]) {sid: r[3]}]->(b) "
 )
 _VALUE = "text: {0}[{1} + 1], key: {0}[{1} + 2], number: {0}[{1} + 3], unit: {0}[{1} + 5], start: {0}[{1} + 6], end: {0}[{1} + 7]"
-_QUALIFY = f"AS q CREATE (o)-[:QUALIFIER]->(:Qualifier {{graph: $graph, name: q[0], {_VALUE.format('q', 1)}}})"
+_QUALIFY = f"AS q CREATE (o)-[:QUALIFIER]->(:{QUALIFIER} {{graph: $graph, name: q[0], {_VALUE.format('q', 1)}}})"
 #: The least that has to be written of each kind of batch, in the driver's own transactions.
 _BARE = {
-    "entities": "UNWIND $rows AS r CREATE (:Entity {graph: $graph, id: r[0], name: r[1], key: r[2], kind: r[3]})",
+    "entities": f"UNWIND $rows AS r CREATE (:{ENTITY} {{graph: $graph, handle: r[0], name: r[1], key: r[2], kind: r[3]}})",
     "relations": _PAIR,
     "members": _PAIR,
     "relations with qualifiers": _PAIR
-    + "CREATE (a)<-[:SUBJECT]-(o:Statement {graph: $graph, sid: r[3]})-[:OBJECT]->(b) WITH o, r UNWIND r[11] "
+    + f"CREATE (a)<-[:SUBJECT]-(o:{STATEMENT} {{graph: $graph, sid: r[3]}})-[:OBJECT]->(b) WITH o, r UNWIND r[11] "
     + _QUALIFY,
-    "attributes": "UNWIND $rows AS r MATCH (a:Entity {graph: $graph, id: $ids[r[0]]}) CREATE (a)-[:$(r[1]) {sid: r[2]}]->"
-    f"(o:Value {{graph: $graph, predicate: r[9], {_VALUE.format('r', 12)}}}) WITH o, r UNWIND r[{12 + len(CELL)}] {_QUALIFY}",
+    "attributes": f"UNWIND $rows AS r MATCH (a:{ENTITY} {{graph: $graph, handle: $ids[r[0]]}}) "
+    f"CREATE (a)-[:$(r[1]) {{sid: r[2]}}]->(o:{VALUE} {{graph: $graph, predicate: r[9], {_VALUE.format('r', 12)}}}) "
+    f"WITH o, r UNWIND r[{12 + len(CELL)}] {_QUALIFY}",
 }
 
 
@@ -113,21 +116,23 @@ def bare_over_bolt(local: Graph, version: str, memory: str) -> float:
         driver.session() as session,
     ):
         begin = time.perf_counter()
-        for text in CONSTRAINTS:
-            session.run(text).consume()
+        for one in CONSTRAINTS:
+            session.run(one.text).consume()
         for batch in ahead(RowMaker(local.current).batches()):
             if batch.kind in _BARE:
                 session.run(_BARE[batch.kind], graph="default", ids=batch.ids, rows=batch.rows).consume()
         with session.begin_transaction() as transaction:
-            for text in INDEXES:
-                transaction.run(text).consume()
+            for one in INDEXES:
+                transaction.run(one.text).consume()
         session.run("CALL db.awaitIndexes(600)").consume()
         return time.perf_counter() - begin
 
 
 def bare_import(local: Graph, version: str, memory: str) -> float:
-    """Seconds of the import tool alone on the same nodes and relationships, of which it is told to leave most columns out."""
-    wanted = {"graph", "id", "name", "key", "kind", "sid", "predicate", "number", "start"}
+    """Seconds of the import tool alone on the same nodes and relationships, of which it is told to
+    leave most columns out.
+    """
+    wanted = {"graph", "handle", "name", "key", "kind", "sid", "predicate", "number", "start"}
     with tempfile.TemporaryDirectory(prefix="condgraph-import-") as folder:
         server = neo4j_server.Neo4jServer(version, memory=memory)
         try:

@@ -1,11 +1,13 @@
-"""Graph patterns in process: hubs, hops, candidate search, gold patterns of two benchmarks, and how the cost grows with a graph.
+"""Graph patterns in process: hubs, hops, candidate search, gold patterns of two benchmarks, and how
+the cost grows with a graph.
 
     python benchmarks/patterns.py DATA [--parts hubs hops gold scale] [--sizes 1 10] [--sample N] [--out DIR]
 
-DATA is the folder with `metaqa` and `pathquestions`. Times are of `Graph.match`, from triples to solutions; CPU is the time the
-process had a processor, which is less where the machine does other work. "After candidate search" means that the distances of the
-pattern's texts are kept from before; candidate search is what they cost. Sizes are millions of nodes; all of it takes about ten
-minutes, and 4 GB for ten million nodes.
+DATA is the folder with `metaqa` and `pathquestions`. Times are of `Graph.match`, from triples to
+solutions; CPU is the time the process had a processor, which is less where the machine does other
+work. "After candidate search" means that the distances of the pattern's texts are kept from before;
+candidate search is what they cost. Sizes are millions of nodes; all of it takes about ten minutes,
+and 4 GB for ten million nodes.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Triples = list[tuple[str, str, str]]
 
 
 def timed(ask: Callable[[], Any], repeat: int = 1) -> tuple[float, float, Any]:
-    """Milliseconds on the clock and of the processor (the median of `repeat` runs), and the last result."""
+    """Milliseconds on the clock and of the processor (the median of `repeat` runs), and the last
+    result.
+    """
     clock, used, found = [], [], None
     for _ in range(repeat):
         begin, cpu = time.perf_counter(), time.process_time()
@@ -38,7 +42,7 @@ def timed(ask: Callable[[], Any], repeat: int = 1) -> tuple[float, float, Any]:
     return median(clock), median(used), found
 
 
-# -- MetaQA ---------------------------------------------------------------------------------------------------------------
+# -- MetaQA ----------------------------------------------------------------------------------------
 
 #: Hops of a question type: the relation, and whether it runs from the film.
 RELATIONS = {
@@ -65,7 +69,9 @@ def movies(data: Path) -> Any:
 
 
 def hub_patterns() -> Iterator[tuple[str, int, Triples, str]]:
-    """Patterns around a node of very many neighbours: path and star of one to three edges; the node to group by."""
+    """Patterns around a node of very many neighbours: path and star of one to three edges; the node
+    to group by.
+    """
     for name, relation in (("Drama", "has_genre"), ("Horror", "has_genre"), ("1999", "release_year")):
         path = [
             ("UNKNOWN film 1", relation, name),
@@ -126,7 +132,7 @@ def hops(graph: Any, sample: int) -> dict[str, Any]:
                 used.append(two)
             shown = "first 3" if options["k"] else "all answers"
             rows.append([f"{edges} edges from a director", shown, median(clock), percentile(clock, 0.95), median(used)])
-    from condgraph.engine.search.distances import TextTerms
+    from condgraph.patterns.distance.terms import TextTerms
 
     terms = TextTerms.of(snapshot)
     clock, used = [], []
@@ -147,11 +153,13 @@ def hops(graph: Any, sample: int) -> dict[str, Any]:
     }
 
 
-# -- gold patterns --------------------------------------------------------------------------------------------------------
+# -- gold patterns ---------------------------------------------------------------------------------
 
 
 def metaqa_pattern(kind: str, topic: str) -> tuple[Triples, str]:
-    """The pattern of a question type (movie_to_director_to_movie, say), and the node of its answers."""
+    """The pattern of a question type (movie_to_director_to_movie, say), and the node of its
+    answers.
+    """
     steps = kind.split("_to_")
     nodes = [topic, *(f"UNKNOWN {step} {number}" for number, step in enumerate(steps[1:], 1))]
     triples = []
@@ -245,7 +253,9 @@ def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
 
 
 def why(graph: Any, triples: Triples, found: Any, missed: set[str]) -> str:
-    """Why answers are missed: they are not in the graph, or the pattern's best subgraph is elsewhere."""
+    """Why answers are missed: they are not in the graph, or the pattern's best subgraph is
+    elsewhere.
+    """
     snapshot = graph.current
     if not all(len(snapshot.named(name)) for name in missed):
         return "not a name of the graph"
@@ -258,14 +268,14 @@ def why(graph: Any, triples: Triples, found: Any, missed: set[str]) -> str:
     return "the graph has no such path to it"
 
 
-# -- growth ---------------------------------------------------------------------------------------------------------------
+# -- growth ----------------------------------------------------------------------------------------
 
 
 def synthetic(nodes: int) -> Any:
     """A graph of three facts a node, subjects even, objects and 50 predicates by Zipf's law."""
     import numpy as np
 
-    from condgraph.engine.search.graph import SearchGraph
+    from condgraph.patterns.graph import SearchGraph
 
     draw = np.random.default_rng(SEED)
     facts = 3 * nodes
@@ -286,14 +296,16 @@ def synthetic(nodes: int) -> Any:
 
 
 def scale(sizes: list[float], questions: int) -> dict[str, Any]:
-    """Patterns with planted answers: the right node stands somewhere among the candidates, and so does the right predicate."""
+    """Patterns with planted answers: the right node stands somewhere among the candidates, and so
+    does the right predicate.
+    """
     import numpy as np
 
-    from condgraph.engine.frontends.pattern import Pattern
-    from condgraph.engine.search.domains import Domain
-    from condgraph.engine.search.driver import search
-    from condgraph.engine.search.match import bonds_of
-    from condgraph.engine.search.problem import Clock, Problem
+    from condgraph.languages.pattern.pattern import Pattern
+    from condgraph.patterns.distance.domains import Domain
+    from condgraph.patterns.join.driver import search
+    from condgraph.patterns.priced import bonds_of
+    from condgraph.patterns.problem import Problem
 
     rows = []
     for millions in sizes:
@@ -321,7 +333,7 @@ def scale(sizes: list[float], questions: int) -> dict[str, Any]:
                         own[label // 2] = draw.integers(0, 600_000)
                         prices.append(own)
                     bonds, loops = bonds_of(pattern, prices, 51, directed=False)
-                    problem = Problem(graph, domains, bonds, loops, True, {}, Clock())
+                    problem = Problem(graph, domains, bonds, loops, True, {})
                     one, two, found = timed(lambda p=problem: search(p, 3, ()))
                     clock.append(one)
                     used.append(two)

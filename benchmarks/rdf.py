@@ -1,4 +1,5 @@
-"""KoPL programs as one SPARQL query each, beside the form that KQA Pro published for the same program, on the same store.
+"""KoPL programs as one SPARQL query each, beside the form that KQA Pro published for the same
+program, on the same store.
 
     python benchmarks/rdf.py --data DIR [--every N] [--virtuoso | --endpoint URL --base IRI] [--scale MILLIONS] [--out DIR]
 
@@ -31,10 +32,10 @@ from kqapro_form import kqapro  # noqa: E402
 from machine import markdown, median, peak, write  # noqa: E402
 
 import condgraph  # noqa: E402
-from condgraph.engine.languages import lower  # noqa: E402
 from condgraph.engine.passes import optimise  # noqa: E402
-from condgraph.sparql.compile_group import Target  # noqa: E402
-from condgraph.sparql.compile_plan import compile_plan  # noqa: E402
+from condgraph.languages.registry import lower  # noqa: E402
+from condgraph.sparql.compile.group import Target  # noqa: E402
+from condgraph.sparql.compile.plan import compile_plan  # noqa: E402
 from condgraph.sparql.layout import Names  # noqa: E402
 
 ROUNDS = 3
@@ -75,14 +76,18 @@ def remote(url: str, base: str, clock: Callable[[], float] = time.perf_counter) 
 
 
 def processor(process: int) -> Callable[[], float]:
-    """Reads the seconds of a processor that all threads of a process have had, to the nanosecond (Linux)."""
+    """Reads the seconds of a processor that all threads of a process have had, to the nanosecond
+    (Linux).
+    """
     threads = Path(f"/proc/{process}/task")
     return lambda: sum(int((one / "schedstat").read_text().split()[0]) for one in threads.iterdir()) / 1e9
 
 
 @contextmanager
 def virtuoso(graph: Any) -> Iterator[tuple[Callable[[str], float], str]]:
-    """A Virtuoso that holds the graph: what runs a query there and gives the server's CPU time, and the graph's base."""
+    """A Virtuoso that holds the graph: what runs a query there and gives the server's CPU time, and
+    the graph's base.
+    """
     from virtuoso_server import VirtuosoServer
 
     from condgraph.remote_sparql import SparqlGraph
@@ -100,7 +105,9 @@ def virtuoso(graph: Any) -> Iterator[tuple[Callable[[str], float], str]]:
 
 @contextmanager
 def running(graph: Any, options: argparse.Namespace) -> Iterator[tuple[Callable[[str], float], str | None]]:
-    """What runs a query where the options say, and the base of the graph there; None for the embedded store."""
+    """What runs a query where the options say, and the base of the graph there; None for the
+    embedded store.
+    """
     if options.virtuoso:
         with virtuoso(graph) as found:
             yield found
@@ -153,7 +160,9 @@ def compare(graph: Any, options: argparse.Namespace, run: Callable[[str], float]
 
 
 def rows_of(times: dict[str, list[tuple[float, float]]]) -> list[list[Any]]:
-    """A row a kind: how many, both totals and medians in milliseconds, the ratio of the totals, the median of the ratios."""
+    """A row a kind: how many, both totals and medians in milliseconds, the ratio of the totals, the
+    median of the ratios.
+    """
     everything = [pair for pairs in times.values() for pair in pairs]
     rows = []
     for kind, pairs in [*times.items(), ("all", everything)]:
@@ -179,7 +188,7 @@ def in_turns(run: Callable[[str], float], ours: str, theirs: str) -> tuple[float
     return least[0], least[1]
 
 
-# -- scale ----------------------------------------------------------------------------------------------------------------
+# -- scale -----------------------------------------------------------------------------------------
 
 
 def scale(millions: float, folder: str) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The figures of all benchmarks as one page: `docs/results.md`, from the JSON files that the benchmarks write.
+"""The figures of all benchmarks as one page: `docs/reference/results.md`, from the JSON files that
+the benchmarks write.
 
     python benchmarks/results.py [--run DATA] [--from DIR] [--to FILE] [--keep] [--check]
 
@@ -13,9 +14,10 @@ Each file of DIR (`benchmarks/out` by default) is one result:
      "rows": [["one hop", 0.2], ...],      a list, or an object by column, each
      "notes": ["...", ...]}                what the figures mean, and what they do not; optional
 
-or a list of such, or an object with a list of them under "results", whose other parts hold for each. "text" instead of "columns"
-and "rows" is shown as it stands. A file of another form is an error that says what is missing. `--check` writes nothing and exits
-with 1 where the page is another one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA`
+or a list of such, or an object with a list of them under "results", whose other parts hold for
+each. "text" instead of "columns" and "rows" is shown as it stands. A file of another form is an
+error that says what is missing. `--check` writes nothing and exits with 1 where the page is another
+one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA`
 first runs the benchmarks that print (`PRINTING`), and keeps what they print.
 """
 
@@ -25,6 +27,7 @@ import argparse
 import ast
 import datetime
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -55,13 +58,65 @@ PRINTING = ("wtq", "llm_query")
 PRIVATE = frozenset({"host", "hostname", "node", "user", "path", "directory", "folder"})
 HEAD = """# Results
 
-Measured figures, each with the command that measures it and the machine it ran on. The page is printed by
-`python benchmarks/results.py` from what the benchmarks write; nothing in it is written by hand. The data of the benchmarks is
-not part of the package.
+Measured figures, each with the command that measures it and the machine it ran on.
+`python benchmarks/results.py` prints this page from what the benchmarks write; nothing in it is
+written by hand. The data of the benchmarks is not part of the package.
 
-Figures of different machines do not compare; ratios of two engines in one run do. Speed differs from run to run by some
-percent, and more on a machine that does other work.
+Compare ratios of two engines in one run; figures of different machines do not compare. Speed
+differs from run to run by some percent, and by more on a machine that does other work.
 """
+#: The heading of the summary.
+SHORT = "In short"
+#: The sentences of the summary: the section that each is about, what it takes from there, and how
+#: it reads.
+SENTENCES = (
+    (
+        "KoPL programs",
+        r"\| all (\d+) programs, total \| ([\d,.]+) \| ([\d,.]+) \| ([\d,.]+) ",
+        "{0} KoPL programs take {2} ms, {3} times faster than the KoPL package ({1} ms).",
+    ),
+    (
+        "KoPL programs",
+        r"(\d+) of the (\d+) programs without a flag give the expected answer",
+        "{0} of the {1} programs that no quirk of that package decides give the expected answer.",
+    ),
+    (
+        "Scale: loading and opening",
+        r"\| triples \| (10,000,000) \| ([\d,.]+) \|(?:[^|]+\|){5} ([\d,.]+) ",
+        "{0} triples load in {1} s, and open in {2} ms.",
+    ),
+    ("Scale: asking", r"\| triples \| two hops \|(?:[^|]+\|){2} ([\d,.]+) ", "Two hops among 10 million statements take {0} ms."),
+    (
+        "LLM queries over WikiTableQuestions",
+        r"(\d+) of (\d+) programs right \(([\d.]+) %\)",
+        "{0} of {1} published LLM queries over WikiTableQuestions give the gold answer ({2} %).",
+    ),
+    (
+        "Neo4j: one Cypher query a program",
+        r"\| all \| (\d+) \| ([\d.]+) \| ([\d.]+) ",
+        "A KoPL program on Neo4j takes {1} ms (median of {0}), {2} times `RETURN 1`.",
+    ),
+    (
+        "The same answers on a server (neo4j)",
+        r"\| all \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) ",
+        "Of {0} programs, {3} have another answer on Neo4j than in process.",
+    ),
+    (
+        "SPARQL: KoPL programs on the embedded store, beside KQA Pro's form of the same query",
+        r"\| all \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \| ([\d,]+) ",
+        "{0} programs as SPARQL on the embedded store take {3} ms; KQA Pro's form of them takes {4} ms.",
+    ),
+    (
+        "Graph patterns: gold answers of gold patterns",
+        r"\| MetaQA 3-hop dev \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) ",
+        "A pattern of three hops over MetaQA takes {3} ms and finds {1} % of the gold answers.",
+    ),
+    (
+        "The SPARQL endpoint under load",
+        r"\| ordinary, with runaways \| ([\d,]+) \|(?:[^|]+\|){3} ([\d.]+) ",
+        "Beside queries that run away, 99 % of a server's {0} other queries end within {1} ms.",
+    ),
+)
 EMPTY = "\nNothing has been measured yet: run a benchmark of the folder `benchmarks`, then this command.\n"
 
 
@@ -142,6 +197,12 @@ def shown(value: Any) -> str:
     return " ".join(str(value).replace("|", "\\|").split())
 
 
+def wrapped(text: str) -> str:
+    """A paragraph, or an item of a list, in lines of at most 100 characters; words stay whole."""
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(" ".join(text.split()), 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def section(result: Result) -> str:
     """The Markdown of one result."""
     numeric = [
@@ -154,16 +215,16 @@ def section(result: Result) -> str:
     )
     told = [f"`{result.command}`" if result.command else "", result.date, machine]
     if any(told):
-        parts += ["; ".join(part for part in told if part) + ".", ""]
+        parts += [wrapped("; ".join(part for part in told if part) + "."), ""]
     if result.columns:
         parts.append("| " + " | ".join(result.columns) + " |")
         parts.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
         parts += ["| " + " | ".join(map(shown, row)) + " |" for row in result.rows]
     if result.text:
         lines = [textwrap.wrap(line, 130, subsequent_indent=" " * 8) or [""] for line in result.text.strip().splitlines()]
-        parts += ["```text", *(part for wrapped in lines for part in wrapped), "```"]
+        parts += ["```text", *(part for line in lines for part in line), "```"]
     if result.notes:
-        parts += ["", *(f"- {' '.join(note.split())}" for note in result.notes)]
+        parts += ["", *(wrapped(f"- {note}") for note in result.notes)]
     return "\n".join(parts)
 
 
@@ -171,15 +232,38 @@ def page(results: Sequence[Result]) -> str:
     """The whole page."""
     rank = {name: at for at, name in enumerate(ORDER)}
     ordered = sorted(results, key=lambda result: (rank.get(result.name, len(ORDER)), result.name))
-    return HEAD + ("\n" + "\n\n".join(map(section, ordered)) + "\n" if ordered else EMPTY)
+    return put_together([section(result).removeprefix("## ") for result in ordered]) if ordered else HEAD + EMPTY
+
+
+def put_together(sections: Sequence[str]) -> str:
+    """A page of these sections (each begins with its title), with the summary in front."""
+    return HEAD + "".join(f"\n## {part}\n" for part in [*in_short(sections), *sections])
+
+
+def in_short(sections: Sequence[str]) -> list[str]:
+    """The summary as a section: a sentence for each figure that is there. None where there is
+    none.
+    """
+    texts = {one.split("\n", 1)[0]: one for one in sections}
+    lines = []
+    for title, wanted, sentence in SENTENCES:
+        found = re.search(wanted, texts.get(title, ""))
+        if found is not None:
+            anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+            lines.append(wrapped(f"- {sentence.format(*found.groups())} [More](#{anchor})"))
+    return ["\n".join([SHORT, "", *lines])] if lines else []
 
 
 def kept(text: str, old: str) -> str:
-    """A new page with those sections of the old one, in their old places, that it does not have itself."""
+    """A new page with those sections of the old one, in their old places, that it does not have
+    itself.
+    """
     new = {part.split("\n", 1)[0]: part.rstrip() for part in text.split("\n## ")[1:]}
     places = {part.split("\n", 1)[0]: part.rstrip() for part in old.split("\n## ")[1:]}
+    for one in (new, places):
+        one.pop(SHORT, None)
     parts = [new.pop(title, part) for title, part in places.items()] + list(new.values())
-    return HEAD + "".join(f"\n## {part}\n" for part in parts) if parts else text
+    return put_together(parts) if parts else text
 
 
 def run(name: str, data: Path, to: Path) -> None:
@@ -208,7 +292,7 @@ def run(name: str, data: Path, to: Path) -> None:
 def main() -> int:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--from", dest="source", type=Path, default=ROOT / "benchmarks" / "out", metavar="DIR")
-    arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "results.md", metavar="FILE")
+    arguments.add_argument("--to", type=Path, default=ROOT / "docs" / "reference" / "results.md", metavar="FILE")
     arguments.add_argument("--run", type=Path, metavar="DATA", help=f"first run {', '.join(PRINTING)} on this folder of data")
     arguments.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is another one")
     arguments.add_argument("--keep", action="store_true", help="sections that no file makes anew stay as they are")

@@ -1,10 +1,13 @@
-"""How loading, opening and asking grow with the size of a graph: synthetic triples, clean columns and untidy tables.
+"""How loading, opening and asking grow with the size of a graph: synthetic triples, clean columns
+and untidy tables.
 
     python benchmarks/scale.py [--sizes 1 3 10] [--kinds triples columns untidy] [--folder DIR] [--out DIR]
 
-Sizes are millions of statements. Each graph is made, loaded through `condgraph.open(DIR).load(FILE)` in a process of its own (so
-that the peak of its memory is its own), opened again and asked. The data is drawn from a fixed seed. It is made to be large, not
-to mean anything: what is measured is growth. DIR is a temporary folder by default; ten million statements take 1 GB there.
+Sizes are millions of statements. Each graph is made, loaded through
+`condgraph.open(DIR).load(FILE)` in a process of its own (so that the peak of its memory is its
+own), opened again and asked. The data is drawn from a fixed seed. It is made to be large, not to
+mean anything: what is measured is growth. DIR is a temporary folder by default; ten million
+statements take 1 GB there.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ KINDS = ("triples", "columns", "untidy")
 RELATIONS, COLUMNS = 50, 10
 
 
-# -- the data -------------------------------------------------------------------------------------------------------------
+# -- the data --------------------------------------------------------------------------------------
 
 
 def triples(size: int, path: Path) -> None:
@@ -82,7 +85,9 @@ def columns(size: int, path: Path) -> None:
 
 
 def untidy(size: int, path: Path) -> None:
-    """A CSV table of ten columns of cells as people write them: separators, currencies, units, dates in words, footnotes, gaps."""
+    """A CSV table of ten columns of cells as people write them: separators, currencies, units,
+    dates in words, footnotes, gaps.
+    """
     import random
 
     dice = random.Random(SEED)
@@ -138,7 +143,7 @@ QUESTIONS = {
 }
 
 
-# -- one graph, in a process of its own -----------------------------------------------------------------------------------
+# -- one graph, in a process of its own ------------------------------------------------------------
 
 
 def load(file: Path, store: Path) -> dict[str, Any]:
@@ -154,7 +159,9 @@ def load(file: Path, store: Path) -> dict[str, Any]:
 
 
 def ask(kind: str, size: int, store: Path) -> dict[str, Any]:
-    """Open and ask: milliseconds of opening (the first, and the median), of each question (median), and the memory then."""
+    """Open and ask: milliseconds of opening (the first, and the median), of each question (median),
+    and the memory then.
+    """
     import random
 
     import condgraph
@@ -198,7 +205,7 @@ def step(words: list[str]) -> None:
         print(json.dumps(ask(words[1], int(words[2]), Path(words[3]))))
 
 
-# -- all of it ------------------------------------------------------------------------------------------------------------
+# -- all of it -------------------------------------------------------------------------------------
 
 
 def measure(kind: str, millions: float, folder: Path) -> tuple[list[Any], dict[str, float]]:

@@ -1,9 +1,11 @@
-"""Programs of the oracle on RDF stores that run as servers, against the snapshot: differences, and what a query costs.
+"""Programs of the oracle on RDF stores that run as servers, against the snapshot: differences, and
+what a query costs.
 
     python benchmarks/sparql_stores.py --data FOLDER [--every 1] [--large] [--store virtuoso|oxigraph]
 
-FOLDER is what CONDGRAPH_DATA names. Starts each server, loads the knowledge base (small, or the large one), runs every n-th program
-and its repetition, and writes benchmarks/out/sparql_stores.json. Milliseconds; `ASK {}` beside them is the price of a round trip.
+FOLDER is what CONDGRAPH_DATA names. Starts each server, loads the knowledge base (small, or the
+large one), runs every n-th program and its repetition, and writes
+benchmarks/out/sparql_stores.json. Milliseconds; `ASK {}` beside them is the price of a round trip.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why the others do not.
+"""LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why
+the others do not.
 
     python benchmarks/wtq.py DATA [--most N] [--wrong FILE] [--causes FILE] [--split training] [--one-graph DIRECTORY]
 
-DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json` (question to program, as a model
-wrote it). A question that stands with several tables is run and scored with each of them. Programs that are `None` are counted
-apart. `--one-graph` loads all tables into one graph (kept in the directory, if it is there already) and scopes every program with
+DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json`
+(question to program, as a model wrote it). A question that stands with several tables is run and
+scored with each of them. Programs that are `None` are counted apart. `--one-graph` loads all tables
+into one graph (kept in the directory, if it is there already) and scopes every program with
 `source=`; otherwise each table has a graph of its own.
 """
 
@@ -20,9 +22,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.denotation import Item, item, same_denotation
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import CondgraphError, UnknownNameError
-from condgraph.engine.frontends.llm_denotation import Item, item, same_denotation
 from condgraph.engine.values import NO_UNIT, format_number
 
 SPLITS = ("training", "pristine-seen-tables", "pristine-unseen-tables")
@@ -33,7 +35,9 @@ Answers = Callable[[Path, str], Sequence[Item]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its table (a path below the data set's folder), its gold answers and its program (None: none was written)."""
+    """A question with its table (a path below the data set's folder), its gold answers and its
+    program (None: none was written).
+    """
 
     id: str
     text: str
@@ -77,7 +81,9 @@ class Score:
 
 
 def unescape(text: str) -> str:
-    """A field of the data set's TSV files: `\\n`, `\\p` and `\\\\` stand for a line break, a bar and a backslash."""
+    """A field of the data set's TSV files: `\\n`, `\\p` and `\\\\` stand for a line break, a bar
+    and a backslash.
+    """
     parts = text.split("\\\\")
     return "\\".join(part.replace("\\n", "\n").replace("\\p", "|") for part in parts)
 
@@ -100,13 +106,17 @@ def questions(data: Path, only: str | None = None) -> Iterator[Question]:
 
 
 def plain(text: str) -> str:
-    """A gold answer in plain form: a number without separators and currency, as the data set's own canonical forms have it."""
+    """A gold answer in plain form: a number without separators and currency, as the data set's own
+    canonical forms have it.
+    """
     number = _NUMBER.fullmatch(text.strip())
     return text if number is None else number[1].replace(",", "")
 
 
 def shown(answer: Answer) -> list[Item]:
-    """An answer as the evaluator of the data set takes it: cells with the number they are, computed ones without their unit."""
+    """An answer as the evaluator of the data set takes it: cells with the number they are, computed
+    ones without their unit.
+    """
     items = []
     for record in answer.data():
         text = record["text"]
@@ -119,7 +129,8 @@ def shown(answer: Answer) -> list[Item]:
 
 #: What a question that was not answered right is counted as.
 CLASSES = ("wrong program", "ambiguous gold", "unsupported function", "ours")
-#: Questions looked at by hand whose class the rules of `classify` do not find: the engine should answer them and does not yet.
+#: Questions looked at by hand whose class the rules of `classify` do not find: the engine should
+#: answer them and does not yet.
 OURS: frozenset[str] = frozenset()
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -127,9 +138,10 @@ _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 def classify(question: Question, why: str, error: CondgraphError | None, found: Sequence[Item]) -> str:
     """Why a question was not answered right, by rules.
 
-    A function that is not native is "unsupported function". Any other typed error is a program that is not well formed, or that
-    names what its table does not have: "wrong program". An answer with the numbers of the gold answer and other words ("19" for
-    "19 years"), or that is part of it or has it as a part ("Holon" for "Holon City Arena"), is "ambiguous gold". The rest computes
+    A function that is not native is "unsupported function". Any other typed error is a program that
+    is not well formed, or that names what its table does not have: "wrong program". An answer with
+    the numbers of the gold answer and other words ("19" for "19 years"), or that is part of it or
+    has it as a part ("Holon" for "Holon City Arena"), is "ambiguous gold". The rest computes
     something else than the question asks for: "wrong program".
     """
     if question.id in OURS:
@@ -148,7 +160,9 @@ def classify(question: Question, why: str, error: CondgraphError | None, found: 
 
 
 def score(asked: Sequence[Question], folder: Path, answers: Answers) -> Score:
-    """Run every program on its table below `folder`; typed errors are counted by their code, others are bugs and end the run."""
+    """Run every program on its table below `folder`; typed errors are counted by their code, others
+    are bugs and end the run.
+    """
     result = Score()
     begin = time.perf_counter()
     for question in asked:

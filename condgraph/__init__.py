@@ -1,4 +1,5 @@
-"""condgraph: any structured data in one condition graph, asked precisely, with every answer's evidence.
+"""condgraph: any structured data in one condition graph, asked precisely, with every answer's
+evidence.
 
 >>> import condgraph
 >>> g = condgraph.open("memory:")
@@ -9,25 +10,34 @@
 """
 
 from condgraph.aio import AsyncGraph, open_async
-from condgraph.engine.answer import Answer, Evidence, Step
+from condgraph.engine.answer import Answer
+from condgraph.engine.check import Checked
 from condgraph.engine.errors import CondgraphError
+from condgraph.engine.evidence import Evidence, Searched
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
-from condgraph.engine.frontends.pattern import Pattern
-from condgraph.engine.search.result import Matches, Solution
+from condgraph.engine.outside import FunctionArgument, FunctionCall, FunctionRow
+from condgraph.engine.step import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
+from condgraph.languages.pattern.pattern import Pattern
 from condgraph.opening import open
+from condgraph.patterns.matches import Matches
+from condgraph.patterns.result import Solution
 from condgraph.reports import LoadReport, Status
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "UNKNOWN",
     "Answer",
     "AsyncGraph",
+    "Checked",
     "CondgraphError",
     "Entity",
     "EntityKind",
     "Evidence",
+    "FunctionArgument",
+    "FunctionCall",
+    "FunctionRow",
     "Graph",
     "LoadReport",
     "Matches",
@@ -35,6 +45,7 @@ __all__ = [
     "Pattern",
     "Quantity",
     "Ref",
+    "Searched",
     "Solution",
     "Source",
     "Statement",

@@ -1,30 +1,58 @@
-"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the query.
+"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the
+query.
 
-asyncio itself is imported in the calls, which a loop of it runs: it takes as long as the rest of the package.
+The threads are as many as there are calls: those that a silent server holds keep no later call
+waiting. asyncio itself is imported in the calls, which a loop of it runs: it takes as long as the
+rest of the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from threading import Event
+from traceback import clear_frames
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.linking.kept_vectors import IndexReport
-from condgraph.engine.search.result import Matches
+from condgraph.engine.bounds import within
+from condgraph.engine.check import Checked
+from condgraph.engine.errors import DeadlineError, OptionError
+from condgraph.engine.evidence import Evidence
+from condgraph.engine.outside import each, on_loop
+from condgraph.engine.workers import Workers
 from condgraph.graph import Graph
 from condgraph.opening import open as open_graph
+from condgraph.patterns.matches import Matches
 from condgraph.reports import LoadReport, Status
+from condgraph.vectors.stored import IndexReport
+
+if TYPE_CHECKING:
+    from condgraph.sparql.text.table import Table
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def _in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    from asyncio import to_thread
+_WORKERS: Final = Workers("condgraph-async")
 
-    return await to_thread(call, *arguments, **options)
+
+async def _in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    from asyncio import wrap_future
+
+    # What bounds the task bounds the thread.
+    context = copy_context()
+
+    def run() -> T:
+        try:
+            return context.run(call, *arguments, **options)
+        except BaseException as error:
+            # Results of pyoxigraph that an error holds may be dropped by their own thread alone.
+            clear_frames(error.__traceback__)
+            raise
+
+    return await wrap_future(_WORKERS.submit(run))
 
 
 class AsyncGraph:
@@ -40,7 +68,9 @@ class AsyncGraph:
         self.graph.close()
 
     async def load(self, source: Any, **options: Any) -> LoadReport:
-        """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has it."""
+        """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has
+        it.
+        """
         return await _in_thread(self.graph.load, source, **options)
 
     async def kopl(self, program: Any, **options: Any) -> Answer:
@@ -58,29 +88,65 @@ class AsyncGraph:
         return answer
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
-        from asyncio import CancelledError
-
         cancelled = options.pop("cancelled", None) or Event()
+        if "llm_function" in options:
+            from asyncio import get_running_loop
+
+            loop = get_running_loop()
+            options["llm_function"] = each(options["llm_function"], lambda one: on_loop(one, loop, cancelled))
 
         def ask() -> Answer:
-            answer: Answer = method(program, cancelled=cancelled, **options)
+            answer: Answer = method(program, **options)
             # Values are read in the worker, so that looking at them does not hold the event loop.
-            _ = answer.values
+            try:
+                _ = answer.values
+            except DeadlineError:
+                # The best matches that were found in time are read when they are looked at.
+                if not isinstance(answer, Matches):
+                    raise
             return answer
 
+        return await self._cancellable(ask, options.get("timeout"), cancelled)
+
+    async def _cancellable(self, call: Callable[[], T], timeout: float | None, cancelled: Event | None = None) -> T:
+        """What a call gives that ends soon after this task is cancelled."""
+        from asyncio import CancelledError
+
+        ended = cancelled or Event()
+
+        def bounded() -> T:
+            with within(self.graph.timeout if timeout is None else timeout, ended):
+                return call()
+
         try:
-            return await _in_thread(ask)
+            return await _in_thread(bounded)
         except CancelledError:
-            cancelled.set()
+            ended.set()
             raise
+
+    async def check(self, answer: Answer, evidence: Sequence[Evidence] | None = None, **options: Any) -> Checked:
+        """`Answer.check`, in a worker thread; `evidence` and options are those of it."""
+        return await self._cancellable(lambda: answer.check(evidence, **options), options.get("timeout"))
+
+    async def sparql(self, text: str, **options: Any) -> Table:
+        """`Graph.sparql`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.sparql(text, **options), options.get("timeout"), cancelled)
+
+    async def cypher(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[dict[str, Any]]:
+        """`Neo4jGraph.cypher`; raises `OptionError` for a graph that is elsewhere."""
+        ask = getattr(self.graph, "cypher", None)
+        if ask is None:
+            raise OptionError("only a graph on Neo4j is asked in Cypher", hint="KoPL, LLM queries and SPARQL ask any graph")
+        return await self._cancellable(lambda: ask(text, parameters, **options), options.get("timeout"))
 
     async def explain(self, program: Any, **options: Any) -> str:
         """`Graph.explain`."""
-        return await _in_thread(self.graph.explain, program, **options)
+        return await self._cancellable(lambda: self.graph.explain(program, **options), options.get("timeout"))
 
-    async def status(self, *, verify: bool = False) -> Status:
+    async def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
         """`Graph.status`."""
-        return await _in_thread(self.graph.status, verify=verify)
+        return await self._cancellable(lambda: self.graph.status(verify=verify, timeout=timeout), timeout)
 
     async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
         """`Graph.index`."""
@@ -95,6 +161,6 @@ class AsyncGraph:
         self.graph.close()
 
 
-async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False) -> AsyncGraph:
-    """Open a graph for asyncio; places are those of `condgraph.open`."""
-    return AsyncGraph(await _in_thread(open_graph, place, graph=graph, read_only=read_only))
+async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> AsyncGraph:
+    """Open a graph for asyncio; places and options are those of `condgraph.open`."""
+    return AsyncGraph(await _in_thread(open_graph, place, graph=graph, read_only=read_only, **options))

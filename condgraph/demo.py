@@ -1,4 +1,6 @@
-"""The demonstration: load the sample data, ask across a table, a knowledge graph and a temporal one, show answers with evidence."""
+"""The demonstration: load the sample data, ask across a table, a knowledge graph and a temporal
+one, show answers with evidence.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ QUESTIONS = (
 
 
 def run_demo(out: TextIO, keep: Path | None = None) -> None:
-    """Write the demonstration to `out`; with `keep`, leave the sample files and their store in that folder.
+    """Write the demonstration to `out`; with `keep`, leave the sample files and their store in that
+    folder.
 
     Raises `FileExistsError` when the folder holds other files of the same names.
     """

@@ -1,4 +1,6 @@
-"""A whole graph written to a file, in a form that loads to an equal graph, or as the files of Neo4j's import tool."""
+"""A whole graph written to a file, in a form that loads to an equal graph, or as the files of
+Neo4j's import tool.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ EXPORTS: Final = ("jsonl", "turtle", "nquads", "neo4j-import")
 
 
 def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str) -> int:
-    """Write a graph; returns how many lines or triples. A file is complete or not there: written beside its place and renamed."""
+    """Write a graph; returns how many lines or triples. A file is complete or not there: written
+    beside its place and renamed.
+    """
     if to == "neo4j-import":
-        from condgraph.cypher.bulk import write_import
+        from condgraph.cypher.load.bulk import write_import
 
         if not isinstance(path, (str, os.PathLike)):
             raise OptionError("an export for Neo4j's import tool is a folder of files", hint="give the folder")
@@ -41,9 +45,9 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
 def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str) -> int:
     if to == "jsonl":
         from condgraph.engine.snapshot.readback import items
-        from condgraph.loaders import jsonl_write
+        from condgraph.loaders.export import write as jsonl_write
 
         return jsonl_write.write(items(snapshot), file, graph=graph)
-    from condgraph.sparql import export
+    from condgraph.sparql.load import export
 
     return export.write(snapshot, file, to, graph=graph)

@@ -4,52 +4,69 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
-from condgraph.engine import languages
+from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import check_bounds, within
 from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest
 from condgraph.engine.facts import Item, Source
-from condgraph.engine.linking.carry import carry_over
+from condgraph.engine.origins import API
 from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.directory import graph_directory, graph_names, write_generation, writing
+from condgraph.engine.snapshot.directory import graph_directory, graph_names, remove_graph, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.workers import Once
+from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import LoadReport, Status, report
+from condgraph.snapshot_store import SnapshotStore
+from condgraph.vectors.carry import carry_over
 
 if TYPE_CHECKING:
-    from condgraph.engine.linking.encoder import Encoder
-    from condgraph.engine.linking.kept_vectors import IndexReport
-    from condgraph.engine.search.near_terms import NearTerms
-    from condgraph.engine.search.result import Matches
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.store import Store
+    from condgraph.patterns.matches import Matches
+    from condgraph.questions.generate import Questions
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.sparql.table import Table
+    from condgraph.sparql.text.table import Table
+    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.stored import IndexReport
 
 OnUnknown = Literal["error", "empty"]
-#: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a graph on a server that server.
+#: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a
+#: graph on a server that server.
 Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
 class Graph:
-    """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads take turns."""
+    """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
+    take turns.
+
+    A `timeout` (seconds) is of the whole call: it is answered, or raises `DeadlineError`, by then.
+    What an answer is asked for later (evidence, trace, warnings) has the same timeout again.
+    """
+
+    #: The timeout of calls that are given none; servers have it as an option.
+    timeout: float | None = None
 
     def __init__(self, place: str | os.PathLike[str] = "memory:", *, graph: str = "default", read_only: bool = False) -> None:
         self.place, self.name, self.read_only = os.fspath(place), graph, read_only
-        self._lock = Lock()
+        self._lock, self._rdf_lock = Lock(), Lock()
         self._closed = False
         self._snapshot: Snapshot | None = None
-        self._rdf: EmbeddedStore | None = None
+        self._rdf: tuple[Snapshot, Once[EmbeddedStore]] | None = None
         self._directory: Path | None = None
         if self.place != "memory:":
             if "://" in self.place:
-                raise OptionError(f"{self.place!r} is no directory", hint="this version opens directories and 'memory:'")
+                raise OptionError(f"{shown(self.place)!r} is no directory", hint="condgraph.open takes addresses of servers")
             self._directory = graph_directory(Path(self.place), graph)
             self._snapshot = Snapshot.open(self._directory)
 
@@ -60,7 +77,7 @@ class Graph:
         found._snapshot = snapshot
         return found
 
-    # -- opening and closing ----------------------------------------------------------------------------------------------
+    # -- opening and closing -----------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
         return self
@@ -78,7 +95,9 @@ class Graph:
             self._snapshot = Snapshot.open(self._directory)
 
     def snapshot(self) -> Graph:
-        """The graph as it is now, in process: later loads do not change it. A graph on a server is pulled whole."""
+        """The graph as it is now, in process: later loads do not change it. A graph on a server is
+        pulled whole.
+        """
         return Graph.of(self.current, self.name)
 
     @property
@@ -100,7 +119,7 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self.name!r} in {self.place}>"
 
-    # -- loading ----------------------------------------------------------------------------------------------------------
+    # -- loading -----------------------------------------------------------------------------------
 
     def load(
         self,
@@ -113,21 +132,26 @@ class Graph:
         wait: float = 0.0,
         **options: Any,
     ) -> LoadReport:
-        """Load a file, a folder, a glob pattern, a list of these, or a dataframe; all of it or nothing.
+        """Load a file, a folder, a glob pattern, a list of these, or a dataframe; all of it or
+        nothing.
 
-        The format is recognised (`format` overrules), and `options` are those of the loader. `name` is what the source is called
-        (the file's stem otherwise). `on_error="skip"` leaves bad records out and reports them. `wait` is how many seconds to wait
-        for another process that is writing.
+        The format is recognised (`format` overrules), and `options` are those of the loader. `name`
+        is what the source is called (the file's stem otherwise; a frame gets a name of its own). A
+        source that is there already adds nothing; one that has its name and another origin or
+        content is a `SourceError`. `on_error="skip"` leaves bad records out and reports them.
+        `wait` is how many seconds to wait for another process that is writing.
         """
+        from condgraph.loaders.fingerprint import known_by
         from condgraph.loaders.recognise import recognise
 
         if on_error not in ("raise", "skip"):
             raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
         if name == "":
             raise OptionError("the name of a source is empty")
-        found = recognise(source, format, name=name)
+        found = recognise(source, format, name=name, encoding=options.get("encoding"))
         for one in found:
             one.format.check_options(options)
+        found = known_by(found, options, self._sources(wait), named=name is not None)
         begin = time.perf_counter()
         readings: list[Reading] = []
 
@@ -149,11 +173,11 @@ class Graph:
         begin = time.perf_counter()
 
         def read(builder: Builder) -> None:
-            builder.begin(Source(source, "", "api"))
+            builder.begin(Source(source, "", API))
             builder.add(items)
 
         before, after, statements, warnings = self._build(read, wait)
-        return report((source,), ("api",), before, after, statements, warnings, [], begin)
+        return report((source,), (API,), before, after, statements, warnings, [], begin)
 
     def index(
         self,
@@ -162,23 +186,57 @@ class Graph:
         faiss: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexReport:
-        """Encode the names of nodes and predicates, and keep their vectors with the graph; later loads encode only what is new.
+        """Encode the names of nodes and predicates, and keep their vectors with the graph; later
+        loads encode only what is new.
 
-        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the hub, `"openai:MODEL"`, or an
-        object with `id`, `dimension` and `encode`. It takes the place of an encoder that was there before. `faiss` makes an
-        approximate index as well. `progress` hears how many texts are encoded, of how many.
+        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the
+        hub, `"openai:MODEL"`, or an object with `id`, `dimension` and `encode`. It takes the place
+        of an encoder that was there before. `faiss` makes an approximate index as well. `progress`
+        hears how many texts are encoded, of how many.
         """
         return self._index(encoder, faiss, progress)
 
     def _index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        from condgraph.engine.linking.encoders import encoder_of
-        from condgraph.engine.linking.kept_vectors import make_vectors
+        from condgraph.vectors.encoders import encoder_of
+        from condgraph.vectors.stored import make_vectors
 
         if self.read_only:
             raise ReadOnlyError.at(self.place)
         return make_vectors(self.current, encoder_of(encoder), approximate=faiss, told=progress)[1]
+
+    def _sources(self, wait: float = 0.0) -> tuple[Source, ...]:
+        """The sources that the graph has; none where nothing was loaded yet."""
+        snapshot = self._snapshot
+        return () if snapshot is None else tuple(map(snapshot.source_of, range(len(snapshot.schema.sources))))
+
+    def abandon(self) -> bool:
+        """Take back a load that was ended half way: the graph holds again what it held before.
+        Whether there was one.
+
+        Only a server can be left in the middle of a load: a folder, and memory, hold all of a load
+        or nothing of it.
+        """
+        if self.read_only:
+            raise ReadOnlyError.at(self.place)
+        return False
+
+    def delete(self) -> bool:
+        """Remove the graph, and nothing that is not its own; whether there was one. Other graphs of
+        the store stay.
+
+        Of a folder the files that condgraph wrote are removed, by their names. Snapshots and
+        answers that were given stay good.
+        """
+        if self.read_only:
+            raise ReadOnlyError.at(self.place)
+        with self._lock:
+            found = self._snapshot is not None
+            if self._directory is not None:
+                found = remove_graph(self._directory)
+            self._snapshot = self._rdf = None
+            return found
 
     def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
         """Build the next generation from the current one and what `read` adds, and switch to it."""
@@ -188,7 +246,8 @@ class Graph:
             seeded = builder.statements
             filled(builder, read)
             read_statements = builder.statements - seeded
-            columns, counts = lay_out(builder)
+            with _in_bounds():
+                columns, counts = lay_out(builder)
             warnings = builder.warnings
             del builder
             if self._directory is None:
@@ -209,7 +268,7 @@ class Graph:
             self._snapshot = Snapshot.open(self._directory)
             yield
 
-    # -- asking -----------------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     def kopl(
         self,
@@ -221,14 +280,14 @@ class Graph:
         cancelled: Event | None = None,
         engine: Engine | None = None,
     ) -> Answer:
-        """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its baselines.
+        """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
+        baselines.
 
-        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest); `on_unknown="empty"` lets unknown
-        names mean nothing. `engine="sparql"` answers with one SPARQL query on the graph's embedded RDF store instead.
+        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest);
+        `on_unknown="empty"` lets unknown names mean nothing. `engine="sparql"` answers with one
+        SPARQL query on the graph's embedded RDF store instead.
         """
-        return self._answer(
-            engine, program, "kopl", timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
-        )
+        return self._ask(program, "kopl", engine, timeout, cancelled, limit, {"on_unknown": _checked(on_unknown)})
 
     def query(
         self,
@@ -242,22 +301,34 @@ class Graph:
         engine: Engine | None = None,
         **options: Any,
     ) -> Answer:
-        """Answer a program in any language; it is recognised from the text, `language` overrules. `engine` as for `kopl`."""
-        return self._answer(
-            engine,
-            program,
-            language,
-            timeout=timeout,
-            limit=limit,
-            cancelled=cancelled,
-            on_unknown=_checked(on_unknown),
-            **options,
-        )
+        """Answer a program in any language; it is recognised from the text, `language` overrules.
+        `engine` as for `kopl`.
+        """
+        options["on_unknown"] = _checked(on_unknown)
+        return self._ask(program, language, engine, timeout, cancelled, limit, options)
 
-    def _answer(self, engine: str | None, program: Any, language: str | None, **options: Any) -> Answer:
-        if _checked_engine(engine) == "snapshot":
-            return languages.answer(self.current, program, language, **options)
-        return self.rdf().answer(program, language, **options)
+    def _ask(
+        self,
+        program: Any,
+        language: str | None,
+        engine: str | None,
+        timeout: float | None,
+        cancelled: Event | None,
+        limit: int | None,
+        options: dict[str, Any],
+    ) -> Answer:
+        if timeout is None:
+            timeout = self.timeout
+        if timeout is None and cancelled is None:
+            return answer(self._store_of(engine), program, language, limit, options)
+        with within(timeout, cancelled):
+            return answer(self._store_of(engine), program, language, limit, options).keep_to(timeout)
+
+    def _store_of(self, engine: str | None) -> Store:
+        """What answers, and raises `OptionError` for what is no engine of this graph."""
+        if engine is None or _checked_engine(engine) == "snapshot":
+            return SnapshotStore(self.current)
+        return self.rdf()
 
     def sparql(
         self,
@@ -269,25 +340,31 @@ class Graph:
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
     ) -> Table:
-        """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of typed values.
+        """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of
+        typed values.
 
-        Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes queries as KQA Pro published
-        them. `timeout` is in seconds; `limit` the most rows.
+        Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes
+        queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
         """
-        return self.rdf().text(
-            text, dialect=dialect, timeout=timeout, limit=limit, cancelled=cancelled, on_unknown=_checked(on_unknown)
-        )
+        with within(self.timeout if timeout is None else timeout, cancelled):
+            return self._sparql(text, dialect=dialect, limit=limit, on_unknown=_checked(on_unknown))
+
+    def _sparql(self, text: str, **options: Any) -> Table:
+        return self.rdf().text(text, **options)
 
     def rdf(self) -> EmbeddedStore:
-        """The embedded RDF store of the graph as it is now: built on first use, kept beside the generation it was built from."""
+        """The embedded RDF store of the graph as it is now: built on first use, kept beside the
+        generation it was built from.
+        """
         # Oxigraph and all that needs it are imported for those who ask it.
-        from condgraph.sparql.embedded import EmbeddedStore
+        from condgraph.sparql.embedded import BUILDERS, EmbeddedStore
 
         snapshot = self.current
-        with self._lock:
-            if self._rdf is None or self._rdf.snapshot is not snapshot:
-                self._rdf = EmbeddedStore(snapshot, self.name, self._directory)
-            return self._rdf
+        with self._rdf_lock:
+            if self._rdf is None or self._rdf[0] is not snapshot:
+                self._rdf = snapshot, Once(BUILDERS, lambda: EmbeddedStore(snapshot, self.name, self._directory))
+            store = self._rdf[1]
+        return store.get()
 
     def match(
         self,
@@ -310,30 +387,29 @@ class Graph:
         exact: bool = True,
         engine: Engine | None = None,
     ) -> Matches:
-        """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic distance.
+        """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic
+        distance.
 
-        `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or one of its text forms.
-        `k=None` is all at the best distance; `group_by` names unknown nodes, each value of which is given once. `distinct_from`
-        keeps unknown nodes from being given entities. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True`
-        to the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so far is given and marked
-        as such. With `exact=False` candidates come from the approximate index (`index(..., faiss=True)`), which may miss some.
-        `engine="sparql"` asks the embedded RDF store for the edges.
+        `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or
+        one of its text forms. `k=None` is all at the best distance; `group_by` names unknown nodes,
+        each value of which is given once. `distinct_from` keeps unknown nodes from being given
+        entities. `directed` edges run as they are written. An `induced` subgraph has no edge
+        between nodes that the pattern does not join; with `directed` also none against the
+        pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
+        the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so
+        far is given and marked as such. With `exact=False` candidates come from the approximate
+        index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
+        RDF store for the edges.
         """
-        return self._match(
-            engine, pattern, exact=exact, encoder=encoder, timeout=timeout, limit=limit, cancelled=cancelled, k=k,
-            group_by=group_by, distinct_from=distinct_from, injective=injective, induced=induced, directed=directed,
-            k_nodes=k_nodes, k_relations=k_relations, k_types=k_types, fast=fast,
-        )  # fmt: skip
-
-    def _match(self, engine: str | None, pattern: Any, *, exact: bool, **options: Any) -> Matches:
-        from condgraph.engine.search.match import match
-
-        if _checked_engine(engine) == "sparql":
-            if not exact:
-                raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
-            return self.rdf().patterns.match(pattern, **options)
-        terms, beside = (None, "") if exact else _near(self.current, options["encoder"], options["k_nodes"])
-        return match(self.current, pattern, terms=terms, index=beside, **options)
+        check_bounds(timeout, limit, what="solutions to show")
+        timeout = self.timeout if timeout is None else timeout
+        with within(timeout, cancelled):
+            found = self._store_of(engine).match(
+                pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
+                injective=injective, induced=induced, directed=directed, k_nodes=k_nodes, k_relations=k_relations,
+                k_types=k_types, fast=fast,
+            )  # fmt: skip
+        return cast("Matches", found).keep_to(timeout)
 
     def explain(
         self,
@@ -342,33 +418,74 @@ class Graph:
         language: str | None = None,
         on_unknown: OnUnknown = "error",
         engine: Engine | None = None,
+        timeout: float | None = None,
         **options: Any,
     ) -> str:
-        """The plan of a program as text, without running it; on a server, and with `engine="sparql"`, the query that it becomes."""
-        return self._explain(engine, program, language, on_unknown=_checked(on_unknown), **options)
+        """The plan of a program as text, without running it; on a server, and with
+        `engine="sparql"`, the query that it becomes.
+        """
+        with within(self.timeout if timeout is None else timeout):
+            return explain(self._store_of(engine), program, language, {"on_unknown": _checked(on_unknown), **options})
 
-    def _explain(self, engine: str | None, program: Any, language: str | None, **options: Any) -> str:
-        if _checked_engine(engine) == "sparql":
-            return self.rdf().explain(program, language, **options)
-        return languages.show(self.current.schema, program, language, **options)
+    def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
+        """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
+        `timeout` is in seconds.
+        """
+        with within(timeout):
+            return self._store_of(None).counted(nodes, known)
 
-    # -- looking ----------------------------------------------------------------------------------------------------------
+    def generate(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        kinds: Collection[str] | Mapping[str, float] | None = None,
+        hops: int | Collection[int] | Mapping[int, float] | None = None,
+        qualifiers: float | None = None,
+        llm: Callable[[str], str] | None = None,
+        queries: bool = True,
+    ) -> Questions:
+        """Up to n questions about the graph, with programs, answers, choices and words, one after
+        the other (KQA Pro, section 4); `warnings` of what is given says why there are fewer.
 
-    def status(self, *, verify: bool = False) -> Status:
-        """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one has changed."""
+        The same seed gives the same questions. `kinds` and `hops` are those that are wanted, or the
+        share of each; by default the data set's. `qualifiers` is the share of facts with qualifiers
+        among those asked about, 0 to 1. `llm`, from text to text, paraphrases; `queries=False`
+        leaves SPARQL and Cypher out. A graph on a server is pulled first.
+        """
+        from condgraph.questions.generate import Questions
+
+        snapshot = self.snapshot().current
+        return Questions(
+            snapshot, n, seed=seed, kinds=kinds, hops=hops, qualifiers=qualifiers, llm=llm, queries=queries, graph=self.name
+        )
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
+        """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one
+        has changed.
+        """
+        with within(self.timeout if timeout is None else timeout):
+            return self._status(verify)
+
+    def _status(self, verify: bool) -> Status:
         snapshot = self.current
         if verify:
             snapshot.arrays.verify()
-        sources = tuple(snapshot.source_of(i) for i in range(len(snapshot.schema.sources)))
         others = () if self._directory is None else tuple(graph_names(Path(self.place)))
         generation = str(snapshot.about.get("generation", ""))
-        return Status(self.place, self.name, generation, dict(snapshot.counts), sources, snapshot.arrays.size, verify, others)
+        return Status(
+            self.place, self.name, generation, dict(snapshot.counts), self._sources(), snapshot.arrays.size, verify, others
+        )
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
-        """Write everything the graph holds, in a form that loads to an equal graph; returns how many lines or triples.
+        """Write everything the graph holds, in a form that loads to an equal graph; returns how
+        many lines or triples.
 
-        `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and the command of Neo4j's import
-        tool. A file is complete or not there: it is written beside its place and renamed.
+        `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
+        the command of Neo4j's import tool. A file is complete or not there: it is written beside
+        its place and renamed.
         """
         from condgraph.exporting import export
 
@@ -378,42 +495,43 @@ class Graph:
 def filled(builder: Builder, read: Callable[[Builder], None]) -> None:
     """Have everything read into a builder."""
     try:
-        read(builder)
-        builder.finish()
+        with _in_bounds():
+            read(builder)
+            builder.finish()
     except RecursionError:
         raise LoadError("the source is nested too deeply") from None
 
 
+def laid_out(builder: Builder) -> Snapshot:
+    """What was read as a snapshot in memory."""
+    with _in_bounds():
+        return Snapshot.of(*lay_out(builder))
+
+
+@contextmanager
+def _in_bounds() -> Iterator[None]:
+    """Whole numbers of a graph have a size; those of quantities have none."""
+    try:
+        yield
+    except OverflowError as error:
+        raise LoadError(
+            "a row number has more than 31 bits, or a bound of a time more than 63", hint="numbers of that size can be quantities"
+        ) from error
+
+
 def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
-    from condgraph.sparql.pull import read_file
+    from condgraph.sparql.load.pull import read_file
 
     return read_file(triples, base)
 
 
-def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:
-    """Terms of the candidates that an approximate index finds, and the index by name."""
-    from condgraph.engine.linking.kept_vectors import vectors_of
-    from condgraph.engine.search.distances import TextTerms
-    from condgraph.engine.search.near_terms import CANDIDATES, near_terms
-
-    vectors = vectors_of(snapshot, encoder)
-    if vectors.approximate is None:
-        raise OptionError(
-            f"the graph has no approximate index by {vectors.about.id!r}",
-            hint="make one with graph.index(encoder, faiss=True), or ask with exact=True",
-        )
-    return near_terms(vectors, TextTerms.of(snapshot, encoder), k or CANDIDATES), vectors.approximate.name
-
-
-def _checked(on_unknown: str) -> str:
+def _checked(on_unknown: OnUnknown) -> OnUnknown:
     if on_unknown not in ("error", "empty"):
         raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
     return on_unknown
 
 
-def _checked_engine(engine: str | None) -> str:
-    if engine is None:
-        return "snapshot"
+def _checked_engine(engine: str) -> str:
     if engine not in ENGINES:
         raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
     return engine

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Source
 from condgraph.loaders.base import MOST_PROBLEMS, Problem, Reading
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did. `added` counts what the graph has more than before; `problems` are the first thousand of them."""
+    """What a load did. `added` counts what the graph has more than before; `problems` are the first
+    thousand of them.
+    """
 
     sources: tuple[str, ...]
     formats: tuple[str, ...]
@@ -28,9 +31,9 @@ class LoadReport:
         named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
         text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
         if self.skipped:
-            text += f"; {self.skipped} records left out"
+            text += f"; {numbered(self.skipped, 'record', 'records')} left out"
         if self.warned or self.warnings:
-            text += f"; {self.warned + len(self.warnings)} warnings"
+            text += f"; {numbered(self.warned + len(self.warnings), 'warning', 'warnings')}"
         return text
 
 

@@ -1,4 +1,6 @@
-"""What every test shares: folders of benchmark data, Hypothesis settings, and a last line that says what was skipped and why."""
+"""What every test shares: folders of benchmark data, Hypothesis settings, and a last line that says
+what was skipped and why.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,27 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import lanes, neo4j_servers
+from tests.support import asking, lanes, neo4j_servers
+from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, neo4j_uri, neo4j_version
-from tests.support.sparql_servers import oxigraph_server, virtuoso_server
+from tests.support.sparql_servers import oxigraph_server, virtuoso_process, virtuoso_server
 
-__all__ = ["each_neo4j_uri", "neo4j_uri", "neo4j_version", "oxigraph_server", "virtuoso_server"]
+__all__ = [
+    "each_neo4j_uri",
+    "neo4j_uri",
+    "neo4j_version",
+    "oxigraph_server",
+    "pytest_runtest_protocol",
+    "pytest_runtest_teardown",
+    "virtuoso_process",
+    "virtuoso_server",
+]
 
-# Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries the same examples each time, so
-# that a change is judged by what it changes; everybody else tries new ones.
+asking.listen()
+
+# Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries
+# the same examples each time, so that a change is judged by what it changes; everybody else tries
+# new ones.
 settings.register_profile("condgraph", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "condgraph")
@@ -59,7 +74,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Keep tests of one group on one worker: pytest 9.2 no longer reads the attribute in which pytest-xdist 3.8 says the group."""
+    """Keep tests of one group on one worker: pytest 9.2 no longer reads the attribute in which
+    pytest-xdist 3.8 says the group.
+    """
     try:
         from _pytest.nodeid import coerce_node_id
     except ImportError:

@@ -26,7 +26,7 @@ from condgraph.samples import FOLDER, SAMPLES
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
-COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "export"]
+COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "export", "delete", "abandon", "convert"]
 
 
 def call(*arguments: str | Path, text: str | None = None) -> Result:
@@ -93,6 +93,21 @@ def test_arrow_goes_to_standard_output_as_bytes(world: Path) -> None:
     table = pa.ipc.open_stream(ran.stdout).read_all()
     assert table.num_rows == 4
     assert any(column.to_pylist() == NAMES for column in table.columns)
+
+
+def test_an_answer_is_checked(world: Path) -> None:
+    program = "FindAll() FilterNum(height, 7100 m, >=) FilterNum(height, 7150 m, <) QueryName()"
+    assert ok("query", "-d", world, program, "--check").endswith(
+        "\ncheck:\n  proved: the answer follows from its 1 statement of evidence alone\n"
+    )
+    counted = ["query", "-d", world, "FindAll() FilterNum(height, 8000 m, >) Count()", "--check", "--evidence"]
+    table = ok(*counted)
+    assert "\nlooked through:\n  31 statements of height, forward from all entities\n" in table
+    assert "\n  counted again: 31 statements of height, forward from all entities\n" in table
+    document = json.loads(ok(*counted, "--format", "json"))
+    (searched,) = document["searched"]
+    assert (searched["what"], searched["names"], searched["number"]) == ("statements", ["height"], 31)
+    assert (document["check"]["ok"], document["check"]["monotone"], document["check"]["verified"]) == (True, False, True)
 
 
 def test_evidence_and_trace_are_shown(world: Path) -> None:

@@ -1,4 +1,6 @@
-"""The parts of the command line by themselves: options, answers as text, errors as messages and exit codes."""
+"""The parts of the command line by themselves: options, answers as text, errors as messages and
+exit codes.
+"""
 
 from __future__ import annotations
 

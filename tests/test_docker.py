@@ -1,11 +1,17 @@
-"""The container files say what the package has: extras, commands, ports, variables, health checks that are waited for."""
+"""The container files say what the package has: extras, commands, ports, variables, health checks
+that are waited for.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -43,3 +49,24 @@ def test_the_image_installs_what_there_is() -> None:
     assert base is not None
     assert int(base[1]) >= 11
     assert "urlopen('http://127.0.0.1:7878/health'" in IMAGE
+
+
+@pytest.mark.parametrize("broken", ["samples", "neo4j", "nothing"])
+def test_a_load_that_fails_is_told(broken: str, tmp_path: Path) -> None:
+    """The step's own script, with the real command line: nobody answers at the server's address, or
+    there is no package.
+    """
+    step = COMPOSE["services"]["load"]
+    script = step["command"][0].replace("$$", "$").replace("/data/store", str(tmp_path / "store"))
+    if broken == "nothing":
+        script = script.replace("neo4j://", str(tmp_path / "another"))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    python = "exit 1" if broken == "samples" else f'exec "{sys.executable}" "$@"'
+    for name, line in (("python", python), ("condgraph", f'exec "{sys.executable}" -m condgraph "$@"')):
+        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tools / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "NEO4J_URI": "bolt://127.0.0.1:9", "PYTHONPATH": str(ROOT)}
+    said = subprocess.run([*step["entrypoint"], script], env=environment, capture_output=True, text=True, check=False)
+    assert (said.returncode == 0) == (broken == "nothing"), said.stderr
+    assert (tmp_path / "store").exists() == (broken == "nothing")

@@ -1,4 +1,6 @@
-"""The package as others meet it: what importing it costs, what it ships, and that its parts depend in one direction."""
+"""The package as others meet it: what importing it costs, what it ships, and that its parts depend
+in one direction.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,14 @@ def test_the_public_names_are_these() -> None:
         "UNKNOWN",
         "Answer",
         "AsyncGraph",
+        "Checked",
         "CondgraphError",
         "Entity",
         "EntityKind",
         "Evidence",
+        "FunctionArgument",
+        "FunctionCall",
+        "FunctionRow",
         "Graph",
         "LoadReport",
         "Matches",
@@ -54,6 +60,7 @@ def test_the_public_names_are_these() -> None:
         "Pattern",
         "Quantity",
         "Ref",
+        "Searched",
         "Solution",
         "Source",
         "Statement",

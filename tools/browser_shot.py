@@ -2,8 +2,9 @@
 
     python tools/browser_shot.py [--out docs/assets/neo4j-browser.png]
 
-Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, runs the first query of `docs/neo4j-browser.md` in Debian's
-Chromium, driven by playwright (`pip install playwright`; no browser of its own is fetched), and keeps the picture.
+Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, runs the first query of
+`docs/how-to/neo4j-browser.md` in Debian's Chromium, driven by playwright (`pip install
+playwright`; no browser of its own is fetched), and keeps the picture.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-PAGE = ROOT / "docs" / "neo4j-browser.md"
+PAGE = ROOT / "docs" / "how-to" / "neo4j-browser.md"
 
 
 def queries() -> list[str]:

@@ -1,9 +1,11 @@
-"""A real Neo4j Community server for the tests: fetched from Maven Central, started on free loopback ports, stopped by its process.
+"""A real Neo4j Community server for the tests: fetched from Maven Central, started on free loopback
+ports, stopped by its process.
 
     python tools/neo4j_server.py [--version 5.26.14]     starts one in the foreground and prints its address; Control-C stops it
 
-Needs a Java that the version runs on (17 or 21 for 5.26, 25 for 2026.x) and Maven. The jars are kept in a cache folder
-(`CONDGRAPH_CACHE`, else `~/.cache/condgraph`), the data in a temporary folder that goes with the server.
+Needs a Java that the version runs on (17 or 21 for 5.26, 25 for 2026.x) and Maven. The jars are
+kept in a cache folder (`CONDGRAPH_CACHE`, else `~/.cache/condgraph`), the data in a temporary
+folder that goes with the server.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def java_for(version: str) -> str:
 
 
 def jars(version: str, *, browser: bool = False) -> Path:
-    """The folder of the server's jars, fetched on first use; with Neo4j Browser, which is a jar of its own."""
+    """The folder of the server's jars, fetched on first use; with Neo4j Browser, which is a jar of
+    its own.
+    """
     folder = f"neo4j-{version}-browser" if browser else f"neo4j-{version}"
     cache = Path(os.environ.get("CONDGRAPH_CACHE", Path.home() / ".cache" / "condgraph")) / folder
     lib = cache / "lib"
@@ -82,21 +86,30 @@ def jars(version: str, *, browser: bool = False) -> Path:
 
 
 class Neo4jServer(Service):
-    """A server of one version; a context manager. `uri` is its bolt address, `http` that of its HTTP side.
+    """A server of one version; a context manager. `uri` is its bolt address, `http` that of its
+    HTTP side.
 
-    There is no authentication unless `password` (of at least eight characters) says that of the user `neo4j`. `short` is for a
-    server that lives for minutes: its Java compiles less. `browser` adds Neo4j Browser, under `/browser/` of `http`
-    (versions 5 only).
+    There is no authentication unless `password` (of at least eight characters) says that of the
+    user `neo4j`. `short` is for a server that lives for minutes: its Java compiles less. `browser`
+    adds Neo4j Browser, under `/browser/` of `http` (versions 5 only). `settings` are lines of
+    `neo4j.conf` beside the usual ones, or instead of them.
     """
 
     name = "neo4j"
 
     def __init__(
-        self, version: str = LTS, *, memory: str = "1g", short: bool = False, password: str | None = None, browser: bool = False
+        self,
+        version: str = LTS,
+        *,
+        memory: str = "1g",
+        short: bool = False,
+        password: str | None = None,
+        browser: bool = False,
+        settings: dict[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.version, self.memory, self.short, self.password = version, memory, short, password
-        self.browser = browser
+        self.browser, self.settings = browser, settings or {}
         self.bolt_port, self.http_port = free_port(), free_port()
         self.uri = f"bolt://127.0.0.1:{self.bolt_port}"
         self.http = f"http://127.0.0.1:{self.http_port}"
@@ -119,7 +132,8 @@ class Neo4jServer(Service):
             "db.transaction.timeout": "600s",
             "db.transaction.monitor.check.interval": "200ms",
         }
-        (self.home / "conf" / "neo4j.conf").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        lines = [f"{key}={value}\n" for key, value in (settings | self.settings).items()]
+        (self.home / "conf" / "neo4j.conf").write_text("".join(lines))
         if self.password is not None and not (self.home / "data" / "dbms").exists():
             self.admin("dbms", "set-initial-password", self.password)
         command = [
@@ -139,7 +153,8 @@ class Neo4jServer(Service):
         self.launch(command, ready=self._answers, wait=120)
 
     def _answers(self) -> bool:
-        # The HTTP side is the last to come up; its root names the bolt address once the database is there.
+        # The HTTP side is the last to come up; its root names the bolt address once the database is
+        # there.
         try:
             with socket.create_connection(("127.0.0.1", self.http_port), timeout=1) as http:
                 http.sendall(b"GET / HTTP/1.0\r\nAccept: application/json\r\n\r\n")
@@ -148,7 +163,9 @@ class Neo4jServer(Service):
             return False
 
     def admin(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run `neo4j-admin` on the server's folder, and give what it says; raises `ServerError` where it fails."""
+        """Run `neo4j-admin` on the server's folder, and give what it says; raises `ServerError`
+        where it fails.
+        """
         lib, java = jars(self.version, browser=self.browser), java_for(self.version)
         command = [java, f"-Xmx{self.memory}", *_ADMIN, "-cp", f"{lib}/*", "org.neo4j.cli.AdminTool", *arguments]
         environment = os.environ | {"NEO4J_HOME": str(self.home), "NEO4J_CONF": str(self.home / "conf")}
@@ -174,7 +191,6 @@ def main() -> None:
     parser.add_argument("--password", help="ask for this password of the user neo4j")
     parser.add_argument("--browser", action="store_true", help="with Neo4j Browser")
     parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
-    parser.add_argument("--while", type=int, dest="process", metavar="PID", help="stop when this process is gone")
     options = parser.parse_args()
     server = Neo4jServer(
         options.version, memory=options.memory, short=options.short, password=options.password, browser=options.browser
@@ -184,7 +200,7 @@ def main() -> None:
         about = {"uri": server.uri, "http": server.http, "server": server.pid}
         return json.dumps(about) if options.json else f"{server.uri}  ({server.http})"
 
-    foreground(server, said, beside=options.process)
+    foreground(server, said)
 
 
 if __name__ == "__main__":

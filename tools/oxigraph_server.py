@@ -1,4 +1,5 @@
-"""A real Oxigraph server for the tests: the binary of PyPI's `oxigraph`, on a free loopback port, stopped by its process.
+"""A real Oxigraph server for the tests: the binary of PyPI's `oxigraph`, on a free loopback port,
+stopped by its process.
 
     python tools/oxigraph_server.py     starts one in the foreground and prints its addresses; Control-C stops it
 
@@ -19,7 +20,9 @@ from service import ServerError, Service, answers, foreground, free_port
 
 
 class OxigraphServer(Service):
-    """A server: `query`, `update`, `store` (Graph Store Protocol) are its addresses. Anybody may write; queries have `limit` s."""
+    """A server: `query`, `update`, `store` (Graph Store Protocol) are its addresses. Anybody may
+    write; queries have `limit` s.
+    """
 
     name = "oxigraph"
 
@@ -32,14 +35,17 @@ class OxigraphServer(Service):
 
     def start(self) -> None:
         """Start, and return once it answers; raises `ServerError` with the end of its log."""
-        # Nobody tells the server that a client has gone; a query without end would run as long as the server does.
+        # Nobody tells the server that a client has gone; a query without end would run as long as
+        # the server does.
         command = [binary(), "serve", "--location", str(self.home / "data"), "--bind", f"127.0.0.1:{self.port}"]
         command += ["--timeout-s", str(self.limit)]
         self.launch(command, ready=lambda: answers(f"{self.query}?query=ASK%7B%7D"), wait=30)
 
 
 def binary() -> str:
-    """The server's program: beside this Python, or in the search path; raises `ServerError` where there is none."""
+    """The server's program: beside this Python, or in the search path; raises `ServerError` where
+    there is none.
+    """
     beside = Path(sys.executable).parent / "oxigraph"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("oxigraph")
     if found is None:

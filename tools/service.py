@@ -1,11 +1,12 @@
-"""What the servers of the tests have in common: free loopback ports, a folder of their own, start, stop by process id, removal.
+"""What the servers of the tests have in common: free loopback ports, a folder of their own, start,
+stop by process id, removal. A server ends with the process that started it (`watched.py`).
 
-The tools beside this one (`virtuoso_server.py`, `oxigraph_server.py`) say how their server is started and when it is up.
+The tools beside this one (`virtuoso_server.py`, `oxigraph_server.py`) say how their server is
+started and when it is up.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -19,6 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from watched import watched
 
 
 class ServerError(RuntimeError):
@@ -65,11 +68,18 @@ class Service:
         return None if self._process is None else self._process.pid
 
     def launch(self, command: Sequence[str], *, ready: Callable[[], bool], wait: float) -> None:
-        """Start a command, and return once `ready` says so; `wait` is how long for that, in seconds."""
+        """Start a command, and return once `ready` says so; `wait` is how long for that, in
+        seconds.
+        """
         log = self.home / "console.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                command, cwd=self.home, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+                watched(command, remove=self.home),
+                cwd=self.home,
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         until = time.monotonic() + wait
         while not ready():
@@ -125,25 +135,14 @@ def answers(url: str) -> bool:
         return False
 
 
-def foreground(server: Service, said: Callable[[], str], *, beside: int | None = None) -> None:
-    """Run a server until this process is told to end, or until the process `beside` is gone."""
+def foreground(server: Service, said: Callable[[], str]) -> None:
+    """Run a server until this process is told to end."""
     ends = {signal.SIGINT, signal.SIGTERM}
     try:
         with server:
             # Blocked, so that they are waited for and do not end this process before its server.
             signal.pthread_sigmask(signal.SIG_BLOCK, ends)
             print(said(), flush=True)
-            while signal.sigtimedwait(ends, 1.0) is None and (beside is None or _runs(beside)):
-                pass
+            signal.sigwait(ends)
     except ServerError as error:
         sys.exit(str(error))
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

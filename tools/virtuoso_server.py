@@ -1,10 +1,12 @@
-"""A real Virtuoso for the tests: Debian's `virtuoso-opensource` on free loopback ports, stopped by its process.
+"""A real Virtuoso for the tests: Debian's `virtuoso-opensource` on free loopback ports, stopped by
+its process.
 
     python tools/virtuoso_server.py     starts one in the foreground and prints its addresses; Control-C stops it
 
-The ini file, the database and the log are in a temporary folder that goes with the server. `/sparql` takes queries and, after the
-grant that `start` makes, updates; `/sparql-auth` takes both from the user `dba` (HTTP digest). Needs the programs `virtuoso-t` and
-`isql-vt`: on Debian `apt-get install virtuoso-opensource-7-bin`.
+The ini file, the database and the log are in a temporary folder that goes with the server.
+`/sparql` takes queries and, after the grant that `start` makes, updates; `/sparql-auth` takes both
+from the user `dba` (HTTP digest). Needs the programs `virtuoso-t` and `isql-vt`: on Debian
+`apt-get install virtuoso-opensource-7-bin`.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ MaxQueryExecutionTime = 60
 
 
 class VirtuosoServer(Service):
-    """A server; `query` takes reading queries and updates from anybody, `protected` from `dba` by HTTP digest."""
+    """A server; `query` takes reading queries and updates from anybody, `protected` from `dba` by
+    HTTP digest.
+    """
 
     name = "virtuoso"
 

@@ -1,9 +1,11 @@
-"""Bring YASGUI into the package, from the npm registry: its script, its styles, and the licences of all that is in them.
+"""Bring YASGUI into the package, from the npm registry: its script, its styles, and the licences of
+all that is in them.
 
     python tools/yasgui.py
 
-needs `npm`. The version is fixed here, and the archive is compared with its checksum. What the script does with the files: the
-reference to the source map is taken out, and so are addresses in its list of prefixes that advertise.
+needs `npm`. The version is fixed here, and the archive is compared with its checksum. What the
+script does with the files: the reference to the source map is taken out, and so are addresses in
+its list of prefixes that advertise.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 PACKAGE, VERSION = "@zazuko/yasgui", "4.6.2"
 INTEGRITY = "sha512-Zw45KdPoAE1KRaAoxIHdQqeJxvaVG1oQdntw0hy0ktX35Zu8ZccuOLrXCLwR+GU+0xMzLw8Mjw6BkSZV2vUuQw=="
-STATIC = Path(__file__).parents[1] / "condgraph" / "sparql" / "static"
+STATIC = Path(__file__).parents[1] / "condgraph" / "endpoint" / "static"
 #: Entries of the prefix list that are no vocabularies.
 ADVERTISING = re.compile(r"https?://(?:onlyfans\.com|namso-gen\.com|es\.scribd\.com)[^`\"']*")
 

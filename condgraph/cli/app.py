@@ -26,12 +26,14 @@ from condgraph.cli.arguments import (
 )
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
+from condgraph.cli.generate import generate
 from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
-from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
+from condgraph.cli.remove import abandon, convert, delete
+from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.serve import serve
-from condgraph.engine.search.result import Matches
+from condgraph.patterns.matches import Matches
 
 #: Problems of a load that are shown; the rest is counted.
 SHOWN_PROBLEMS = 20
@@ -106,7 +108,9 @@ def demo(
         typer.Option("--keep", metavar="FOLDER", help="Keep the sample files, and the store made from them, in this folder."),
     ] = None,
 ) -> None:
-    """Load the sample data of the package and ask a few questions across a table, a graph and a temporal graph."""
+    """Load the sample data of the package and ask a few questions across a table, a graph and a
+    temporal graph.
+    """
     with guard():
         from condgraph.demo import run_demo
 
@@ -123,7 +127,7 @@ def load(
         typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
     ],
     form: Annotated[
-        str | None, typer.Option("--as", metavar="FORMAT", help="The sources' format; told from their content by default.")
+        str | None, typer.Option("--as", metavar="FORMAT", help="The sources' format; recognised from their content by default.")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
@@ -139,6 +143,9 @@ def load(
     user: UserOption = None,
     password: PasswordOption = None,
     database: DatabaseOption = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
+    ] = 0.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Load sources into a store, as one new generation: all of it, or nothing."""
@@ -151,6 +158,7 @@ def load(
                 name=name,
                 on_error=on_error.value,
                 progress=progress,
+                wait=wait,
                 **options,
             )
         for problem in report.problems[:SHOWN_PROBLEMS]:
@@ -184,7 +192,9 @@ def index(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is encoded again."""
+    """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is
+    encoded again.
+    """
     with (
         guard(),
         opened(store, graph, user, password, database, read_only=False) as at,
@@ -209,6 +219,7 @@ def query(
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Run the program on the evidence alone: does it give the answer?")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, and do not run it.")
@@ -228,10 +239,16 @@ def query(
             typer.echo(at.explain(program, language=language, on_unknown=on_unknown.value, **options))
             return
         answer = at.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value, **options)
+        checked = answer.check(full=True, timeout=timeout) if check else None
         if isinstance(answer, Matches):
             write_matches(answer, form, evidence=evidence, trace=trace)
         else:
-            write_answer(answer, form, evidence=evidence, trace=trace)
+            write_answer(answer, form, evidence=evidence, trace=trace, checked=checked)
+        if checked is not None:
+            if form is not Format.JSON or isinstance(answer, Matches):
+                write_check(checked, form)
+            if not checked:
+                raise typer.Exit(Exit.ERROR)
 
 
 app.command(epilog=EXIT_CODES)(match)
@@ -293,14 +310,17 @@ def export(
         typer.Option("--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import); standard output by default."),
     ] = None,
 ) -> None:
-    """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for Neo4j's import tool."""
+    """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for
+    Neo4j's import tool.
+    """
     if to is ExportFormat.NEO4J_IMPORT and output is None:
         raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
     with guard(), opened(store, graph, user, password, database) as at:
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-app.command(epilog=EXIT_CODES)(serve)
+for command in (delete, abandon, convert, generate, serve):
+    app.command(epilog=EXIT_CODES)(command)
 
 
 def run() -> None:
@@ -311,7 +331,8 @@ def run() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale, so that what one machine exports another one loads.
         sys.stdout.reconfigure(encoding="utf-8")
-    # Names of servers and passwords may stand in a file here; what the environment has goes before it.
+    # Names of servers and passwords may stand in a file here; what the environment has goes before
+    # it.
     if Path(".env").exists():
         from dotenv import load_dotenv
 

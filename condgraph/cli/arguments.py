@@ -1,4 +1,6 @@
-"""Arguments that several commands take: the store and how to log in to it, the graph in it, and the program."""
+"""Arguments that several commands take: the store and how to log in to it, the graph in it, and the
+program.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ FileOption = Annotated[
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option("--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); told from the text by default."),
+    typer.Option(
+        "--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); recognised from the text by default."
+    ),
 ]
 
 

@@ -47,7 +47,9 @@ def code_of(error: CondgraphError) -> Exit:
 
 
 def message_of(error: CondgraphError, program: str | None = None) -> str:
-    """An error over several lines: its code and message, the place in the program, nearest names, what may help."""
+    """An error over several lines: its code and message, the place in the program, nearest names,
+    what may help.
+    """
     lines = [f"error[{error.code}]: {error.message}"]
     if error.span is not None and program is not None:
         lines += _place(program, *error.span)
@@ -87,7 +89,9 @@ def complain(text: str) -> None:
 
 @contextmanager
 def guard(program: str | None = None) -> Iterator[None]:
-    """Turn what goes wrong inside into a message and an exit code; `program` is the text that spans of errors are places in."""
+    """Turn what goes wrong inside into a message and an exit code; `program` is the text that spans
+    of errors are places in.
+    """
     try:
         yield
         sys.stdout.flush()
@@ -98,7 +102,8 @@ def guard(program: str | None = None) -> Iterator[None]:
         complain("interrupted")
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
-        # What is still buffered would be written, and fail again, when the interpreter closes the stream.
+        # What is still buffered would be written, and fail again, when the interpreter closes the
+        # stream.
         _forget(sys.stdout.fileno())
         raise typer.Exit(Exit.READER_GONE) from None
     except OSError as error:

@@ -1,4 +1,6 @@
-"""`condgraph sparql` and `condgraph cypher`: reading queries in the store's own language, that people wrote."""
+"""`condgraph sparql` and `condgraph cypher`: reading queries in the store's own language, that
+people wrote.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def cypher(
     form: FormOption = Format.TABLE,
     timeout: TimeoutOption = 60.0,
 ) -> None:
-    """Run a Cypher query on Neo4j, after the server's plan of it was checked: only reading, and nothing beside the graph."""
+    """Run a Cypher query on Neo4j, whose text and plan are checked first: only reading, and nothing
+    beside the graph.
+    """
     with guard():
         query = program_text(text, file)
     with guard(query), opened(store, "default", user, password, database) as at:
@@ -108,6 +112,6 @@ def _json(cell: Any) -> Any:
 
 
 def _text(cell: Any) -> str:
-    from condgraph.sparql.table import shown
+    from condgraph.sparql.text.table import shown
 
     return json.dumps(cell, ensure_ascii=False, default=str) if isinstance(cell, dict | list) else shown(cell)

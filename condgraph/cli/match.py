@@ -1,4 +1,6 @@
-"""The command `condgraph match`, and how subgraphs are written: table, JSON, CSV, Arrow, or for the prompt of a language model."""
+"""The command `condgraph match`, and how subgraphs are written: table, JSON, CSV, Arrow, or for the
+prompt of a language model.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from condgraph.cli.arguments import (
 from condgraph.cli.exits import Exit, guard
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
-from condgraph.engine.search.result import Matches, Solution
+from condgraph.patterns.matches import Matches
+from condgraph.patterns.result import Solution
 
 
 def match(
@@ -41,7 +44,10 @@ def match(
         ),
     ] = None,
     repeat: Annotated[bool, typer.Option("--repeat", help="Different nodes may be the same entity (not injective).")] = False,
-    induced: Annotated[bool, typer.Option("--induced", help="No further edges between the nodes.")] = False,
+    induced: Annotated[
+        bool,
+        typer.Option("--induced", help="No further edges between the nodes; with --directed none against the pattern's either."),
+    ] = False,
     directed: Annotated[bool, typer.Option("--directed", help="Edges run as they are written.")] = False,
     k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None,
     k_relations: Annotated[
@@ -63,7 +69,9 @@ def match(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
 ) -> None:
-    """Find the subgraphs that are most similar to a pattern, like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)."""
+    """Find the subgraphs that are most similar to a pattern, like (UNKNOWN film 1) -[directed by]->
+    (Clint Eastwood).
+    """
     with guard():
         program = program_text(text, file)
     with guard(program), opened(store, graph, user, password, database) as at:

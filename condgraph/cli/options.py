@@ -1,4 +1,6 @@
-"""Texts of the command line as what the library takes: `-O option=value`, and the program from TEXT, a file or standard input."""
+"""Texts of the command line as what the library takes: `-O option=value`, and the program from
+TEXT, a file or standard input.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,15 @@ from typing import Any, Final
 import typer
 
 #: Arguments of `Graph.load` that have a switch of their own.
-_SWITCHES: Final = {"format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet"}
+_SWITCHES: Final = {"format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait"}
 
 
 def loader_options(texts: Sequence[str]) -> dict[str, Any]:
     """`["key=mountain", "refs=country"]` as options of a loader.
 
-    A value that is a JSON list, object, string in quotes, `true`, `false` or `null` is read as such, anything else is text;
-    an option given more than once is a list. Raises `typer.BadParameter`.
+    A value that is a JSON list, object, string in quotes, `true`, `false` or `null` is read as
+    such, anything else is text; an option given more than once is a list. Raises
+    `typer.BadParameter`.
     """
     options: dict[str, Any] = {}
     seen: set[str] = set()
@@ -50,7 +53,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def program_text(text: str | None, file: Path | None) -> str:
-    """The program: TEXT, or what stands in the file, or standard input where TEXT is `-` or neither is given."""
+    """The program: TEXT, or what stands in the file, or standard input where TEXT is `-` or neither
+    is given.
+    """
     if file is not None:
         if text is not None:
             raise typer.BadParameter("a program is given as TEXT or with -f, not both")

@@ -1,4 +1,6 @@
-"""A progress bar on standard error while something takes long; nothing where standard error is not a terminal."""
+"""A progress bar on standard error while something takes long; nothing where standard error is not
+a terminal.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Answers, their evidence and their trace as a table, JSON, CSV or Arrow.
 
-The table is one line an answer, with the ids of entities where their names repeat. In the table and in JSON the evidence and the
-trace are part of the result; beside CSV and Arrow, which programs read, they go to standard error.
+The table is one line an answer, with the ids of entities where their names repeat. In the table and
+in JSON the evidence and the trace are part of the result; beside CSV and Arrow, which programs
+read, they go to standard error.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from condgraph.engine.algebra import Entities, Facts, Names
-from condgraph.engine.answer import Answer, Step
+from condgraph.engine.answer import Answer
 from condgraph.engine.facts import Entity
+from condgraph.engine.step import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from condgraph.engine.check import Checked
 
 #: Columns that are aligned to the right.
 _NUMBERS: Final = frozenset({"results"})
@@ -39,7 +43,9 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
+def write_answer(
+    answer: Answer, form: Format, *, evidence: bool = False, trace: bool = False, checked: Checked | None = None
+) -> None:
     """Write an answer to standard output, and its warnings to standard error.
 
     Raises `typer.BadParameter` when Arrow's bytes would go to a terminal.
@@ -48,7 +54,7 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
     for warning in answer.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if form is Format.JSON:
-        typer.echo(json.dumps(_document(answer, evidence=evidence, trace=trace), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(_document(answer, evidence=evidence, trace=trace, checked=checked), ensure_ascii=False, indent=2))
         return
     columns, rows = answer_rows(answer)
     if form is Format.ARROW:
@@ -72,12 +78,28 @@ def write_answer(answer: Answer, form: Format, *, evidence: bool = False, trace:
         typer.echo("\nevidence:", err=beside)
         for fact in answer.evidence:
             typer.echo("  " + printable(str(fact)), err=beside)
-        if not answer.evidence:
+        for entity in answer.evidence.entities:
+            typer.echo("  " + printable(str(entity)), err=beside)
+        if not answer.evidence and not answer.evidence.entities:
             typer.echo("  none", err=beside)
+        if answer.evidence.searched:
+            typer.echo("\nlooked through:", err=beside)
+        for one in answer.evidence.searched:
+            typer.echo("  " + printable(str(one)), err=beside)
+
+
+def write_check(checked: Checked, form: Format) -> None:
+    """What a check of an answer found, below it."""
+    beside = form is not Format.TABLE
+    typer.echo("\ncheck:", err=beside)
+    for line in str(checked).splitlines():
+        typer.echo("  " + printable(line), err=beside)
 
 
 def answer_rows(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Column names and rows of an answer: the names and ids of its entities, or the texts of its values."""
+    """Column names and rows of an answer: the names and ids of its entities, or the texts of its
+    values.
+    """
     records = answer.data()
     # An empty answer has the columns that it would have otherwise.
     named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
@@ -87,7 +109,9 @@ def answer_rows(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON: numbers with a unit, times and entities are objects, so that nothing of them is lost."""
+    """A value as JSON: numbers with a unit, times and entities are objects, so that nothing of them
+    is lost.
+    """
     if isinstance(value, Quantity):
         return {"number": json_value(value.number), "unit": value.unit}
     if isinstance(value, Time):
@@ -130,7 +154,7 @@ def _sample(step: Step) -> str:
     return "; ".join(part for part in (shown, step.note) if part)
 
 
-def _document(answer: Answer, *, evidence: bool, trace: bool) -> dict[str, Any]:
+def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked | None = None) -> dict[str, Any]:
     document: dict[str, Any] = {
         "answers": answer.texts,
         "values": [json_value(value) for value in answer.values],
@@ -142,6 +166,7 @@ def _document(answer: Answer, *, evidence: bool, trace: bool) -> dict[str, Any]:
     if evidence:
         document["evidence"] = [
             {
+                "kind": fact.kind,
                 "subject": json_value(fact.subject),
                 "predicate": fact.predicate,
                 "object": json_value(fact.object),
@@ -150,6 +175,13 @@ def _document(answer: Answer, *, evidence: bool, trace: bool) -> dict[str, Any]:
             }
             for fact in answer.evidence
         ]
+        document["named"] = [
+            json_value(one.entity) | ({"source": one.source.name, "row": one.entity.row} if one.source is not None else {})
+            for one in answer.evidence.entities
+        ]
+        document["searched"] = [asdict(one) for one in answer.evidence.searched]
+    if checked is not None:
+        document["check"] = asdict(checked)
     return document
 
 

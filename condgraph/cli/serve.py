@@ -16,8 +16,8 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
+    from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.graph import Graph
-    from condgraph.sparql.endpoint_store import OxigraphBackend
 
 #: Seconds between two looks for a newer generation.
 _LOOK: Final = 1.0
@@ -41,15 +41,57 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
     ] = 10.0,
+    data_timeout: Annotated[
+        float, typer.Option("--data-timeout", metavar="SECONDS", min=0.001, help="The deadline of a whole graph (/data).")
+    ] = 600.0,
+    connections: Annotated[int, typer.Option("--connections", metavar="N", min=1, help="The most open connections.")] = 2_000,
+    client_connections: Annotated[
+        int,
+        typer.Option("--client-connections", metavar="N", min=1, help="The most open connections of one client, by its address."),
+    ] = 256,
+    head_timeout: Annotated[
+        float, typer.Option("--head-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's head.")
+    ] = 10.0,
+    body_timeout: Annotated[
+        float, typer.Option("--body-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's body.")
+    ] = 30.0,
+    idle_timeout: Annotated[
+        float, typer.Option("--idle-timeout", metavar="SECONDS", min=0.001, help="How long a connection may wait for a request.")
+    ] = 15.0,
+    write_timeout: Annotated[
+        float,
+        typer.Option("--write-timeout", metavar="SECONDS", min=0.001, help="How soon a client is ended who reads under 8 KiB/s."),
+    ] = 30.0,
+    head_size: Annotated[int, typer.Option("--head-size", metavar="KIB", min=1, help="The longest head of a request.")] = 64,
+    body_size: Annotated[int, typer.Option("--body-size", metavar="KIB", min=1, help="The longest body of a request.")] = 4096,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--trusted-proxy", metavar="ADDRESS", help="A proxy, or a network, whose X-Forwarded-For is believed."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
     """Answer SPARQL over HTTP, with a page for people; a graph that is loaded anew is served anew."""
     with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
-        from condgraph.sparql.endpoint import Limits, application
-        from condgraph.sparql.endpoint_server import listen, log_to_stderr, server
-        from condgraph.sparql.endpoint_store import OxigraphBackend
+        from condgraph.endpoint.app import application
+        from condgraph.endpoint.backend import OxigraphBackend
+        from condgraph.endpoint.clients import Bounds, Proxies
+        from condgraph.endpoint.server import listen, log_to_stderr, server
+        from condgraph.endpoint.service import Limits
         from condgraph.sparql.layout import PRED
 
+        bounds = Bounds(
+            connections=connections,
+            per_client=client_connections,
+            head_timeout=head_timeout,
+            body_timeout=body_timeout,
+            idle_timeout=idle_timeout,
+            write_timeout=write_timeout,
+            head_bytes=head_size << 10,
+        )
+        proxies = Proxies(trusted_proxy or ())
+        workers = workers or 2 * (os.cpu_count() or 2)
+        # As many as may take more than a moment beside those that are computed.
+        limits = Limits(timeout, limit or None, data_timeout, body_size << 10, streams=2 * workers)
         embedded = opened.rdf()
         log_to_stderr(requests=not quiet)
         base = embedded.base
@@ -58,9 +100,10 @@ def serve(
             graphs=[base],
             default=base,
             base=base,
-            # None for the names: what has to be escaped behind a prefix is not understood by every reader of Turtle.
+            # None for the names: what has to be escaped behind a prefix is not understood by every
+            # reader of Turtle.
             prefixes={"pred": PRED},
-            workers=workers or 2 * (os.cpu_count() or 2),
+            workers=workers,
             memory=memory << 20,
         )
 
@@ -68,11 +111,12 @@ def serve(
             typer.echo(f"{address}/ serves {graph!r} of {store}; SPARQL at {address}/sparql")
 
         sock = listen(host, port)
-        running = server(application(backend, Limits(timeout, limit or None)), [sock], grace=grace, started=started)
+        running = server(application(backend, limits), [sock], grace=grace, started=started, bounds=bounds, proxies=proxies)
         stop = Event()
         watching = Thread(target=_follow, args=(opened, backend, graph_directory(Path(store), graph), stop), daemon=True)
         watching.start()
-        # The server handles these itself and raises them again when it has ended, which is all that they are for.
+        # The server handles these itself and raises them again when it has ended, which is all that
+        # they are for.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         try:

@@ -1,5 +1,8 @@
-"""Neo4j as a store and a target: how a graph is laid out there, how plans become Cypher, how both meet a server.
+"""Neo4j as a store and a target: how a graph is laid out there, how plans become Cypher.
 
-In order of control flow: `quote` makes names safe, `layout` says how a graph is stored (read by the writer and by the compiler),
-`compile` turns a plan into one parameterised query, `load` writes a graph in batches, `store` talks to the server.
+In order of control flow: `layout` says how a graph is stored, and is read by the writer and by the
+compiler; `load` writes a graph in batches, and reads it back; `store` is the graph on the server;
+`asked` and `compile` turn a program into one parameterised query; `answer`, `witness` and
+`warnings` read what it gives; `patterns` does the same for graph patterns; `guard` checks Cypher
+that other people wrote; `connection` and `interruptible` keep deadlines whatever the server does.
 """

@@ -1,54 +1,52 @@
-"""An answer that a server gave: the rows of one query, read as typed values in the same order as in process."""
+"""An answer that a server gave: the rows of one query, read as typed values in the same order as in
+process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.compile import Compiled
-from condgraph.cypher.layout import predicate_of, value_of
-from condgraph.engine.algebra import Node, Shown
-from condgraph.engine.answer import Answer, EvidenceList, Step
+from condgraph.cypher.compile.plan import Compiled
+from condgraph.cypher.layout.cells import value_of
+from condgraph.cypher.layout.quote import quote
+from condgraph.engine.algebra import Count, Scalar, Shown
+from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
+from condgraph.engine.execute.aggregates import leading_numbers, median_of
 from condgraph.engine.execute.bags import order_key
-from condgraph.engine.facts import Entity
-from condgraph.engine.values import text_of
+from condgraph.engine.execute.left_out import LeftOut, tell_left_out
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.step import Step
+from condgraph.engine.stored_answer import StoredAnswer
+from condgraph.engine.values import NO_UNIT, Quantity, text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
-    from condgraph.engine.execute.rests import WitnessRun
+    from condgraph.engine.execute import Run
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Request
 
 
-class Neo4jAnswer(Answer):
+class Neo4jAnswer(StoredAnswer):
     """The answer to one program, with the Cypher that gave it.
 
-    The trace is one further query, and so are the evidence and those warnings that are about values which were left out; each is
-    asked when it is first looked at. Where the plan is finished in process (`support.lowered`), `_rows` are the statements it
-    rests on, and `_local` is the answer from these.
+    The trace is one further query, and so are the evidence and those warnings that are about values
+    which were left out; each is asked when it is first looked at. Where the plan is finished in
+    process (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local`
+    is the answer from these.
     """
 
+    _store: Neo4jStore
+
     def __init__(
-        self,
-        graph: Neo4jStore,
-        plan: Node,
-        compiled: Compiled,
-        rows: Sequence[dict[str, Any]],
-        *,
-        program: Any,
-        language: str,
-        steps: Sequence[tuple[str, Node]],
-        warnings: Sequence[str],
-        limit: int | None,
-        notes: dict[int, str] | None = None,
+        self, store: Neo4jStore, request: Request, lowered: Lowered, compiled: Compiled, rows: Sequence[dict[str, Any]]
     ) -> None:
-        nothing: Any = None
-        super().__init__(nothing, plan, program=program, language=language, steps=steps, warnings=warnings, limit=limit)
-        self._graph, self._compiled, self._rows = graph, compiled, rows
-        self._notes = notes or {}
+        super().__init__(store, request, lowered)
+        self._compiled, self._rows = compiled, rows
         self.cypher = pasteable(compiled)
 
-    # -- values -----------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
         if self._compiled.shape == "witness":
@@ -68,17 +66,28 @@ class Neo4jAnswer(Answer):
     def _pairs(self) -> list[tuple[Any, str]]:
         shape, rows = self._compiled.shape, self._rows
         if shape == "entities":
-            return [(Entity(ident, name), name) for ident, name in rows[0]["rows"]]
+            return [(_entity(*row), row[1]) for row in rows[0]["rows"]]
         if shape == "values":
             return list(map(_read, self._cells))
         if shape == "count":
             return [(row["count"], str(row["count"])) for row in rows]
+        if shape == "median":
+            return [(found, text_of(found)) for row in rows if (found := self._median(row)) is not None]
         if shape == "predicates":
-            return [(name, name) for name in (predicate_of(row["type"]) for row in rows)]
+            return [(name, name) for name in (self._compiled.layout.predicate_of(row["type"]) for row in rows)]
         truths = [row["satisfied"] > 0 if shape == "some" else row["found"] for row in rows]
         return [(truth, text_of(truth)) for truth in truths]
 
-    @cached_property
+    def _median(self, row: dict[str, Any]) -> Quantity | None:
+        """The median from the middle of the numbers, or from all texts where nothing is a number."""
+        if not row["numbers"]:
+            numbers = leading_numbers(row["rows"])
+            return None if numbers is None else median_of(numbers, NO_UNIT)
+        cells = [dict(zip(self._compiled.fields, cell, strict=True)) | {"kind": self._compiled.kind} for cell in row["rows"]]
+        found: list[Any] = list(map(value_of, cells))
+        return median_of([value.number for value in found], found[0].unit)
+
+    @cached
     def _cells(self) -> list[dict[str, Any]]:
         """The values as the server has them."""
         fields, kind = self._compiled.fields, self._compiled.kind
@@ -89,7 +98,7 @@ class Neo4jAnswer(Answer):
                 cell["kind"] = kind
         return cells
 
-    @cached_property
+    @kept
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
         shape = self._compiled.shape
@@ -98,32 +107,29 @@ class Neo4jAnswer(Answer):
         found: dict[str, Entity] = {}
         if shape == "entities" or isinstance(self.plan, Shown):
             listed = next(row["rows"] for row in self._rows if row.get("held", True))
-            found = {ident: Entity(ident, name) for ident, name in listed}
+            found = {row[0]: _entity(*row) for row in listed}
         elif shape == "values":
-            found = {cell["id"]: Entity(cell["id"], cell["text"]) for cell in self._cells if cell.get("held")}
+            found = {cell["id"]: _entity_in(cell) for cell in self._cells if cell.get("held")}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
-    # -- how it came about ------------------------------------------------------------------------------------------------
+    # -- how it came about -------------------------------------------------------------------------
 
-    @cached_property
-    def _witness(self) -> WitnessRun:
-        """The plan run in process on the statements it rests on; one further query, unless they are there already."""
-        from condgraph.cypher.witness import compile_witness, run_witness
-
-        rows = self._rows
+    @kept
+    def _witness(self) -> Run:
+        """The plan run in process on the statements it rests on; one further query, unless they are
+        there already.
+        """
         if self._compiled.shape != "witness":
-            rows = self._graph.run(compile_witness(self.plan, self._graph.name, self._graph.schema))
-        return run_witness(self.plan, rows, self._graph.known_sources)
+            return self._store.witness(self.plan)
+        from condgraph.cypher.witness import run_witness
 
-    @cached_property
-    def _local(self) -> Answer:
-        return Answer(self._witness, self.plan, program=self._program, language=self.language, steps=self._steps, limit=self._limit)
+        return run_witness(self.plan, self._rows, self._store.known_sources)
 
-    @cached_property
+    @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order: one further query for all of them."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
-        sizes = self._graph.sizes([node for _, node in steps])
+        sizes = self._store.sizes([node for _, node in steps])
         found = []
         for (function, node), size in zip(steps, sizes, strict=True):
             # What is finished in process is counted there.
@@ -131,23 +137,29 @@ class Neo4jAnswer(Answer):
             found.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
         return found
 
-    @cached_property
-    def evidence(self) -> EvidenceList:
-        """The statements the answer rests on, with their sources: one further query."""
-        return self._local.evidence
+    def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
+        return (
+            super()._is_nothing(node, values)
+            if node is self.plan and isinstance(node, Count)
+            else self._local._is_nothing(node, values)
+        )
 
     def _noticed(self) -> list[str]:
-        from condgraph.cypher.warnings import compile_tallies, left_out, tested, told
+        from condgraph.cypher.compile.support import lowered
+        from condgraph.cypher.warnings import compile_tallies, counted, placed, tested, told
 
-        schema = self._graph.schema
-        found: list[str] = []
+        schema = self._store.schema
+        found, left = list[str](), LeftOut()
         if self._compiled.shape == "witness" or told(self.plan, schema, not self._outcome()[0]):
-            found.extend(self._witness.warnings)
+            found, left = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
         if nodes:
-            found.extend(left_out(nodes, self._graph.run(compile_tallies(nodes, self._graph.name, schema))))
-        return found
+            beyond = lowered(self.plan)
+            there = [node if beyond.isdisjoint(map(id, node.inputs())) else placed(node, beyond, self._witness) for node in nodes]
+            left = left + counted(nodes, self._store.run(compile_tallies(there, self._store.name, schema)))
+        return found + tell_left_out(left)
 
+    @timed
     def explain(self) -> str:
         """The program, its plan, the Cypher, and what each step gave."""
         steps = [str(step) for step in self.trace]
@@ -155,10 +167,18 @@ class Neo4jAnswer(Answer):
         return "\n\n".join(part for part in parts if part)
 
 
+def _entity(ident: str, name: str, kind: int | None = None, row: int | None = None) -> Entity:
+    return Entity(ident, name, EntityKind(kind or 0), row or 0)
+
+
+def _entity_in(cell: dict[str, Any]) -> Entity:
+    return _entity(cell["id"], cell["text"], cell["of"], cell["row"])
+
+
 def _read(cell: dict[str, Any]) -> tuple[Any, str]:
     """A cell as a value with its text."""
     if cell["kind"] == "entity":
-        return Entity(cell["id"], cell["text"]), cell["text"]
+        return _entity_in(cell), cell["text"]
     value = value_of(cell)
     raw = cell.get("raw")
     return value, text_of(value) if raw is None else raw
@@ -166,8 +186,12 @@ def _read(cell: dict[str, Any]) -> tuple[Any, str]:
 
 def pasteable(compiled: Compiled) -> str:
     """The query with its parameters as Browser takes them."""
-    lines = [f":param {name} => {literal(value)};" for name, value in compiled.parameters.items()]
-    return "\n".join([*lines, compiled.text])
+    return pasted(compiled.text, compiled.parameters)
+
+
+def pasted(text: str, parameters: Mapping[str, Any]) -> str:
+    """A text and its parameters as Browser takes them."""
+    return "\n".join([*(f":param {name} => {literal(value)};" for name, value in parameters.items()), text])
 
 
 def literal(value: Any) -> str:
@@ -178,7 +202,7 @@ def literal(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(literal, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {literal(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(name)}: {literal(one)}" for name, one in value.items()) + "}"
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:
@@ -187,3 +211,10 @@ def literal(value: Any) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     # The least number there is cannot be written as it is.
     return "-9223372036854775807 - 1" if value == -(2**63) else repr(value)
+
+
+def _key(name: str) -> str:
+    """A key of a map, in backticks where it is no plain word."""
+    if not name:
+        return "/* Cypher has no word for an empty key */ empty"
+    return name if name.isascii() and name.isidentifier() else quote(name)

@@ -1,4 +1,11 @@
-"""The connection to a server: sessions, deadlines kept towards the caller in any case, errors in condgraph's own types."""
+"""The connection to a server: sessions, deadlines kept towards the caller in any case, errors in
+condgraph's own types.
+
+Whatever waits for the server under a deadline waits in a thread (`workers`), so that its caller is
+free at the deadline even where the server says nothing at all. What the server answers at once when
+it is well (a connection, the state of a graph, a plan) has a bound of its own, `patience`, for
+calls without a deadline; writing has ten times that, a transaction at a time.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,15 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from condgraph.cypher.guard import check_plan, check_text
+from condgraph.cypher.guard.check import check_plan, check_text
+from condgraph.cypher.interruptible import Line, Outcome, Transaction
+from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
+from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -30,12 +38,20 @@ if TYPE_CHECKING:
     import neo4j
 
 T = TypeVar("T")
-#: How long the caller waits beyond a deadline for the server to end a query by itself.
-_GRACE: Final = 0.5
+#: Seconds that the server may take for what it answers at once when it is well, where `patience=`
+#: says nothing else.
+PATIENCE: Final = 30.0
+#: So many times that may a transaction take that writes.
+_WRITING: Final = 10
+#: Seconds that a query may take beyond its deadline for the server to end it by itself, before its
+#: connection is cut.
+_LINGER: Final = 5.0
 #: How long a query may take that ends another.
 _ENDING: Final = 30.0
 #: How long failures that pass (a deadlock, a new leader) are tried again.
 _RETRY: Final = 15.0
+#: Seconds that the server may take for an index.
+_INDEXES: Final = 660.0
 #: The first version of Neo4j that all texts are written for.
 _OLDEST: Final = (5, 26)
 #: Rows that the server sends at once.
@@ -46,41 +62,30 @@ _END: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a text gave: its rows, and how many nodes and relationships it made or deleted."""
-
-    rows: list[dict[str, Any]]
-    nodes: int
-    edges: int
-    deleted: int
-
-
-class Transaction:
-    """A writing transaction; `Connection.transaction` commits it."""
-
-    def __init__(self, transaction: neo4j.Transaction) -> None:
-        self._transaction = transaction
-
-    def run(self, text: str, parameters: dict[str, Any]) -> Outcome:
-        """Run a text to its end."""
-        result = self._transaction.run(text, parameters)
-        rows = [record.data() for record in result]
-        counters = result.consume().counters
-        deleted = counters.nodes_deleted + counters.relationships_deleted
-        return Outcome(rows, counters.nodes_created, counters.relationships_created, deleted)
-
-    def rollback(self) -> None:
-        """Undo everything."""
-        self._transaction.rollback()
-
-
 class Connection:
-    """A driver with the database to use. Opened from an address, or around an existing driver, which then is not closed here."""
+    """A driver with the database to use. Opened from an address, or around an existing driver,
+    which then is not closed here.
 
-    def __init__(self, place: Any, *, user: str | None = None, password: str | None = None, database: str | None = None) -> None:
+    `patience` is for how many seconds the server may be silent where it has little to do; `timeout`
+    the deadline (seconds) of calls that are given none.
+    """
+
+    def __init__(
+        self,
+        place: Any,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        database: str | None = None,
+        patience: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        check_bounds(timeout)
+        self.patience, self.timeout = PATIENCE if patience is None else patience, timeout
+        if not self.patience > 0:
+            raise OptionError(f"patience is in seconds and more than 0, not {patience}")
         self.database = database or os.environ.get("NEO4J_DATABASE")
-        self._workers = Workers("condgraph-neo4j")
+        self._workers = Workers("condgraph-neo4j", linger=_LINGER)
         self._version: tuple[int, ...] | None = None
         try:
             import neo4j
@@ -92,78 +97,103 @@ class Connection:
             return
         if not isinstance(place, str):
             place, user, password = _profile(place)
-        elif not urlsplit(place).netloc:
+        elif place.partition("://")[2].partition("/")[0] == "":
             place = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL") or place
-        try:
-            parts = urlsplit(place)
-            named = parts.hostname, parts.port
-        except ValueError as error:
-            raise OptionError(f"{place!r} is no address: {error}") from None
-        if not named[0]:
-            raise OptionError(f"{place!r} names no server", hint="such as neo4j://localhost:7687, or NEO4J_URI")
-        user = user or unquote(parts.username or "") or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
-        password = password or unquote(parts.password or "") or os.environ.get("NEO4J_PASSWORD")
+        address = parse(place, NEO4J_SCHEMES, example="neo4j://localhost:7687")
+        if not address.host:
+            raise OptionError(f"{shown(place)!r} names no server", hint="such as neo4j://localhost:7687, or NEO4J_URI")
+        user = user or address.user or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
+        password = password or address.password or os.environ.get("NEO4J_PASSWORD")
         if password and not user:
             user = "neo4j"
-        if parts.path.strip("/"):
-            self.database = database or parts.path.strip("/")
-        self.place = parts._replace(netloc=parts.netloc.rpartition("@")[2], path="").geturl()
+        if address.path.strip("/"):
+            self.database = database or address.path.strip("/")
+        self.place = address._replace(path="").plain
         try:
             self.driver = neo4j.GraphDatabase.driver(
                 self.place,
                 auth=(user, password) if user and password is not None else None,
-                # A connection that was idle is asked whether it is alive, so that a restarted server costs nobody a query.
+                # A connection that was idle is asked whether it is alive, so that a restarted
+                # server costs nobody a query.
                 liveness_check_timeout=5.0,
                 notifications_min_severity="OFF",
-                connection_acquisition_timeout=30.0,
+                connection_timeout=self.patience,
+                connection_acquisition_timeout=self.patience,
             )
         except (ValueError, neo4j.exceptions.ConfigurationError) as error:
             raise OptionError(f"{self.place!r} is no address: {error}") from None
 
     def close(self) -> None:
         """Let go of the driver."""
+        self._workers.close()
         if self.owned:
-            self.driver.close()
+            # It says goodbye to the server, which may not listen.
+            with suppress(DeadlineError):
+                self._workers.run(self.driver.close, patience=min(self.patience, _LINGER), silent=self._silent)
 
-    # -- reading ----------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[dict[str, Any]]:
         """Run one reading query in a read transaction; its rows.
 
-        The caller has an answer or `DeadlineError` at the deadline, and `CancelledError` soon after `cancelled` is set; the server
-        is told to end the query in both cases.
+        The caller has an answer or `DeadlineError` at the deadline (its own, or that of the call
+        which asks), and `CancelledError` soon after it is cancelled; the server is told to end the
+        query in both cases.
         """
-        return self._waited(text, parameters, timeout, cancelled, lambda record: record.data())
+        return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.data())
 
     def values(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[list[Any]]:
-        """The same with rows as lists, of values that are no nodes and no relationships: what is in them is not looked through."""
-        return self._waited(text, parameters, timeout, cancelled, lambda record: record.values())
+        """The same with rows as lists, of values that are no nodes and no relationships: what is in
+        them is not looked through.
+        """
+        return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.values())
+
+    def ask(self, text: str, parameters: dict[str, Any], *, patience: float | None = None) -> list[dict[str, Any]]:
+        """Run a small reading query, which takes the server no time: it has `patience` seconds in
+        any case.
+        """
+        enough = self.patience if patience is None else min(patience, self.patience)
+        return self._waited(text, parameters, current(), lambda record: record.data(), enough)
 
     def _waited(
         self,
         text: str,
         parameters: dict[str, Any],
-        timeout: float | None,
-        cancelled: Event | None,
+        budget: Budget | None,
         shaped: Callable[[neo4j.Record], T],
+        patience: float | None = None,
     ) -> list[T]:
-        if timeout is None and cancelled is None:
-            return self._read(text, parameters, None, None, shaped)
-        token = None if cancelled is None else uuid4().hex
-        try:
-            return self._workers.run(
-                lambda: self._read(text, parameters, timeout, token, shaped),
-                None if timeout is None else timeout + _GRACE,
-                cancelled,
-                late="the server was told to end it; a longer timeout= may help",
-            )
-        except CancelledError:
-            self._workers.submit(lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None))
-            raise
+        line = Line()
+        if budget is None and patience is None:
+            return self._read(text, parameters, None, None, shaped, line)
+        token = uuid4().hex if budget is not None and budget.events else None
+        left = None if budget is None else budget.left()
+        timeout = left if patience is None else patience if left is None else min(left, patience)
+        with bounded_by(budget):
+            try:
+                return self._patient(lambda: self._read(text, parameters, timeout, token, shaped, line), line, patience)
+            except CancelledError:
+                ending = Line()
+                self._workers.leave(
+                    lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None, ending), ending.cut
+                )
+                raise
+
+    def _patient(self, work: Callable[[], T], line: Line, patience: float | None) -> T:
+        """The result of work in a thread, within the deadline of the call and, where it is given,
+        within `patience` seconds.
+        """
+        hint = f"the server was told to end it; {LONGER}"
+        return self._workers.run(work, hint=hint, patience=patience, silent=self._silent, cut=line.cut)
+
+    def _silent(self) -> DeadlineError:
+        return DeadlineError(
+            f"{self.place} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
+        )
 
     def _read(
         self,
@@ -172,55 +202,83 @@ class Connection:
         timeout: float | None,
         token: str | None,
         shaped: Callable[[neo4j.Record], T],
+        line: Line,
     ) -> list[T]:
         import neo4j
 
-        query = neo4j.Query(text, timeout=timeout, metadata=None if token is None else {"condgraph": token})
+        # The server takes 0 for no deadline at all.
+        limit = None if timeout is None else max(timeout, 0.001)
+        query = neo4j.Query(text, timeout=limit, metadata=None if token is None else {"condgraph": token})
 
         def work() -> list[T]:
-            with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
+            with self._session(line, default_access_mode="READ", fetch_size=_FETCH) as session:
                 return [shaped(record) for record in session.run(query, parameters)]
 
-        return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY)
+        return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY, line)
+
+    @contextmanager
+    def _session(self, line: Line, **options: Any) -> Iterator[neo4j.Session]:
+        """A session that `line` can cut off."""
+        if line.over:
+            raise late()
+        with self.driver.session(database=self.database, **options) as session:
+            line.session = session
+            try:
+                yield session
+            finally:
+                line.session = None
 
     def stream(self, text: str, parameters: dict[str, Any]) -> Iterator[list[Any]]:
-        """The rows of one reading query as lists, as they come: what is read is never held whole."""
+        """The rows of one reading query as lists, as they come; of a call that has a deadline, once
+        all are there.
+        """
+        if current() is not None:
+            yield from self.values(text, parameters)
+            return
         with self._errors():
-            self._check_version()
+            self._patient(self._check_version, Line(), self.patience)
             with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
                 for record in session.run(text, parameters):
                     yield record.values()
 
     def check_reading(self, text: str, parameters: dict[str, Any]) -> None:
-        """Raise `ReadOnlyError` unless the server's own plan of a text that people wrote reads the graph and nothing else."""
-        check_text(text)
-
-        def work() -> neo4j.ResultSummary:
-            with self.driver.session(database=self.database, default_access_mode="READ") as session:
-                return session.run("EXPLAIN " + text, parameters).consume()
-
-        summary = self._retrying(work, _RETRY)
-        check_plan(summary.query_type, summary.plan)
-
-    # -- writing ----------------------------------------------------------------------------------------------------------
-
-    def transaction(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in one writing transaction and commit it. It is run again where it failed for a reason that passes, so it must
-        do nothing twice: a commit whose answer was lost may have been one.
+        """Raise `ReadOnlyError` unless a text that people wrote, and the server's plan of it, read
+        the graph and nothing else.
         """
+        check_text(text)
+        line = Line()
+
+        def work() -> tuple[neo4j.ResultSummary, tuple[str, ...]]:
+            with self._session(line, default_access_mode="READ") as session:
+                result = session.run("EXPLAIN " + text, parameters)
+                columns = result.keys()
+                return result.consume(), columns
+
+        summary, columns = self._patient(lambda: self._retrying(work, _RETRY, line), line, self.patience)
+        check_plan(summary.query_type, summary.plan, columns)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def transaction(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
+        """Run `work` in one writing transaction and commit it. It is run again where it failed for
+        a reason that passes, so it must do nothing twice: a commit whose answer was lost may have
+        been one. That is also so after the `DeadlineError` of a server which says nothing for
+        `patience` seconds (ten times that of the connection otherwise).
+        """
+        line = Line()
 
         def once() -> T:
-            with self.driver.session(database=self.database) as session, session.begin_transaction() as transaction:
+            with self._session(line) as session, session.begin_transaction() as transaction:
                 found = work(Transaction(transaction))
                 if not transaction.closed():
                     transaction.commit()
                 return found
 
-        return self._retrying(once, _RETRY)
+        return self._patient(lambda: self._retrying(once, _RETRY, line), line, patience or _WRITING * self.patience)
 
-    def write(self, text: str, parameters: dict[str, Any]) -> Outcome:
+    def write(self, text: str, parameters: dict[str, Any], *, patience: float | None = None) -> Outcome:
         """Run one writing query, which may be run twice, in a transaction of its own."""
-        return self.transaction(lambda transaction: transaction.run(text, parameters))
+        return self.transaction(lambda transaction: transaction.run(text, parameters), patience=patience)
 
     def schema(self, *texts: str) -> None:
         """Run texts that make constraints or indexes, all in one transaction."""
@@ -229,17 +287,19 @@ class Connection:
             for text in texts:
                 transaction.run(text, {})
 
-        self.transaction(work)
+        # Waiting for an index has a bound of its own, on the server.
+        self.transaction(work, patience=max(_WRITING * self.patience, _INDEXES))
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Run `work` in a thread of this connection."""
         return self._workers.submit(work)
 
-    # -- failures ---------------------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------
 
-    def _retrying(self, work: Callable[[], T], patience: float) -> T:
-        """The result of `work`, tried again after a failure that passes: at once where a connection had died, later where the
-        server says that it may work then. Not where the server ran out of memory: it would again.
+    def _retrying(self, work: Callable[[], T], patience: float, line: Line) -> T:
+        """The result of `work`, tried again after a failure that passes: at once where a connection
+        had died, later where the server says that it may work then. Not where the server ran out of
+        memory: it would again.
         """
         from neo4j import exceptions
 
@@ -250,11 +310,12 @@ class Connection:
                 try:
                     return work()
                 except (exceptions.ServiceUnavailable, exceptions.SessionExpired):
-                    if lost:
+                    if lost or line.over:
                         raise
                     lost = True
                 except exceptions.Neo4jError as error:
-                    if not error.is_retryable() or "OutOfMemory" in (error.code or "") or time.monotonic() + pause > until:
+                    again = error.is_retryable() and "OutOfMemory" not in (error.code or "") and not line.over
+                    if not again or time.monotonic() + pause > until:
                         raise
                     time.sleep(pause)
                     pause *= 2
@@ -300,6 +361,6 @@ def _profile(place: Any) -> tuple[str, str | None, str | None]:
     """Address, user and password of a `py2neo.Graph`."""
     profile = getattr(getattr(place, "service", None), "profile", None)
     if profile is None:
-        raise OptionError(f"{place!r} is no address, no neo4j.Driver and no py2neo.Graph")
+        raise OptionError(f"what was given ({type(place).__name__}) is no address, no neo4j.Driver and no py2neo.Graph")
     user, password = tuple(profile.auth) if getattr(profile, "auth", None) else (None, None)
     return str(profile.uri), user or None, password or None

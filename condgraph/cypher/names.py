@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher import paths
-from condgraph.cypher.layout import KINDS, index_key, value_of
-from condgraph.engine.schema import Kinds
+from condgraph.cypher.layout.base import Layout
+from condgraph.cypher.layout.cells import KINDS, Bound, value_of
+from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:
@@ -18,13 +20,13 @@ _FIELDS: Final = "{.kind, .text, .number, .exact, .unit, .start, .end, .precisio
 
 
 class Neo4jNames:
-    """The names of one graph: what `engine.linking.remote.NameReader` asks."""
+    """The names of one graph: what `names.remote.NameReader` asks."""
 
-    def __init__(self, connection: Connection, graph: str, schema: StoredSchema) -> None:
-        self._connection, self._graph, self._schema = connection, graph, schema
+    def __init__(self, connection: Connection, graph: str, schema: StoredSchema, layout: Layout = CONDGRAPH) -> None:
+        self._connection, self._graph, self._schema, self._layout = connection, graph, schema, layout
 
     def _rows(self, text: str, **parameters: Any) -> list[dict[str, Any]]:
-        return self._connection.read(text, {"graph": self._graph, **parameters})
+        return self._connection.read(text, {**self._layout.parameters(self._graph), **parameters})
 
     def _split(self, predicates: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Which of the predicates lead to entities, and which to values."""
@@ -33,78 +35,114 @@ class Neo4jNames:
         return relations, tuple(name for name in asked if self._schema.has_attribute(name))
 
     def _matches(self, predicates: tuple[str, ...] | None, source: str | None) -> list[tuple[str, bool]]:
-        """A MATCH for the relations and one for the attributes, as far as there are any; whether it leads to values."""
+        """A MATCH for the relations and one for the attributes, as far as there are any; whether it
+        leads to values.
+        """
         relations, attributes = self._split(predicates)
+        given, table = None if source is None else "$source", source in self._schema.tabular
         found = []
-        # All predicates are not spelled out: the edges of the layout have no `sid`, and values have their own label.
-        every = predicates is None
+        # All predicates are not spelled out.
         if relations:
-            scope = " AND $source IN f.sources" if source is not None else ""
-            types = "" if every else paths.types(relations)
-            subject = "(s:Row)" if source in self._schema.tabular else "(s:Entity)"
-            inside = "s.graph = $graph" + (" AND s.source = $source AND s.row IS NOT NULL" if "Row" in subject else "")
-            found.append((f"MATCH {subject}-[f{types}]->(o:Entity) WHERE {inside} AND f.sid IS NOT NULL{scope} ", False))
+            text = self._layout.relations_to(None if predicates is None else relations, given, table=table)
+            found.append((text, False))
         if attributes:
-            scope = " AND $source IN o.sources" if source is not None else ""
-            if source in self._schema.tabular:
-                inside = "s.graph = $graph AND s.source = $source AND s.row IS NOT NULL"
-                types = "" if every else paths.types(attributes)
-                found.append((f"MATCH (s:Row)-[f{types}]->(o:Value) WHERE {inside}{scope} ", True))
-            else:
-                # By the index of values: their subjects are not asked for.
-                found.append((f"MATCH (o:Value) WHERE o.graph = $graph AND o.predicate IN $attributes{scope} ", True))
+            text = self._layout.values_of(None if predicates is None else attributes, given, table=table)
+            found.append((text, True))
         return found
 
+    def _entity(self, test: str) -> str:
+        """A MATCH of entities and concepts `e` under a test of their names."""
+        return f"MATCH {self._layout.entity('e')[0]} WHERE {self._layout.named('e', test)}"
+
     def _asked(self, predicates: tuple[str, ...] | None, source: str | None) -> dict[str, Any]:
-        return {"source": source, "attributes": list(self._split(predicates)[1])}
+        return {"source": source, "attributes": list(map(self._layout.predicate_key, self._split(predicates)[1]))}
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """How many objects there are of each type and unit."""
         found: Kinds = {}
+        o = Bound("o")
         for match, values in self._matches(predicates, source):
-            grouped = "o.kind AS kind, o.unit AS unit" if values else "'entity' AS kind, null AS unit"
+            grouped = f"{o.kind} AS kind, {o.unit} AS unit" if values else "'entity' AS kind, null AS unit"
             for row in self._rows(f"{match}RETURN {grouped}, count(*) AS count", **self._asked(predicates, source)):
                 kind = KINDS[row["kind"]]
                 unit = row["unit"] if kind is Kind.QUANTITY else NO_UNIT
                 found[kind, unit] = found.get((kind, unit), 0) + row["count"]
         return found
 
+    def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
+        """Whether some object is a row of a table."""
+        found = (match for match, values in self._matches(predicates, source) if not values)
+        row, of, ident = self._layout.row("o"), self._layout.source("o"), self._layout.id("o")
+        rows = f"AND {of} = $table AND {row} IS NOT NULL RETURN {ident} AS id LIMIT 1"
+        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in found)
+
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name, without a predicate), and its raw text."""
+        """Every distinct object: its predicate, its value (an entity by its name, without a
+        predicate), and its raw text.
+        """
+        names = {self._layout.predicate_key(name): name for name in self._schema.attributes}
         for match, values in self._matches(predicates, source):
             if not values:
-                for row in self._rows(f"{match}RETURN DISTINCT o.name AS name", **self._asked(predicates, source)):
+                for row in self._rows(
+                    f"{match}RETURN DISTINCT {self._layout.name('o')} AS name", **self._asked(predicates, source)
+                ):
                     yield "", row["name"], None
                 continue
             text = f"{match}RETURN DISTINCT o.predicate AS predicate, o {_FIELDS} AS value"
             for row in self._rows(text, **self._asked(predicates, source)):
-                yield row["predicate"], value_of(row["value"]), row["value"]["raw"]
+                yield names[row["predicate"]], value_of(row["value"]), row["value"]["raw"]
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
         """The names of subjects."""
         if not predicates:
             return iter(())
-        text = f"MATCH (s:Entity)-[f{paths.types(predicates)}]->() WHERE s.graph = $graph RETURN DISTINCT s.name AS name"
+        text = f"{self._layout.subjects_of(predicates)} RETURN DISTINCT {self._layout.name('s')} AS name"
         return (row["name"] for row in self._rows(text))
 
     def names(self) -> Iterator[str]:
         """The names of all entities and concepts that are no table rows."""
-        text = "MATCH (e:Entity) WHERE e.graph = $graph AND e.kind IN [0, 1] RETURN DISTINCT e.name AS name"
+        pattern, inside = self._layout.entity("e")
+        kinds = self._layout.any_kind("e", (EntityKind.ENTITY, EntityKind.CONCEPT))
+        text = f"MATCH {pattern} WHERE {inside} AND {kinds} RETURN DISTINCT {self._layout.name('e')} AS name"
         return (row["name"] for row in self._rows(text))
 
     def has_name(self, name: str) -> bool:
         """Some entity or concept has exactly this name."""
-        text = "MATCH (e:Entity) WHERE e.graph = $graph AND e.key = $key RETURN e.id AS id LIMIT 1"
-        return bool(self._rows(text, key=index_key(name)))
+        text = f"{self._entity('= $key')} RETURN {self._layout.id('e')} AS id LIMIT 1"
+        return bool(self._rows(text, key=self._layout.key(name)))
 
     def has_text(self, text: str) -> bool:
         """Some entity has this name or id, or some attribute this text."""
         if self.has_name(text) or self.has_id(text):
             return True
-        query = "MATCH (o:Value) WHERE o.graph = $graph AND o.predicate IN $attributes AND o.key = $key RETURN o.sid AS sid LIMIT 1"
-        return bool(self._rows(query, key=index_key(text), attributes=list(self._schema.attributes)))
+        layout, o = self._layout, Bound("o")
+        query = f"{layout.values_of(None, None, table=False)}AND {o.key} = $key RETURN {layout.value_id('o')} AS sid LIMIT 1"
+        return bool(self._rows(query, key=layout.key(text), attributes=list(map(layout.predicate_key, self._schema.attributes))))
 
     def has_id(self, ident: str) -> bool:
         """Some entity has this id."""
-        text = "MATCH (e:Entity) WHERE e.graph = $graph AND e.id = $id RETURN e.id AS id"
-        return bool(self._rows(text, id=ident))
+        layout = self._layout
+        text = f"MATCH {layout.entity('e')[0]} WHERE {layout.identified('e', '= $handle')} RETURN {layout.id('e')} AS id"
+        return bool(self._rows(text, handle=layout.handle(ident)))
+
+    def without(self, names: Sequence[str]) -> list[str]:
+        """Those of the names that no entity or concept has: one query."""
+        keys = {self._layout.key(name): name for name in names}
+        text = f"UNWIND $keys AS key OPTIONAL {self._entity('= key')} WITH key, count(e) AS found WHERE found = 0 RETURN key"
+        return [keys[row["key"]] for row in self._rows(text, keys=list(keys))]
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those that stand around
+        some texts.
+        """
+        name, key = self._layout.name("e"), self._layout.name_key("e")
+        every = f"{self._entity('IS NOT NULL')} "
+        if self._rows(f"{every}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
+            return [name for row in self._rows(f"{every}RETURN collect(DISTINCT {name}) AS names") for name in row["names"]]
+        found = []
+        for text in around:
+            for side, way in ((">=", ""), ("<", " DESC")):
+                near = f"{self._entity(f'{side} $near')} WITH DISTINCT {key} AS key ORDER BY key{way}"
+                rows = self._rows(f"{near} LIMIT $most RETURN collect(key) AS names", near=text, most=AROUND)
+                found += [name for row in rows for name in row["names"]]
+        return found

@@ -1,9 +1,10 @@
 """The part of a graph that a plan rests on, fetched with one query and asked in process.
 
-The statements that leave the filters of each scan, and the sets that the plan names, are fetched with qualifiers and sources
-and make a small snapshot; on it the same plan is run by the same code as in process. That finishes the operators that are lowered
-(`support`), and gives the evidence of an answer. Where a filter itself needs a function of the client, the statements are fetched
-without it, which is more and not less.
+The statements that leave the filters of each scan, and the sets that the plan names, are fetched
+with qualifiers and sources and make a small snapshot; on it the same plan is run by the same code
+as in process. That finishes the operators that are lowered (`cypher.compile.support`), and gives
+the evidence of an answer. Where a filter itself needs a function of the client, the statements are
+fetched without it, which is more and not less.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.cypher import paths
-from condgraph.cypher.compiler import Compiler, FactRows
-from condgraph.cypher.layout import predicate_of, value_of
-from condgraph.cypher.support import lowered
+from condgraph.cypher.compile.compiler import Compiler
+from condgraph.cypher.compile.operators import PlanCompiler
+from condgraph.cypher.compile.support import lowered
+from condgraph.cypher.layout.base import Layout
+from condgraph.cypher.layout.cells import value_of
+from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
-from condgraph.engine.execute.rests import Unit, WitnessRun, units
 from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
@@ -28,91 +31,77 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
-    from condgraph.cypher.compile import Compiled
+    from condgraph.cypher.compile.plan import Compiled
     from condgraph.engine.stored_schema import StoredSchema
 
 
-def compile_witness(plan: Node, graph: str, schema: StoredSchema) -> Compiled:
-    """The query that fetches what a plan rests on: rows of a unit's number and a record."""
-    from condgraph.cypher.compile import Compiled
+def compile_witness(
+    plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH
+) -> Compiled:
+    """The query that fetches what a plan rests on: rows of a unit's number and a record. `names` as
+    for `compile_plan`.
+    """
+    from condgraph.cypher.compile.plan import Compiled, look_up
 
     wanted = units(plan, lowered(plan))
-    compiler = Compiler(graph, schema, [unit.compiled for unit in wanted])
+    compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     branches: list[list[str]] = []
     for number, unit in enumerate(wanted):
         if isinstance(unit.compiled, alg.Facts):
             facts = compiler.facts(unit.compiled)
-            branches.append([*facts.render(), f"RETURN {number} AS unit, {record(compiler, facts)} AS row"])
+            row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
+            branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row"])
             continue
         rows = compiler.entities(unit.compiled)
-        branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {paths.described(rows.variable)}}} AS row"])
+        branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
         if unit.concepts is not None:
             branches.extend(_memberships(compiler, unit))
-    empty = [["UNWIND [] AS unit RETURN unit, null AS row"]]
-    return Compiled(compiler.whole(branches or empty, ("unit", "row")), compiler.parameters, "witness")
-
-
-def record(compiler: Compiler, facts: FactRows) -> str:
-    """A statement with all that is kept of it."""
-    f, s, o = facts.fact, facts.subject, facts.thing
-    q, x = compiler.name("q"), compiler.name("e")
-    value = "null" if facts.family == "relation" else paths.fields(o)
-    thing = "null" if facts.family == "attribute" else paths.described(o)
-    if facts.family == "any":
-        value, thing = f"CASE WHEN {o}:Value THEN {value} END", f"CASE WHEN {o}:Entity THEN {thing} END"
-    owners = []
-    if facts.family != "relation":
-        owners.append(paths.owner_of_value(o))
-    if facts.family != "attribute":
-        owners.append(paths.owner_of_relation(f))
-    qualifiers = " + ".join(
-        f"COLLECT {{ MATCH {paths.qualifier(owner, q)} OPTIONAL MATCH {paths.referred(q, x)} "
-        f"RETURN {paths.fields(q, 'name')[:-1]}, ref: {paths.described(x)}}} }}"
-        for owner in owners
-    )
-    places = [f"{f}.{name}" if facts.family == "relation" else f"coalesce({f}.{name}, {o}.{name})" for name in ("sources", "rows")]
-    return (
-        f"{{s: {paths.described(s)}, p: type({f}), id: {f}.sid, o: {thing}, v: {value}, sources: {places[0]}, rows: {places[1]}, "
-        f"q: {qualifiers}}}"
-    )
+    branches = branches or [["UNWIND [] AS unit RETURN unit, null AS row"]]
+    columns = "unit", "row"
+    looked_up = look_up(compiler, branches, columns, names)
+    return Compiled(compiler.whole(branches, columns), compiler.parameters, "witness", looked_up=looked_up, layout=layout)
 
 
 def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
-    """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
+    """The memberships, as they were stated, that put entities under concepts, and the subclasses
+    between.
+    """
     assert unit.concepts is not None
     concepts = compiler.set_of(unit.concepts)
     members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
-    e, c, d, p, m = (compiler.name(prefix) for prefix in ("e", "c", "c", "c", "m"))
-    below = f"UNWIND {concepts} AS {c} MATCH ({d}:Concept)-[:SUBCLASS_OF*0..]->({c}) WITH DISTINCT {d}"
-    places = f"sources: {m}.sources, rows: {m}.rows"
-    ends = "a: {a}, b: {b}".format
-    return [
-        [
-            below,
-            f"MATCH ({e}:Entity)-[{m}:MEMBER_OF]->({d}) WHERE size({m}.sources) > 0 AND {e} IN {members}",
-            f"RETURN -1 AS unit, {{m: {{{ends(a=paths.described(e), b=paths.described(d))}, {places}}}}} AS row",
-        ],
-        [
-            below,
-            f"MATCH ({p}:Concept)-[{m}:SUBCLASS_OF]->({d})",
-            f"RETURN -1 AS unit, {{c: {{{ends(a=paths.described(p), b=paths.described(d))}, {places}}}}} AS row",
-        ],
-    ]
+    return compiler.layout.memberships(compiler, concepts, members)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------------
+def compile_counts(nodes: Sequence[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
+    """One query for how many statements, or entities, each operator has: rows of `step` and `size`."""
+    from condgraph.cypher.compile.plan import Compiled
+
+    compiler = PlanCompiler(graph, schema, list(nodes), layout)
+    branches: list[list[str]] = []
+    for step, node in enumerate(nodes):
+        if isinstance(node, alg.Facts):
+            facts = compiler.facts(node)
+            branches.append([*facts.render(), f"RETURN {step} AS step, count(DISTINCT {facts.fact}) AS size"])
+        else:
+            assert isinstance(node, alg.Entities)
+            rows = compiler.entities(node)
+            branches.append([*rows.clauses, f"RETURN {step} AS step, count(DISTINCT {rows.variable}) AS size"])
+    return Compiled(compiler.whole(branches, ("step", "size")), compiler.parameters, "witness", layout=layout)
 
 
-def restore(rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> Snapshot:
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def restore(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> Snapshot:
     """A snapshot of what was fetched."""
     builder = Builder()
     builder.begin(Source(""))
-    builder.add(_items(rows, sources))
+    builder.add(_items(rows, sources, layout))
     builder.finish()
     return Snapshot.of(*lay_out(builder))
 
 
-def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> list[Item]:
+def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout) -> list[Item]:
     entities: dict[str, Item] = {}
     links: dict[Any, Item] = {}
     statements: dict[int, Item] = {}
@@ -134,7 +123,7 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> list[It
             thing: Ref | Value = Ref(ident(row["o"])) if row["v"] is None else value_of(row["v"])
             raw = None if row["v"] is None else row["v"].get("raw")
             qualifiers = tuple((q["name"], value_of(q) if q["ref"] is None else Ref(ident(q["ref"]))) for q in row["q"])
-            statement = Statement(ident(row["s"]), predicate_of(row["p"]), thing, qualifiers, raw=raw)
+            statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
             statements[row["id"]] = Sourced(statement, tuple(zip(row["sources"], row["rows"], strict=True)))
         else:
             link = row.get("m") or row["c"]
@@ -144,9 +133,9 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> list[It
     return [*sources, *entities.values(), *links.values(), *statements.values()]
 
 
-def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source]) -> WitnessRun:
+def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> WitnessRun:
     """The plan run on what was fetched for it."""
-    snapshot = restore(rows, sources)
+    snapshot = restore(rows, sources, layout)
     members: dict[int, list[int]] = {}
     for record in rows:
         if "e" in record["row"]:
@@ -155,6 +144,6 @@ def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[So
     for number, unit in enumerate(units(plan, lowered(plan))):
         for node in unit.known:
             known[id(node)] = np.unique(np.array(members.get(number, []), np.int32))
-    run = WitnessRun(snapshot, known)
+    run = WitnessRun(snapshot, known, lowered(plan))
     run.execute(plan)
     return run

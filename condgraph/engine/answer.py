@@ -1,126 +1,52 @@
-"""What a user gets: typed values in a fixed order, texts, entities, the trace of steps, the evidence, warnings, tables.
+"""What a user gets: typed values in a fixed order, texts, entities, the trace of steps, the
+evidence, warnings, tables.
 
-Nothing is turned into Python values before it is asked for; the execution behind an answer is kept until the answer goes.
+Nothing is turned into Python values before it is asked for; the execution behind an answer is kept
+until the answer goes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from condgraph.engine.algebra import Entities, Facts, Names, Node, Shown
+from condgraph.engine.algebra import Count, Entities, Facts, Names, Node, Scalar, Shown
+from condgraph.engine.bounds import kept, timed, within
+from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
+from condgraph.engine.errors import numbered, shortened
+from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.execute.bags import Bag, Result, order_key
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.run import Run
-from condgraph.engine.facts import Entity, Ref, Source
-from condgraph.engine.snapshot import readback
+from condgraph.engine.execute.run import Run, count
+from condgraph.engine.facts import Entity
+from condgraph.engine.nothing import of_nothing
+from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
+from condgraph.engine.step import Step
 from condgraph.engine.tabular import Tabular, arrow_table
-from condgraph.engine.values import Kind, Quantity, Time, Value, bound_text, text_of
+from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from condgraph.engine.snapshot.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one step of the program gave: its operator in words, how many results, the first few of them, a remark."""
-
-    function: str
-    operator: str
-    size: int
-    sample: tuple[str, ...]
-    note: str = ""
-
-    def __str__(self) -> str:
-        shown = ", ".join(self.sample) + (", ..." if self.size > len(self.sample) else "")
-        return f"{self.function}: {self.size}" + (f" ({shown})" if shown else "") + (f"; {self.note}" if self.note else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A statement an answer rests on, with every `(source, row)` it stands in; a membership has the predicate "instance of"."""
-
-    subject: Entity
-    predicate: str
-    object: Entity | Value
-    qualifiers: tuple[tuple[str, Entity | Value], ...]
-    sources: tuple[tuple[Source, int], ...]
-
-    def __str__(self) -> str:
-        text = f"{self.subject.name} | {self.predicate} | {_shown(self.object)}"
-        if self.qualifiers:
-            text += " (" + ", ".join(f"{key}: {_shown(value)}" for key, value in self.qualifiers) + ")"
-        return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
-
-
-class EvidenceList(Sequence[Evidence]):
-    """The evidence of an answer, each statement read when it is looked at."""
-
-    def __init__(self, snapshot: Snapshot, statements: list[int], memberships: list[tuple[int, int]]) -> None:
-        self._snapshot, self._statements, self._memberships = snapshot, statements, memberships
-
-    def __len__(self) -> int:
-        return len(self._statements) + len(self._memberships)
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        if not -len(self) <= at < len(self):
-            raise IndexError(at)
-        at %= len(self)
-        if at < len(self._statements):
-            return self._statement(self._statements[at])
-        return self._membership(*self._memberships[at - len(self._statements)])
-
-    def __iter__(self) -> Iterator[Evidence]:
-        return (self[i] for i in range(len(self)))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} statements of evidence>"
-
-    def _statement(self, number: int) -> Evidence:
-        snapshot = self._snapshot
-        found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
-        return Evidence(
-            self._entity(found.subject),
-            found.predicate,
-            self._resolve(found.object),
-            tuple((key, self._resolve(value)) for key, value in found.qualifiers),
-            tuple((snapshot.source_of(s), row) for s, row in places),
-        )
-
-    def _membership(self, entity: int, concept: int) -> Evidence:
-        snapshot = self._snapshot
-        places = readback.membership_sources(snapshot, entity, concept)
-        sources = tuple((snapshot.source_of(s), row) for s, row in places)
-        return Evidence(snapshot.entity(entity), "instance of", snapshot.entity(concept), (), sources)
-
-    def _entity(self, ident: str) -> Entity:
-        return self._snapshot.entity(self._snapshot.identified(ident))
-
-    def _resolve(self, value: Ref | Value) -> Entity | Value:
-        return self._entity(value.id) if isinstance(value, Ref) else value
-
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, Entity) else text_of(value)
 
 
 class Answer(Tabular):
     """The answer to one program.
 
-    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the fixed order is that of entities
-    (name, then id), and for values: numbers by unit and size, times, texts. `texts` are the same as distinct strings.
+    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the
+    fixed order is that of entities (name, then id), and for values: numbers by unit and size,
+    times, texts. `texts` are the same as distinct strings.
+
+    What is looked at later (values, evidence, trace, warnings) has the timeout of the query again,
+    each for itself.
     """
+
+    #: Seconds; None where the query had no deadline.
+    _timeout: float | None = None
 
     def __init__(
         self,
@@ -142,17 +68,27 @@ class Answer(Tabular):
         self.cypher: str | None = None
         self.sparql: str | None = None
 
+    def keep_to(self, timeout: float | None) -> Self:
+        """Itself, each later look at which has that timeout (seconds)."""
+        if timeout is not None:
+            self._timeout = timeout
+        return self
+
     @property
     def program(self) -> str:
         """The program as text."""
         return self._program if isinstance(self._program, str) else json.dumps(self._program, ensure_ascii=False, default=str)
 
-    # -- values -----------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def _outcome(self) -> tuple[list[Any], list[str]]:
         """Values and their texts, in order, cut at the limit; worked out once."""
         if self._found is None:
-            self._found = self._work_out()
+            if self._timeout is None:
+                self._found = self._work_out()
+            else:
+                with within(self._timeout):
+                    self._found = self._work_out()
         return self._found
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
@@ -163,8 +99,8 @@ class Answer(Tabular):
         if isinstance(found, Bag):
             values, texts = found.values_and_texts()
             if len(values) > 1 and not found.in_order():
-                order = sorted(range(len(values)), key=lambda i: (order_key(values[i]), texts[i]))
-                values, texts = [values[i] for i in order], [texts[i] for i in order]
+                order = places_in_order(len(values), lambda i: (order_key(values[i]), texts[i]))
+                values, texts = mapped(values.__getitem__, order), mapped(texts.__getitem__, order)
         elif found is None:
             values, texts = [], []
         elif isinstance(found, (bool, int, float)):
@@ -187,10 +123,12 @@ class Answer(Tabular):
     def texts(self) -> list[str]:
         """The values as distinct strings, in the order of `values`."""
         if self._texts is None:
-            self._texts = list(dict.fromkeys(self._outcome()[1]))
+            found = self._outcome()[1]
+            with within(self._timeout):
+                self._texts = each_once(found)
         return self._texts
 
-    @cached_property
+    @kept
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order; empty where it has none."""
         snapshot = self.run.snapshot
@@ -207,7 +145,7 @@ class Answer(Tabular):
             numbers = sorted({i for part in found.parts if part.kind in ("ent", "name") for i in part.ids.tolist()})
         else:
             numbers = []
-        return [snapshot.entity(i) for i in numbers[: self._limit]]
+        return mapped(snapshot.entity, numbers[: self._limit])
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.values)
@@ -225,9 +163,9 @@ class Answer(Tabular):
         shown = ", ".join(self.texts[:5]) + (", ..." if len(self.texts) > 5 else "")
         return f"<Answer of {len(self.values)}: {shown}>"
 
-    # -- how it came about ------------------------------------------------------------------------------------------------
+    # -- how it came about -------------------------------------------------------------------------
 
-    @cached_property
+    @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order."""
         return [self._step(function, node) for function, node in self._steps or [(type(self.plan).__name__, self.plan)]]
@@ -248,27 +186,83 @@ class Answer(Tabular):
             return 1, (text_of(found),)
         return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))
 
-    @cached_property
+    @kept
     def evidence(self) -> EvidenceList:
-        """The statements the answer rests on, with their sources."""
-        statements, memberships = trace_back(self.run, self.plan)
-        return EvidenceList(self.run.snapshot, statements.tolist(), memberships)
+        """What the answer rests on: statements with their sources, entities, and what was looked
+        through.
+        """
+        return EvidenceList(trace_back(self.run, self.plan), self.plan, self._counted)
 
-    @cached_property
+    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]
+
+    def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        """How many statements, or entities, each operator gives, counted again on the store that
+        answered.
+        """
+        return count(self.run.snapshot, nodes, timeout)
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Have what the evidence is made of at hand, within so many seconds: of a graph on a server
+        it is fetched.
+        """
+
+    def replayed(self, run: Run) -> Answer:
+        """The same answer from another execution of its plan."""
+        return Answer(
+            run, self.plan, program=self._program, language=self.language, steps=self._steps, warnings=self._warnings,
+            limit=self._limit,
+        )  # fmt: skip
+
+    @property
+    def cut(self) -> int:
+        """How many values a limit left out."""
+        self._outcome()
+        return self._cut
+
+    def check(
+        self,
+        evidence: Sequence[Evidence] | None = None,
+        *,
+        full: bool = False,
+        graph: Counting | None = None,
+        timeout: float | None = None,
+    ) -> Checked:
+        """Whether the evidence proves the answer: the plan is run again on a graph of the evidence
+        alone.
+
+        `evidence` is checked in the place of the answer's own. `full` also counts again what was
+        looked through, on the store that answered; `graph` does so on another one, or on the same
+        one later. `timeout` is in seconds.
+        """
+        return check(self, evidence, full=full, graph=graph, timeout=timeout)
+
+    @kept
     def warnings(self) -> list[str]:
-        """What a user should know: what was left out, cut, or normalised; for an empty answer, the step that emptied it."""
+        """What a user should know: what was left out, cut, or normalised; for an empty answer, the
+        step that emptied it.
+        """
         found = [*self._warnings, *self._noticed()]
         values, _ = self._outcome()
         if self._cut:
-            found.append(f"{self._cut} more values are not shown (limit {self._limit})")
+            found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
         if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
             found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
-        return found
+        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))
+        return [shortened(one) for one in found]
+
+    def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
+        """Whether a count or a sum is one of nothing."""
+        if node is self.plan and isinstance(node, Count):
+            return values == [0]
+        found: Any = self.run.outcome(node.inputs()[0])
+        return len(found) == 0
 
     def _noticed(self) -> list[str]:
         """What was noticed while the program ran."""
-        return self.run.warnings
+        return self.run.told()
 
+    @timed
     def explain(self) -> str:
         """The program, its plan with what each operator gave, and warnings, as text."""
         notes = {}
@@ -280,20 +274,25 @@ class Answer(Tabular):
         lines.extend(f"warning: {warning}" for warning in self.warnings)
         return "\n".join(lines)
 
-    # -- tables -----------------------------------------------------------------------------------------------------------
+    # -- tables ------------------------------------------------------------------------------------
 
+    @timed
     def data(self) -> list[dict[str, Any]]:
-        """One record a value: its `text` and `type`, and as the type asks `id` and `name`, `number` and `unit`, `count`, `truth`,
-        or `precision`, `start` and `end` (the first moment and the first one after it, as ISO text; None for an open side).
+        """One record a value: its `text` and `type`, and as the type asks `id` and `name`, `number`
+        and `unit`, `count`, `truth`, or `precision`, `start` and `end` (the first moment and the
+        first one after it, as ISO text; None for an open side).
         """
         entities: list[Entity | None]
         values, texts = self._outcome()
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
         entities.extend([None] * (len(values) - len(entities)))
-        return [_record(*record) for record in zip(values, texts, entities, strict=False)]
+        return [_record(*record) for record in watched(zip(values, texts, entities, strict=False))]
 
+    @timed
     def to_arrow(self) -> pyarrow.Table:
-        """The same as a pyarrow Table; every column is nullable, columns that nothing fills are left out."""
+        """The same as a pyarrow Table; every column is nullable, columns that nothing fills are
+        left out.
+        """
         return arrow_table(self.data(), {"number": "double", "count": "int64", "truth": "bool"})
 
 

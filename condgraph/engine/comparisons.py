@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from condgraph.engine.bounds import check
 from condgraph.engine.facts import Entity
 from condgraph.engine.operands import DIGITS, Inapplicable, Operand, Options, common_unit, exact, measure_of, year_of
+from condgraph.engine.pieces import set_of, watched
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 
 #: Comparison of two numbers by operator.
@@ -21,7 +23,9 @@ OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def compared(left: Any, right: Any, operator: str, what: str) -> bool:
-    """Whether two values compare so: numbers of one unit, times by their intervals, texts by their letters without case."""
+    """Whether two values compare so: numbers of one unit, times by their intervals, texts by their
+    letters without case.
+    """
     a, b = measure_of(left), measure_of(right)
     if isinstance(a, Time) and isinstance(b, Quantity):
         a = Quantity(year_of(a))
@@ -51,11 +55,11 @@ def _text(value: Any) -> str:
 
 def _best(operand: Operand, operator: str, what: str) -> Operand:
     """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
-    if len(set(operand.texts)) < 2 or operator in ("=", "!="):
+    if len(set_of(operand.texts)) < 2 or operator in ("=", "!="):
         return operand
-    pairs = dict(zip(operand.texts, operand.values, strict=True))
+    pairs = dict(watched(zip(operand.texts, operand.values, strict=True)))
     best: Operand | None = None
-    for text, value in pairs.items():
+    for text, value in watched(pairs.items(), _FEW):
         one = Operand([value], [text], operand.remarks)
         if best is None or compared(*_sides([one, best], what), ">" if operator in (">", ">=") else "<", what):
             best = one
@@ -65,7 +69,9 @@ def _best(operand: Operand, operator: str, what: str) -> Operand:
 
 
 def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
-    """Two values to compare: as they are, or as the numbers in their texts where only that makes them comparable."""
+    """Two values to compare: as they are, or as the numbers in their texts where only that makes
+    them comparable.
+    """
     left, right = arguments[0].one(what), arguments[1].one(what)
     numeric = [measure_of(value) is not None for value in (left, right)]
     texts = arguments[0].texts[0], arguments[1].texts[0]
@@ -75,7 +81,9 @@ def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
 
 
 def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth value, or one of two words."""
+    """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth
+    value, or one of two words.
+    """
     operator = options.get("operator", ">")
     left, right = _sides([_best(one, operator, "compare") for one in arguments[:2]], "compare")
     mode = options.get("mode", "winner")
@@ -96,6 +104,8 @@ def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
 
 #: Pairs of values that are compared one by one, at most.
 MOST_PAIRS: Final = 250_000
+#: Comparisons between two looks at the clock.
+_FEW: Final = 1 << 10
 
 
 def _check_size(arguments: Sequence[Operand], what: str) -> None:
@@ -110,22 +120,32 @@ def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
     operator = options["operator"]
     if operator == "!=":
         return [not relation(arguments, {"operator": "="})[0]]
-    if operator == "=" and not set(arguments[0].texts).isdisjoint(arguments[1].texts):
+    if operator == "=" and not set_of(arguments[0].texts).isdisjoint(arguments[1].texts):
         return [True]
     _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
-        for right, other in zip(arguments[1].values, arguments[1].texts, strict=True):
+        for right, other in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
             pair = [Operand([left], [text], arguments[0].remarks), Operand([right], [other], arguments[1].remarks)]
             one, two = _sides(pair, operator) if operator != "=" else (left, right)
             if compared(one, two, operator, operator):
+                if operator == "=":
+                    _tell_case(left, right, arguments[0], "=")
                 return [True]
     return [False]
+
+
+def _tell_case(left: Any, right: Any, operand: Operand, what: str) -> bool:
+    """Say where two texts are the same but for case; always true."""
+    one, two = _text(left), _text(right)
+    if measure_of(left) is None and measure_of(right) is None and collapse(one) != collapse(two):
+        operand.remarks.append(f"{what}: {one!r} and {two!r} are the same but for case or white space")
+    return True
 
 
 def equal(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Whether two sets have the same members."""
     left, right = arguments
-    if set(left.texts) == set(right.texts):
+    if set_of(left.texts) == set_of(right.texts):
         return [True]
     _check_size(arguments, "equal")
     return [_subset(left, right) and _subset(right, left)]
@@ -136,22 +156,30 @@ def is_in(arguments: Sequence[Operand], options: Options) -> list[Any]:
     left, right = arguments
     if not len(left) or not len(right):
         return [False]
-    if set(left.texts) <= set(right.texts) or set(right.texts) <= set(left.texts):
+    ours, theirs = set_of(left.texts), set_of(right.texts)
+    check()
+    if ours <= theirs or theirs <= ours:
         return [True]
     _check_size(arguments, "is_in")
     return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
 
 
 def _subset(left: Operand, right: Operand) -> bool:
-    return all(any(compared(a, b, "=", "=") for b in right.values) for a in left.values)
+    exactly = set(right.texts)
+    return all(
+        text in exactly or any(compared(a, b, "=", "=") and _tell_case(a, b, left, "=") for b in watched(right.values, _FEW))
+        for a, text in zip(left.values, left.texts, strict=True)
+    )
 
 
 def _within(left: Operand, right: Operand) -> bool:
-    return all(any(one.casefold() in other.casefold() for other in right.texts) for one in left.texts)
+    return all(any(one.casefold() in other.casefold() for other in watched(right.texts, _FEW)) for one in left.texts)
 
 
 def truth(operand: Operand) -> bool:
-    """A truth value as it is; anything else holds where there is something that is neither 0 nor a word for no."""
+    """A truth value as it is; anything else holds where there is something that is neither 0 nor a
+    word for no.
+    """
     if len(operand) == 1:
         value = operand.values[0]
         if isinstance(value, bool):

@@ -6,23 +6,23 @@ from dataclasses import fields
 from typing import Any
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node, Test
+from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.values import Quantity, Time, text_of
 
 
-def describe_test(test: Test) -> str:
+def describe_test(condition: Condition) -> str:
     """A test as text: `= 1960`, `any of (= 3, = '3')`, `in (...)`."""
-    if isinstance(test, alg.Compare):
-        value = test.value
+    if isinstance(condition, alg.Compare):
+        value = condition.value
         shown = text_of(value) if isinstance(value, (Quantity, Time)) else repr(text_of(value))
-        return f"{test.operator} {shown}"
-    if isinstance(test, (alg.AnyOf, alg.AllOf)):
-        word = "any of" if isinstance(test, alg.AnyOf) else "all of"
-        return f"{word} ({', '.join(describe_test(part) for part in test.tests)})"
-    if isinstance(test, alg.Versus):
-        return f"{test.operator} any value"
-    if isinstance(test, alg.Not):
-        return f"not ({describe_test(test.test)})"
+        return f"{condition.operator} {shown}"
+    if isinstance(condition, (alg.AnyOf, alg.AllOf)):
+        word = "any of" if isinstance(condition, alg.AnyOf) else "all of"
+        return f"{word} ({', '.join(describe_test(part) for part in condition.conditions)})"
+    if isinstance(condition, alg.Versus):
+        return f"{condition.operator} any value"
+    if isinstance(condition, alg.Not):
+        return f"not ({describe_test(condition.condition)})"
     return "among"
 
 
@@ -43,7 +43,7 @@ def describe(node: Node) -> str:
 
 
 def _words(value: Any) -> list[str]:
-    if isinstance(value, Test):
+    if isinstance(value, Condition):
         return [describe_test(value)]
     if value is None or isinstance(value, Node) or callable(value):
         return []
@@ -55,7 +55,9 @@ def _words(value: Any) -> list[str]:
 
 
 def tree(plan: Node, notes: dict[int, str] | None = None) -> str:
-    """The plan as an indented tree, a node that stands twice shown once and referred to; `notes` are put behind operators."""
+    """The plan as an indented tree, a node that stands twice shown once and referred to; `notes`
+    are put behind operators.
+    """
     lines: list[str] = []
     numbers: dict[int, int] = {}
     shared = _shared(plan)

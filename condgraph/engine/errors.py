@@ -9,6 +9,7 @@
     +-- UnsupportedError         a target cannot say part of the plan; names the target and all that is missing
     +-- LoadError                a source cannot be read; has file, row and field
     |   +-- FormatError          a source whose format is not recognised, or not the one asked for
+    |   +-- SourceError          a source whose name another has, or the same one with other content
     +-- StoreError               the store cannot be used
     |   +-- StoreMissingError    nothing there
     |   +-- StoreDamagedError    truncated, missing or altered files
@@ -23,8 +24,9 @@
     +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
     +-- MissingExtraError        an optional dependency is not installed; says the line that installs it (also an ImportError)
 
-Each carries `message`, and where they apply `hint` (what may help), `span` (start and end offset in the text), and `candidates`
-(nearest names, best first). `code` is stable, for programs that look at errors.
+Each carries `message`, and where they apply `hint` (what may help), `span` (start and end offset in
+the text), and `candidates` (nearest names, best first). `code` is stable, for programs that look at
+errors.
 """
 
 from __future__ import annotations
@@ -32,6 +34,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from heapq import nlargest
+from typing import Final
+
+#: Characters that a message, a hint, and a name among the candidates may have: what is wrong may be
+#: a megabyte, its message is not.
+LONGEST_MESSAGE: Final = 2_000
+LONGEST_CANDIDATE: Final = 200
+#: Characters of a name that other names are compared with: a longer one is no misspelling, and
+#: comparing takes the square of it.
+LONGEST_NAME: Final = 300
+
+
+def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """A text of at most about `most` characters: of a longer one its beginning and its end, and how
+    much is left out.
+
+    >>> shortened("a" * 90 + "b" * 10, 40)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[... 60 characters ...]bbbbbbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end]}[... {len(text) - most:,} characters ...]{text[-end:]}"
+
+
+def numbered(count: int, one: str, many: str) -> str:
+    """A number with the words that follow it, which are others for one than for many.
+
+    >>> numbered(1, "value is", "values are"), numbered(2000, "value is", "values are")
+    ('1 value is', '2000 values are')
+    """
+    return f"{count} {one if count == 1 else many}"
 
 
 class CondgraphError(Exception):
@@ -47,9 +80,10 @@ class CondgraphError(Exception):
         span: tuple[int, int] | None = None,
         candidates: Sequence[str] = (),
     ) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = None if hint is None else shortened(hint)
         self.span = span
         self.candidates = tuple(candidates)
 
@@ -58,7 +92,7 @@ class CondgraphError(Exception):
         if self.span is not None:
             text += f" (at character {self.span[0] + 1})"
         if self.candidates:
-            text += "; nearest: " + ", ".join(repr(name) for name in self.candidates)
+            text += "; nearest: " + shortened(", ".join(repr(shortened(name, LONGEST_CANDIDATE)) for name in self.candidates))
         if self.hint:
             text += f"; {self.hint}"
         return text
@@ -108,7 +142,9 @@ class LiteralError(PlanError):
 
 
 class UnsupportedError(CondgraphError):
-    """A target cannot say part of a plan. `missing` lists every operator, so that one look is enough."""
+    """A target cannot say part of a plan. `missing` lists every operator, so that one look is
+    enough.
+    """
 
     code = "unsupported"
 
@@ -138,10 +174,11 @@ class LoadError(CondgraphError):
             for part in (
                 file,
                 None if row is None else f"row {row}",
-                None if field is None else f"field {field!r}",
+                None if field is None else f"field {shortened(field, LONGEST_CANDIDATE)!r}",
             )
             if part
         )
+        message = shortened(message)
         super().__init__(f"{where}: {message}" if where else message, hint=hint, candidates=candidates)
         self.reason = message
         self.file = file
@@ -153,6 +190,12 @@ class FormatError(LoadError):
     """A source whose format is not recognised, or is not the one that was asked for."""
 
     code = "format"
+
+
+class SourceError(LoadError):
+    """A source whose name another source of the graph has, or the same source with other content."""
+
+    code = "source"
 
 
 class StoreError(CondgraphError):
@@ -221,7 +264,9 @@ class EncoderError(CondgraphError):
 
 
 class EncoderMismatchError(EncoderError):
-    """Vectors of one encoder were to be compared with those of another. `kept` and `asked` name both, with their dimensions."""
+    """Vectors of one encoder were to be compared with those of another. `kept` and `asked` name
+    both, with their dimensions.
+    """
 
     code = "encoder-mismatch"
 
@@ -255,15 +300,24 @@ class MissingExtraError(CondgraphError, ImportError):
 
 
 def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
-    """The names most like `name`, best first, at most `most`; those with nothing in common are left out.
+    """The names most like `name`, best first, at most `most`; those with nothing in common are left
+    out.
 
-    Case does not count. Similarity is the ratio of `difflib`; over many names a cheap bound is looked at first.
+    Case does not count. Similarity is the ratio of `difflib`; over many names a cheap bound is
+    looked at first. Names of more than `LONGEST_NAME` characters are like no other.
     """
+    if len(name) > LONGEST_NAME:
+        return []
+    # That module needs these errors.
+    from condgraph.engine.pieces import watched
+
     wanted = name.casefold()
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     scored: list[tuple[float, str]] = []
-    for candidate in names:
+    for candidate in watched(names, 256):
+        if len(candidate) > LONGEST_NAME:
+            continue
         matcher.set_seq1(candidate.casefold())
         if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < 0.5:
             continue

@@ -1,8 +1,10 @@
-"""What a loader gives and a store keeps: entities, memberships, statements with qualifiers, and where they came from.
+"""What a loader gives and a store keeps: entities, memberships, statements with qualifiers, and
+where they came from.
 
-A loader is a generator of `Item`s. Everything that is not an `Entity`, a `Member`, a `Subclass` or a `Statement` is a `Batch`:
-many statements side by side, for sources that are columns already. Subjects, objects and predicates are named by their ids;
-an id that no `Entity` declares is an entity whose name is its id.
+A loader is a generator of `Item`s. Everything that is not an `Entity`, a `Member`, a `Subclass` or
+a `Statement` is a `Batch`: many statements side by side, for sources that are columns already.
+Subjects, objects and predicates are named by their ids; an id that no `Entity` declares is an
+entity whose name is its id.
 """
 
 from __future__ import annotations
@@ -34,11 +36,17 @@ class EntityKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where statements come from: the name a user scopes a query by (unique in a graph), and the file or address read."""
+    """Where statements come from: the name a user scopes a query by (unique in a graph), and the
+    file or address read.
+
+    `content` is a fingerprint of what was read and with which options, by which a source that is
+    loaded again is known (empty where nothing is known of it).
+    """
 
     name: str
     location: str = ""
     format: str = ""
+    content: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,9 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Declares an entity: its id, its name (not unique), its kind; `row` is the 1-based position of a table's row."""
+    """Declares an entity: its id, its name (not unique), its kind; `row` is the 1-based position of
+    a table's row.
+    """
 
     id: str
     name: str
@@ -78,9 +88,11 @@ class Subclass:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Subject, predicate, object, qualifiers; `row` is the 1-based line or record it stands in (0: not known).
+    """Subject, predicate, object, qualifiers; `row` is the 1-based line or record it stands in (0:
+    not known).
 
-    `raw` is the text as it stood in the source, where the object is a value whose printed form differs from it.
+    `raw` is the text as it stood in the source, where the object is a value whose printed form
+    differs from it.
     """
 
     subject: str
@@ -115,7 +127,9 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """A column of objects that are times: `[start, end)` in seconds, int64, each with its `values.Precision`, int8."""
+    """A column of objects that are times: `[start, end)` in seconds, int64, each with its
+    `values.Precision`, int8.
+    """
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -136,8 +150,9 @@ Column: TypeAlias = Ids | Texts | Numbers | Times | Values
 class Batch:
     """Statements side by side: every part has one length, and `predicates` may be one name for all.
 
-    `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text where it differs from the printed
-    value and None elsewhere. `qualifiers` are columns of one key each; a None in such a column means that the statement lacks it.
+    `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text
+    where it differs from the printed value and None elsewhere. `qualifiers` are columns of one key
+    each; a None in such a column means that the statement lacks it.
     """
 
     subjects: Sequence[str]
@@ -153,11 +168,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """An item with sources of its own, `(source name, row)`, instead of the one being read: what an export holds."""
+    """An item with sources of its own, `(source name, row)`, instead of the one being read: what an
+    export holds.
+    """
 
     item: Entity | Member | Subclass | Statement
     sources: tuple[tuple[str, int], ...]
 
 
-#: A `Source` among the items only tells where statements of that name come from; it does not change the one being read.
+#: A `Source` among the items only tells where statements of that name come from; it does not change
+#: the one being read.
 Item: TypeAlias = Entity | Member | Subclass | Statement | Batch | Sourced | Source

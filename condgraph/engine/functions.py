@@ -1,19 +1,21 @@
-"""The native functions that `Apply` runs, as a table: comparison, arithmetic, parts of times, texts, and choice.
+"""The native functions that `Apply` runs, as a table: comparison, arithmetic, parts of times,
+texts, and choice.
 
-A function takes its arguments as bags of values with the texts a user sees, and options as texts, and gives values. What it cannot
-compute it says by `Inapplicable`, which becomes a warning and no value: whether three numbers arrive where two are needed is known
-only when they do. A cell of text gives the first number in it where a function needs one; that is reported, too.
+A function takes its arguments as bags of values with the texts a user sees, and options as texts,
+and gives values. What it cannot compute it says by `Inapplicable`, which becomes a warning and no
+value: whether three numbers arrive where two are needed is known only when they do. A cell of text
+gives the first number in it where a function needs one; that is reported, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from condgraph.engine.comparisons import compare, equal, is_in, relation, truth
+from condgraph.engine.errors import shortened
 from condgraph.engine.operands import (
     NUMBERS,
     Inapplicable,
@@ -27,8 +29,10 @@ from condgraph.engine.operands import (
     plain,
     year_of,
 )
+from condgraph.engine.pieces import set_of, watched
 from condgraph.engine.values import (
     DAY_SECONDS,
+    MOST_DIGITS,
     NO_UNIT,
     OPEN_START,
     UNKNOWN_END,
@@ -37,10 +41,9 @@ from condgraph.engine.values import (
     Time,
     civil,
     collapse,
-    format_number,
 )
 
-# -- arithmetic -----------------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------
 
 
 def _plain_measure(operand: Operand, what: str) -> Quantity:
@@ -50,12 +53,14 @@ def _plain_measure(operand: Operand, what: str) -> Quantity:
 
 def _each(operand: Operand, what: str) -> list[Quantity]:
     """Every value as a number, repeats included."""
-    pairs = zip(operand.values, operand.texts, strict=True)
+    pairs = watched(zip(operand.values, operand.texts, strict=True), 1 << 11)
     return [_plain_measure(Operand([value], [text], operand.remarks), what) for value, text in pairs]
 
 
 def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """How far apart two values are (`absolute` "false": the first less the second, with its sign); also of one bag of two."""
+    """How far apart two values are (`absolute` "false": the first less the second, with its sign);
+    also of one bag of two.
+    """
     if len(arguments) == 1:
         both = arguments[0].measures("difference")
         if len(both) == 1 and isinstance(both[0], Time) and both[0].precision is Precision.SPAN:
@@ -79,21 +84,27 @@ _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": DAY_SECONDS, "w
 
 
 def _between(a: Time, b: Time, options: Options) -> Quantity:
-    """The time between two times, in years, months or the unit asked for; days where both are exact days."""
+    """The time between two times, with its unit: the one asked for, else years, or days where both
+    are exact days.
+    """
     unit = options.get("unit", "").casefold().rstrip("s")
     if a.start > b.start:
         a, b = b, a
+    if a.start <= OPEN_START:
+        raise Inapplicable(f"the time between {a} and {b}: {a} has no start")
     if unit == "month":
         first, last = (civil(value.start // DAY_SECONDS) for value in (a, b))
-        return Quantity((last[0] - first[0]) * 12 + last[1] - first[1])
+        return Quantity((last[0] - first[0]) * 12 + last[1] - first[1], "month")
     if unit == "year" or (not unit and Precision.YEAR in (a.precision, b.precision)) or unit not in ("", *_UNITS):
-        return Quantity(year_of(b) - year_of(a))
+        return Quantity(year_of(b) - year_of(a), "year")
     seconds = Fraction(b.start - a.start, _UNITS[unit or "day"])
-    return Quantity(plain(seconds))
+    return Quantity(plain(seconds), unit or "day")
 
 
 def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The time from a start to an end; of one interval, how long it is (a year less where it is given in years: 1999-2003 is 4)."""
+    """The time from a start to an end; of one interval, how long it is (a year less where it is
+    given in years: 1999-2003 is 4).
+    """
     if len(arguments) == 2:
         a, b = (operand.measure("duration") for operand in arguments)
         if isinstance(a, Time) and isinstance(b, Time):
@@ -102,7 +113,7 @@ def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
     found = arguments[0].measures("duration")
     if len(found) == 2:
         return difference(arguments, options)
-    return [_long(value, options) for value in found]
+    return [_long(value, options) for value in watched(found)]
 
 
 def _long(value: Measure, options: Options) -> Quantity:
@@ -113,7 +124,7 @@ def _long(value: Measure, options: Options) -> Quantity:
     last = Time.year(civil((value.end - 1) // DAY_SECONDS)[0])
     first = Time.year(year_of(value))
     if value.precision is Precision.SPAN and not options.get("unit") and (first.start, last.end) != (value.start, value.end):
-        return Quantity(plain(Fraction(value.end - value.start, DAY_SECONDS)))
+        return Quantity(plain(Fraction(value.end - value.start, DAY_SECONDS)), "day")
     return (
         _between(first, last, options)
         if not options.get("unit")
@@ -127,7 +138,7 @@ def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The sum of the operands; every number of a bag counts."""
     total, unit = Fraction(0), NO_UNIT
     for operand in arguments:
-        for measure in _each(operand, "add"):
+        for measure in watched(_each(operand, "add")):
             unit = common_unit(Quantity(0, unit), measure, "add")
             total += exact(measure.number)
     return [Quantity(plain(total), unit)]
@@ -170,20 +181,28 @@ def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
 
 def absolute(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Numbers without their sign."""
-    return [Quantity(plain(abs(exact(value.number))), value.unit) for value in _each(arguments[0], "abs")]
+    return [Quantity(plain(abs(exact(value.number))), value.unit) for value in watched(_each(arguments[0], "abs"))]
 
 
 def rounded(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Numbers rounded to so many digits (`digits`, 0), halves to the even neighbour."""
-    digits = int(options.get("digits", "0"))
+    said = options.get("digits", "0")
+    if not _DIGITS(said):
+        raise Inapplicable(f"round: {shortened(said, 40)!r} is no number of digits")
+    # No number has more digits than that.
+    digits = max(-MOST_DIGITS, min(int(said), MOST_DIGITS))
     found = []
-    for measure in _each(arguments[0], "round"):
-        decimal = Decimal(format_number(measure.number)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_EVEN)
-        found.append(Quantity(plain(Fraction(decimal)), measure.unit))
+    for measure in watched(_each(arguments[0], "round")):
+        # Python rounds fractions halves to even; the other way about, to tens and hundreds, as
+        # well.
+        found.append(Quantity(plain(Fraction(round(exact(measure.number), digits))), measure.unit))
     return found
 
 
-# -- parts of values ------------------------------------------------------------------------------------------------------
+_DIGITS: Final = re.compile(r"[+-]?\d{1,3}", re.ASCII).fullmatch
+
+
+# -- parts of values -------------------------------------------------------------------------------
 
 _YEAR: Final = re.compile(r"(?<!\d)(1\d{3}|20\d{2})(?!\d)", re.ASCII).search
 
@@ -194,8 +213,8 @@ def extract(part: str) -> Native:
 
     def run(arguments: Sequence[Operand], options: Options) -> list[Any]:
         found: list[Any] = []
-        for value, text in zip(arguments[0].values, arguments[0].texts, strict=True):
-            if isinstance(value, Time) and (at == 0 or value.precision >= Precision.YEAR + at):
+        for value, text in watched(zip(arguments[0].values, arguments[0].texts, strict=True)):
+            if isinstance(value, Time) and value.start > OPEN_START and (at == 0 or value.precision >= Precision.YEAR + at):
                 number = civil(value.start // DAY_SECONDS)[at]
                 found.append(Time.year(number) if at == 0 else Quantity(number))
             elif at == 0 and isinstance(value, Quantity) and value.unit == NO_UNIT:
@@ -213,7 +232,7 @@ def extract(part: str) -> Native:
 def extract_number(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The first number of each value."""
     found: list[Any] = []
-    for value, text in zip(arguments[0].values, arguments[0].texts, strict=True):
+    for value, text in watched(zip(arguments[0].values, arguments[0].texts, strict=True)):
         if isinstance(value, Quantity):
             found.append(Quantity(value.number))
         elif isinstance(value, (int, float)):
@@ -228,15 +247,15 @@ def extract_number(arguments: Sequence[Operand], options: Options) -> list[Any]:
 def split(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The parts of each text between delimiters (`delimiter`, a comma)."""
     mark = options.get("delimiter", ",")
-    parts = [collapse(part) for text in arguments[0].texts for part in (text.split(mark) if mark else [text])]
-    return [part for part in parts if part]
+    every = (part for text in arguments[0].texts for part in (text.split(mark) if mark else [text]))
+    return [found for part in watched(every) if (found := collapse(part))]
 
 
 def length(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """How long one interval lasts, how many characters one text has, or how many members a set has."""
     operand = arguments[0]
     if len(operand) != 1:
-        return [Quantity(len(set(operand.texts)))]
+        return [Quantity(len(set_of(operand.texts)))]
     value = operand.values[0]
     if isinstance(value, Time):
         return [_long(value, options)]

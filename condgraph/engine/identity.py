@@ -1,7 +1,8 @@
-"""The identity of a statement: a 64-bit hash of its content, the same wherever and whenever it is computed.
+"""The identity of a statement: a 64-bit hash of its content, the same wherever and whenever it is
+computed.
 
-Subject and object by their ids, predicate and qualifier keys by their names, values by type, number or interval, unit and text.
-Qualifiers are a set: their order does not matter.
+Subject and object by their ids, predicate and qualifier keys by their names, values by type, number
+or interval, unit and text. Qualifiers are a set: their order does not matter.
 """
 
 from __future__ import annotations

@@ -9,12 +9,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.units import fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
+    MOST_DIGITS,
     NO_UNIT,
+    OPEN_START,
     Quantity,
     Time,
+    as_number,
     civil,
 )
 
@@ -36,15 +40,15 @@ class Operand:
 
     def one(self, what: str) -> Any:
         """The only value; equal ones count once."""
-        distinct = list(dict.fromkeys(self.texts))
+        distinct = each_once(self.texts)
         if len(distinct) != 1:
             raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
         return self.values[0]
 
     def measures(self, what: str) -> list[Measure]:
         """Every distinct value as a number or a time."""
-        pairs = dict(zip(self.texts, self.values, strict=True))
-        return [self._measure(value, text, what) for text, value in pairs.items()]
+        pairs = dict(watched(zip(self.texts, self.values, strict=True)))
+        return [self._measure(value, text, what) for text, value in watched(pairs.items())]
 
     def measure(self, what: str) -> Measure:
         """The only value as a number or a time."""
@@ -74,6 +78,7 @@ Native: TypeAlias = Callable[[Sequence[Operand], Options], list[Any]]
 NUMBERS: Final = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII).findall
 
 
+_TOO_LARGE: Final = 10**MOST_DIGITS
 DIGITS: Final = re.compile(r"\d", re.ASCII).search
 
 
@@ -89,7 +94,10 @@ def measure_of(value: Any) -> Measure | None:
 def number_in(text: str) -> int | float:
     """A number as a text has it, with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
-    return float(digits) if "." in digits else int(digits)
+    if len(digits) > MOST_DIGITS:
+        raise Inapplicable(f"a number of more than {MOST_DIGITS} digits is no number")
+    number = float(digits) if "." in digits else int(digits)
+    return number if number - number == 0 else int(digits.partition(".")[0])
 
 
 def exact(number: Any) -> Fraction:
@@ -98,12 +106,16 @@ def exact(number: Any) -> Fraction:
 
 
 def plain(number: Fraction) -> int | float:
-    """A number as an integer where it is one, else as the nearest float."""
-    return int(number) if number.denominator == 1 else float(number)
+    """`as_number`, of a result that can be printed."""
+    if abs(number) >= _TOO_LARGE:
+        raise Inapplicable(f"the result has more than {MOST_DIGITS} digits")
+    return as_number(number)
 
 
 def year_of(value: Time) -> int:
-    """The year in which a time begins."""
+    """The year in which a time begins; raises `Inapplicable` where its start is open."""
+    if value.start <= OPEN_START:
+        raise Inapplicable(f"{value} has no start, and so no year")
     return civil(value.start // DAY_SECONDS)[0]
 
 

@@ -1,13 +1,14 @@
-"""What is known of a graph while a program is lowered: names, types, units, qualifier keys, sources. Never the facts.
+"""What is known of a graph while a program is lowered: names, types, units, qualifier keys,
+sources. Never the facts.
 
-Every choice a program leaves open (is this key a qualifier, is that literal a year or a number) is made from here, so that one plan
-means the same on every store.
+Every choice a program leaves open (is this key a qualifier, is that literal a year or a number) is
+made from here, so that one plan means the same on every store.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
 Kinds = dict[tuple[Kind, str], int]
 
 
+#: Of so many entities the names are all compared with one that is not known; of more, those that
+#: stand around it.
+MOST_COMPARED: Final = 200_000
+#: How many names on each side of it.
+AROUND: Final = 5_000
+
+
+def beginnings(name: str) -> list[str]:
+    """What a name may be written as, where it is looked up by how it begins."""
+    return list(dict.fromkeys((name, name.capitalize(), name.title(), name.lower(), name.upper())))
+
+
 class Schema:
     """The schema of one snapshot; each part is read when it is first asked for."""
 
@@ -29,7 +42,8 @@ class Schema:
         self._snapshot = snapshot
         self._attributes: dict[int, Kinds] = {}
         self._qualifiers: dict[tuple[int, int], Kinds] = {}
-        #: What others keep for as long as this generation is open, by their own names (indexes of names, say).
+        #: What others keep for as long as this generation is open, by their own names (indexes of
+        #: names, say).
         self.kept: dict[str, Any] = {}
 
     @property
@@ -37,7 +51,7 @@ class Schema:
         """The generation this is the schema of: for indexes of names, never for choices of a plan."""
         return self._snapshot
 
-    # -- what a name is ---------------------------------------------------------------------------------------------------
+    # -- what a name is ----------------------------------------------------------------------------
 
     def has_relation(self, name: str) -> bool:
         """Some statement with this predicate has an entity as object."""
@@ -75,10 +89,12 @@ class Schema:
         """Some entity has this id."""
         return self._snapshot.identified(ident) >= 0
 
-    # -- types ------------------------------------------------------------------------------------------------------------
+    # -- types -------------------------------------------------------------------------------------
 
     def attribute_kinds(self, name: str) -> Kinds:
-        """The types and units of an attribute's values, with how many there are; empty for no attribute."""
+        """The types and units of an attribute's values, with how many there are; empty for no
+        attribute.
+        """
         number = self._snapshot.predicate(name)
         found = self._attributes.get(number)
         if found is None:
@@ -92,7 +108,9 @@ class Schema:
         return found
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values, on one predicate or on any; empty where there are none."""
+        """The types and units of a qualifier's values, on one predicate or on any; empty where
+        there are none.
+        """
         number = self._snapshot.predicate(key)
         owner = -1 if predicate is None else self._snapshot.predicate(predicate)
         if number < 0 or (predicate is not None and owner < 0):
@@ -111,7 +129,7 @@ class Schema:
             self._qualifiers[number, owner] = found
         return found
 
-    # -- sources ----------------------------------------------------------------------------------------------------------
+    # -- sources -----------------------------------------------------------------------------------
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -126,7 +144,7 @@ class Schema:
         begin, end = np.searchsorted(owners, [number, number + 1])
         return tuple(self.sources[i] for i in self._snapshot.arrays.get("sch.s.src")[begin:end].tolist())
 
-    # -- vocabularies and nearest names -----------------------------------------------------------------------------------
+    # -- vocabularies and nearest names ------------------------------------------------------------
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
@@ -150,14 +168,16 @@ class Schema:
         return tuple(dict.fromkeys(self._snapshot.texts.take(self._snapshot.entity_name[numbers])))
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`: the same without case, then by likeness among those of a similar beginning or length."""
+        """Entity names most like `name`: the same without case, then by likeness among those of a
+        similar beginning or length.
+        """
         snapshot = self._snapshot
         names = np.unique(snapshot.entity_name)
-        if len(names) > 200_000:
-            # Texts are sorted: look around where the name would stand, and where its capitalised form would.
-            ranks = [snapshot.texts.rank(form) for form in (name, name.capitalize(), name.title(), name.lower(), name.upper())]
-            at = np.searchsorted(names, ranks)
-            names = np.unique(np.concatenate([names[max(i - 5_000, 0) : i + 5_000] for i in at]))
+        if snapshot.entities > MOST_COMPARED:
+            # Texts are sorted: look around where the name would stand, and where its capitalised
+            # form would.
+            at = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
+            names = np.unique(np.concatenate([names[max(i - AROUND, 0) : i + AROUND] for i in at]))
         return nearest(name, snapshot.texts.take(names), most=most)
 
     def _used(self, offsets: str) -> tuple[str, ...]:

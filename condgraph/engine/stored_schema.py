@@ -1,4 +1,6 @@
-"""What lowering knows of a graph on a server: the schema as it is kept on the graph's node, and names looked up when asked for."""
+"""What lowering knows of a graph on a server: the schema as it is kept on the graph's node, and
+names looked up when asked for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 class StoredSchema:
     """The questions of `engine.schema.Schema`, answered from what `describe_schema` wrote.
 
-    Names of entities are not kept: a query looks them up itself, and an empty answer is looked into afterwards.
+    Names of entities are not kept: a query looks them up itself, and an empty answer is looked into
+    afterwards.
     """
 
     def __init__(self, found: dict[str, Any]) -> None:
@@ -28,13 +31,14 @@ class StoredSchema:
         self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
         self.concepts: tuple[str, ...] = tuple(found["concepts"])
         self.sources: tuple[str, ...] = tuple(found["sources"])
-        #: Sources that have table rows; those of them whose statements are all of their own rows; whether any statement has a
-        #: validity; whether any number is none that a float can hold.
+        #: Sources that have table rows; those of them whose statements are all of their own rows;
+        #: whether any statement has a validity; whether any number is none that a float can hold.
         self.tables: frozenset[str] = frozenset(found["tables"])
         self.tabular: frozenset[str] = frozenset(found["tabular"])
         self.temporal: bool = found["temporal"]
         self.inexact: bool = found["inexact"]
-        #: Whether any value stood otherwise in its source; whether concepts have relations or attributes, or are members.
+        #: Whether any value stood otherwise in its source; whether concepts have relations or
+        #: attributes, or are members.
         self.raw: bool = found.get("raw", True)
         self.concept_subjects: bool = found.get("concept_subjects", True)
         self.concept_attributes: bool = found.get("concept_attributes", True)
@@ -44,8 +48,8 @@ class StoredSchema:
         #: How many relations a predicate has, and how many members the concepts of a name.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})
-        #: How many relations of a predicate the subject, and the object, of one of them has, on average over the relations; names
-        #: that one concept has.
+        #: How many relations of a predicate the subject, and the object, of one of them has, on
+        #: average over the relations; names that one concept has.
         self.degrees: dict[str, list[float]] = found.get("degrees", {})
         self.single: frozenset[str] = frozenset(found.get("single", ()))
         self._of: dict[str, list[int]] = found["predicates"]
@@ -113,7 +117,9 @@ def _kinds(found: list[list[Any]]) -> Kinds:
 
 
 def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is kept with the graph: predicates with their types and sources, qualifier keys, concepts, sources."""
+    """The schema as it is kept with the graph: predicates with their types and sources, qualifier
+    keys, concepts, sources.
+    """
     schema, get = snapshot.schema, snapshot.arrays.get
 
     def kinds(found: Kinds) -> list[list[Any]]:
@@ -169,7 +175,9 @@ def _members(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _degrees(snapshot: Snapshot) -> dict[str, list[float]]:
-    """How many relations of the same predicate the subject, and the object, of a relation has: the mean over the relations."""
+    """How many relations of the same predicate the subject, and the object, of a relation has: the
+    mean over the relations.
+    """
     offsets, ends = snapshot.relation_offsets.tolist(), (snapshot.arrays.get("rel.s"), snapshot.relation_object)
     found: dict[str, list[float]] = {}
     for number, (low, high) in enumerate(pairwise(offsets)):
@@ -182,7 +190,9 @@ def _degrees(snapshot: Snapshot) -> dict[str, list[float]]:
 
 
 def _of_own_rows(snapshot: Snapshot, source: int) -> bool:
-    """Whether all statements of a source are about its own rows, and none leads to a row of another one."""
+    """Whether all statements of a source are about its own rows, and none leads to a row of another
+    one.
+    """
     statements = snapshot.sourced(source)
     places, kinds = snapshot.arrays.get("ent.source"), snapshot.entity_kind
     subjects = snapshot.subjects(statements)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.pieces import pieces, watched
 
 if TYPE_CHECKING:
     import pandas
@@ -43,15 +44,18 @@ class Tabular:
 
 
 def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> pyarrow.Table:
-    """Records as a pyarrow Table: columns in the order in which they first come, of the types that `kinds` names, else of texts.
+    """Records as a pyarrow Table: columns in the order in which they first come, of the types that
+    `kinds` names, else of texts.
 
-    Every column is nullable; a record that has no such field gives a null. Without records it is one empty column "text".
+    Every column is nullable; a record that has no such field gives a null. Without records it is
+    one empty column "text".
     """
     import pyarrow
 
-    names = list(dict.fromkeys(name for record in records for name in record)) or ["text"]
-    columns = {
-        name: pyarrow.array([record.get(name) for record in records], pyarrow.type_for_alias(kinds.get(name, "string")))
-        for name in names
-    }
+    names = list(dict.fromkeys(name for record in watched(records) for name in record)) or ["text"]
+    columns = {}
+    for name in names:
+        kind = pyarrow.type_for_alias(kinds.get(name, "string"))
+        parts = [pyarrow.array([record.get(name) for record in some], kind) for some in pieces(records)]
+        columns[name] = parts[0] if len(parts) == 1 else pyarrow.chunked_array(parts)
     return pyarrow.table(columns)

@@ -1,12 +1,15 @@
-"""Conversion between units, where the optional library `pint` knows both; without it only equal units compare."""
+"""Conversion between units, where the optional library `pint` knows both; without it only equal
+units compare.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from condgraph.engine.values import NO_UNIT, Quantity
+from condgraph.engine.values import NO_UNIT, Number, Quantity
 
 
 @lru_cache(maxsize=1)
@@ -18,11 +21,20 @@ def _registry() -> Any:
     return pint.UnitRegistry()
 
 
+#: What the library is not asked about: it works out whatever stands there, `9**9**9**9` as well.
+_NO_UNIT: Final = re.compile(r"\d\d|(?:\*\*|\^)[\s_-]*\(|\d[\s_)]*(?:\*\*|\^)").search
+_LONGEST: Final = 60
+
+
 @lru_cache(maxsize=4096)
 def _factor(unit: str, other: str) -> float | None:
-    """What a number of `unit` is multiplied with to be one of `other`; None where that is not known, or no plain factor."""
+    """What a number of `unit` is multiplied with to be one of `other`; None where that is not
+    known, or no plain factor.
+    """
+    if any(one == NO_UNIT or len(one) > _LONGEST or _NO_UNIT(one) for one in (unit, other)):
+        return None
     registry = _registry()
-    if registry is None or NO_UNIT in (unit, other):
+    if registry is None:
         return None
     try:
         left, right = registry.Unit(unit.replace(" ", "_")), registry.Unit(other.replace(" ", "_"))
@@ -40,10 +52,18 @@ def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
     found = []
     for unit in units:
         factor = _factor(quantity.unit, unit)
-        if factor is not None:
-            # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
-            found.append(Quantity(float(f"{float(quantity.number) * factor:.12g}"), unit))
+        # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
+        if factor is not None and (number := float(f"{_float(quantity.number) * factor:.12g}")) - number == 0:
+            found.append(Quantity(number, unit))
     return found
+
+
+def _float(number: Number) -> float:
+    """A number as a float; an infinite one where it has more digits than a float can say."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
 
 
 _SAME: Final = {
@@ -58,7 +78,8 @@ _SAME: Final = {
 
 
 def fold_unit(unit: str) -> str:
-    """Spellings of one unit as one word: case, a final point and the plural do not count, nor do a few long forms.
+    """Spellings of one unit as one word: case, a final point and the plural do not count, nor do a
+    few long forms.
 
     >>> fold_unit("Miles"), fold_unit("knots"), fold_unit("kg.")
     ('mi', 'knot', 'kg')

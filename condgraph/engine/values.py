@@ -1,17 +1,20 @@
 """Typed values: text, quantity, time, and the value that is known to exist and not known.
 
-Text is a plain `str`. A `Quantity` is a number with a unit ("1" where it has none). A `Time` is a half-open interval of seconds
-with the precision it was written in, so that 1960 is the whole year. `UNKNOWN` is a value that exists and is not known
-(Wikidata's "some value", the `####` of a temporal knowledge graph).
+Text is a plain `str`. A `Quantity` is a number with a unit ("1" where it has none). A `Time` is a
+half-open interval of seconds with the precision it was written in, so that 1960 is the whole year.
+`UNKNOWN` is a value that exists and is not known (Wikidata's "some value", the `####` of a temporal
+knowledge graph).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum, IntEnum
+from fractions import Fraction
 from functools import total_ordering
 from typing import Final, TypeAlias
 
@@ -22,9 +25,12 @@ OPEN_END: Final = 2**63 - 1
 #: Bounds that exist and are not known; only the validity of a statement has them.
 UNKNOWN_START: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 2
+#: The last year that a time can be in, and before the era as well.
+LAST_YEAR: Final = 290_000_000_000
 #: The unit of a pure number.
 NO_UNIT: Final = "1"
-#: Numbers of more digits, before the point or zeros behind it, are no numbers; Python turns none of more digits into text.
+#: Numbers of more digits, before the point or zeros behind it, are no numbers; Python turns none of
+#: more digits into text.
 MOST_DIGITS: Final = 4300
 
 Number: TypeAlias = int | float | Decimal
@@ -67,7 +73,9 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit. The number is an `int`, a `float`, or a `Decimal` where a float would lose digits."""
+    """A number with a unit. The number is an `int`, a `float`, or a `Decimal` where a float would
+    lose digits.
+    """
 
     number: Number
     unit: str = NO_UNIT
@@ -80,7 +88,8 @@ class Quantity:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Time:
-    """The half-open interval `[start, end)` in seconds from 1970-01-01 (proleptic Gregorian, year 0 is 1 BC), with its precision.
+    """The half-open interval `[start, end)` in seconds from 1970-01-01 (proleptic Gregorian, year 0
+    is 1 BC), with its precision.
 
     Two times are equal when interval and precision are; they are ordered by start, then end.
     """
@@ -129,8 +138,12 @@ class Time:
 
     @classmethod
     def parse(cls, text: str) -> Time:
-        """Read an ISO 8601 year, month, day, second, or `first/last`; raises ValueError with what is wrong."""
+        """Read an ISO 8601 year, month, day, second, or `first/last`; raises ValueError with what
+        is wrong.
+        """
         first, slash, last = text.strip().partition("/")
+        if "/" in last:
+            raise ValueError(f"{text!r} has more than one '/': an interval has two ends")
         if slash:
             return cls.span(
                 None if first.strip() in ("", "..") else cls.parse(first),
@@ -188,7 +201,11 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def _day(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01, any year (Hinnant's `days_from_civil`)."""
+    """Days from 1970-01-01 (Hinnant's `days_from_civil`); raises ValueError for a year whose
+    seconds no 64 bits hold.
+    """
+    if not -LAST_YEAR <= year <= LAST_YEAR + 1:
+        raise ValueError(f"the year {year} is more than {LAST_YEAR:,} years away")
     year -= month <= 2
     era = year // 400
     of_era = year - era * 400
@@ -197,7 +214,9 @@ def _day(year: int, month: int, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days from 1970-01-01; the inverse of the calendar used by `Time`."""
+    """Year, month and day of a number of days from 1970-01-01; the inverse of the calendar used by
+    `Time`.
+    """
     days += 719_468
     era = days // 146_097
     of_era = days - era * 146_097
@@ -243,8 +262,34 @@ def format_number(number: Number) -> str:
     return str(number)
 
 
+def as_float(quantity: Quantity) -> tuple[float, bool]:
+    """The nearest float of a quantity (infinite where there is none), and whether it is exact."""
+    number = quantity.number
+    if isinstance(number, float):
+        return number, True
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return (math.inf if number > 0 else -math.inf), False
+    exact = Decimal(repr(nearest)) == number if isinstance(number, Decimal) else int(nearest) == number
+    return nearest, exact
+
+
+def as_number(exact: Fraction) -> int | float:
+    """An exact number as an integer where it is one, else the nearest float."""
+    if exact.denominator == 1:
+        return int(exact)
+    try:
+        return float(exact)
+    except OverflowError:
+        # A number too large for a float: what is left out is less than all that a float of its size
+        # could tell.
+        return round(exact)
+
+
 def parse_number(text: str) -> Number:
-    """Read a plain decimal number without loss; raises ValueError. No separators, no `nan`, no `inf`.
+    """Read a plain decimal number without loss; raises ValueError. No separators, no `nan`, no
+    `inf`.
 
     >>> parse_number("206"), parse_number("-85.55"), parse_number("0.1000000000000000055511151231257827")
     (206, -85.55, Decimal('0.1000000000000000055511151231257827'))
@@ -277,12 +322,16 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def collapse(text: str) -> str:
-    """Text with every run of white space made one space, none at the ends: the form in which texts are compared."""
+    """Text with every run of white space made one space, none at the ends: the form in which texts
+    are compared.
+    """
     return " ".join(text.split())
 
 
 def bound_text(seconds: int) -> str | None:
-    """A bound of an interval as ISO text (a day where it is midnight); None for an open or unknown side."""
+    """A bound of an interval as ISO text (a day where it is midnight); None for an open or unknown
+    side.
+    """
     if seconds <= OPEN_START or seconds >= UNKNOWN_END:
         return None
     if seconds % DAY_SECONDS:

@@ -1,1 +1,4 @@
-"""Loaders: one module a format, each a generator of statements over one source."""
+"""Loaders: a module or a folder for each format, each a generator of statements of one source.
+
+`recognise` knows them all; `base` is what they share.
+"""

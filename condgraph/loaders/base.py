@@ -1,8 +1,10 @@
-"""What every loader shares: how a source is named, how problems are reported, and the table entry that makes a format known.
+"""What every loader shares: how a source is named, how problems are reported, and the table entry
+that makes a format known.
 
-A loader is a module with a `FORMAT: Format`. Its `read` is a generator of `facts.Item`s over one source, and reports anything bad
-through the `Reading` it is given: `bad` for a record that has to be left out (raises with `on_error="raise"`, the default),
-`warn` for a record that is kept and may not mean what its author meant. Nothing is left out without one of the two.
+A loader is a module with a `FORMAT: Format`. Its `read` is a generator of `facts.Item`s over one
+source, and reports anything bad through the `Reading` it is given: `bad` for a record that has to
+be left out (raises with `on_error="raise"`, the default), `warn` for a record that is kept and may
+not mean what its author meant. Nothing is left out without one of the two.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from condgraph.engine.errors import LoadError, OptionError, nearest
+from condgraph.engine.errors import LoadError, OptionError, nearest, shortened
 from condgraph.engine.facts import Item, Source
 
 OnError: TypeAlias = Literal["raise", "skip"]
-#: Called with the source's location, the records read so far, and the fraction of the source read (None where not known).
+#: Called with the source's location, the records read so far, and the fraction of the source read
+#: (None where not known).
 Progress: TypeAlias = Callable[[str, int, float | None], None]
 
 #: Problems kept whole; those beyond are counted only.
@@ -25,7 +28,9 @@ MOST_PROBLEMS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something bad in a source: where it is, what it is, and whether the record was left out (`skipped`) or kept."""
+    """Something bad in a source: where it is, what it is, and whether the record was left out
+    (`skipped`) or kept.
+    """
 
     message: str
     file: str
@@ -39,7 +44,9 @@ class Problem:
 
 @dataclass(slots=True)
 class Reading:
-    """One source while it is read: its `Source`, what to do with bad records, and what has been found so far."""
+    """One source while it is read: its `Source`, what to do with bad records, and what has been
+    found so far.
+    """
 
     source: Source
     on_error: OnError = "raise"
@@ -48,11 +55,14 @@ class Reading:
     skipped: int = 0
     warned: int = 0
     records: int = 0
-    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; who loads a file gives it.
+    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; who loads a file
+    #: gives it.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
 
     def bad(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
-        """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers that it was left out."""
+        """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers
+        that it was left out.
+        """
         if self.on_error == "raise":
             raise LoadError(
                 message,
@@ -62,15 +72,17 @@ class Reading:
                 hint="on_error='skip' leaves such records out and reports them",
             )
         self.skipped += 1
-        self._remember(Problem(message, file or self.source.location, row, field, True))
+        self._remember(Problem(shortened(message), file or self.source.location, row, field, True))
 
     def warn(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
         """A record that is kept, with something a user should know."""
         self.warned += 1
-        self._remember(Problem(message, file or self.source.location, row, field, False))
+        self._remember(Problem(shortened(message), file or self.source.location, row, field, False))
 
     def advance(self, records: int, fraction: float | None = None) -> None:
-        """Tell the progress callback that `records` more were read; call it once a batch, not once a record."""
+        """Tell the progress callback that `records` more were read; call it once a batch, not once
+        a record.
+        """
         self.records += records
         if self.progress is not None:
             self.progress(self.source.location, self.records, fraction)
@@ -86,10 +98,12 @@ Read: TypeAlias = Callable[[Any, Reading, Options], Iterator[Item]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name, its loader, the options it takes (name to one line of help), and how it is recognised.
+    """A format: its name, its loader, the options it takes (name to one line of help), and how it
+    is recognised.
 
-    `sniff` gets the path and the first 64 KiB of it (empty for a folder) and answers 0 (no) to 100 (certainly).
-    `claims` says whether a Python object that is no path (a dataframe, say) is of this format.
+    `sniff` gets the path and the first 64 KiB of it (empty for a folder) and answers 0 (no) to 100
+    (certainly). `claims` says whether a Python object that is no path (a dataframe, say) is of this
+    format.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""Which files of a folder are about the data and not data: texts to read, licences, programs, archives, hidden files."""
+"""Which files of a folder are about the data and not data: texts to read, licences, programs,
+archives, hidden files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _MAYBE: Final = ("", ".txt")
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is about the data: by its extension, its name (LICENSE.txt, README), or a leading point."""
+    """Whether a file is about the data: by its extension, its name (LICENSE.txt, README), or a
+    leading point.
+    """
     name = path.name.casefold()
     if name.startswith(".") or path.suffix.casefold() in _SUFFIXES:
         return True

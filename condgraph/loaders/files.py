@@ -1,6 +1,8 @@
-"""Files as loaders read them: plain or gzip, text in a stated encoding, heads for recognition, blocks of lines for speed.
+"""Files as loaders read them: plain or gzip, text in a stated encoding, heads for recognition,
+blocks of lines for speed.
 
-Whatever goes wrong underneath (no such file, damaged compression, bytes that are no text) is a `LoadError` with the file.
+Whatever goes wrong underneath (no such file, damaged compression, bytes that are no text) is a
+`LoadError` with the file.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO, cast
 
@@ -23,6 +26,12 @@ from condgraph.loaders.base import Reading
 HEAD_BYTES: Final = 65_536
 #: Characters read at once by `blocks`; about 100,000 lines of a graph file.
 BLOCK_CHARS: Final = 4_000_000
+#: Bytes that a packed file may have unpacked, whatever its size, and how many times its size it may
+#: have beyond that.
+MOST_UNPACKED: Final = 1 << 30
+MOST_GROWTH: Final = 300
+#: Characters of a line of a graph file.
+LONGEST_LINE: Final = 64_000_000
 #: What `encoding=` means to every text loader.
 ENCODING_HELP: Final = "text encoding of the file (default: UTF-8, or what a byte order mark says)"
 
@@ -46,7 +55,9 @@ def path_of(source: Any) -> Path:
 
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system, decompression and decoding raise into a `LoadError` that names the file."""
+    """Turn what the operating system, decompression and decoding raise into a `LoadError` that
+    names the file.
+    """
     try:
         yield
     except FileNotFoundError:
@@ -63,7 +74,9 @@ def file_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Hold the garbage collector while a large file is parsed: nothing there is cyclic, and looking takes most of the time."""
+    """Hold the garbage collector while a large file is parsed: nothing there is cyclic, and looking
+    takes most of the time.
+    """
     held = gc.isenabled()
     gc.disable()
     try:
@@ -74,7 +87,9 @@ def uncollected() -> Iterator[None]:
 
 
 def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading bytes; gzip is told by its first bytes and unpacked. Raises `LoadError`."""
+    """Open a file for reading bytes; gzip is recognised by its first bytes and unpacked. Raises
+    `LoadError`.
+    """
     where = Path(path)
     with file_errors(where):
         raw = where.open("rb")
@@ -95,6 +110,31 @@ class _ClosingGzip(gzip.GzipFile):
         super().__init__(fileobj=raw, mode="rb")
         self.raw_file = raw
 
+    def read(self, size: int | None = -1) -> bytes:
+        """Unpack so many bytes, or all; raises `LoadError` where few bytes become more than any
+        data.
+        """
+        if size is not None and size >= 0:
+            return self._bounded(super().read(size))
+        parts = []
+        while part := self._bounded(super().read(1 << 20)):
+            parts.append(part)
+        return b"".join(parts)
+
+    def read1(self, size: int = -1) -> bytes:
+        """The same in one step."""
+        return self._bounded(super().read1(size))
+
+    def _bounded(self, data: bytes) -> bytes:
+        unpacked = self.tell()
+        if unpacked > MOST_UNPACKED and unpacked > MOST_GROWTH * self.raw_file.tell():
+            raise LoadError(
+                f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
+                file=str(getattr(self.raw_file, "name", "")),
+                hint="unpack it first, if it is what it says",
+            )
+        return data
+
     def close(self) -> None:
         super().close()
         self.raw_file.close()
@@ -109,9 +149,10 @@ def open_text(
 ) -> TextIO:
     """Open a file for reading text, gzip or not.
 
-    `encoding` None is UTF-8, or what a byte order mark says. Line ends are kept as they are (`newline=""`), as `csv` wants them.
-    Raises `LoadError`, and `OptionError` for an encoding that Python does not know. Reading on may raise `UnicodeDecodeError`,
-    `EOFError` or `zlib.error`; `file_errors` translates them.
+    `encoding` None is UTF-8, or what a byte order mark says. Line ends are kept as they are
+    (`newline=""`), as `csv` wants them. Raises `LoadError`, and `OptionError` for an encoding that
+    Python does not know. Reading on may raise `UnicodeDecodeError`, `EOFError` or `zlib.error`;
+    `file_errors` translates them.
     """
     if encoding is not None:
         encoding = known_encoding(encoding)
@@ -145,13 +186,40 @@ def marked_encoding(head: bytes) -> str | None:
 
 
 def read_head(path: str | os.PathLike[str], size: int = HEAD_BYTES) -> bytes:
-    """The first `size` bytes of a file, unpacked. Raises `LoadError`."""
+    """The first `size` bytes of a file, unpacked; as UTF-8 within `heads_in` another encoding.
+    Raises `LoadError`.
+    """
+    encoding = _heads_in.get()
     with open_bytes(path) as stream, file_errors(Path(path)):
-        return stream.read(size)
+        # No encoding has more bytes for a character than four, nor UTF-8 fewer than one.
+        head = stream.read(size if encoding is None else 4 * size)
+    if encoding is None:
+        return head
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(head).encode("utf-8")[:size]
+    except UnicodeError:
+        return head[:size]
+
+
+_heads_in: Final[ContextVar[str | None]] = ContextVar("heads_in", default=None)
+
+
+@contextmanager
+def heads_in(encoding: object) -> Iterator[None]:
+    """Read heads as text in an encoding (None, or no name of one: as they are); raises
+    `OptionError` for one that is not known.
+    """
+    known = _heads_in.set(known_encoding(encoding) if isinstance(encoding, str) else None)
+    try:
+        yield
+    finally:
+        _heads_in.reset(known)
 
 
 def head_text(head: bytes) -> str | None:
-    """The head of a file as text, or None when it is none (binary, or another encoding than UTF-8, UTF-16 or UTF-32)."""
+    """The head of a file as text, or None when it is none (binary, or another encoding than UTF-8,
+    UTF-16 or UTF-32).
+    """
     encoding = marked_encoding(head) or "utf-8"
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
@@ -163,7 +231,9 @@ def head_text(head: bytes) -> str | None:
 
 
 def head_lines(head: bytes, most: int = 1000) -> list[str]:
-    """The whole lines of a file's head that are not blank, at most `most`; none for a head that is not text."""
+    """The whole lines of a file's head that are not blank, at most `most`; none for a head that is
+    not text.
+    """
     text = head_text(head)
     if text is None:
         return []
@@ -174,7 +244,9 @@ def head_lines(head: bytes, most: int = 1000) -> list[str]:
 
 
 def stem_of(path: Path) -> str:
-    """A file's name without folder, `.gz` and extension: "films" for films.csv.gz; a folder's name as it is."""
+    """A file's name without folder, `.gz` and extension: "films" for films.csv.gz; a folder's name
+    as it is.
+    """
     name = path.name
     if name.lower().endswith(".gz") and len(name) > 3:
         name = name[:-3]
@@ -189,10 +261,12 @@ def suffix_of(path: Path) -> str:
 
 
 def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a text file in blocks: (1-based number of the block's first line, its lines without line ends).
+    """The lines of a text file in blocks: (1-based number of the block's first line, its lines
+    without line ends).
 
-    Lines end at a line feed, with or without a carriage return before it. A line that is not text in the encoding is `bad`; with
-    `on_error="skip"` it reads as an empty line, so that line numbers stay true. Progress is told once a block.
+    Lines end at a line feed, with or without a carriage return before it. A line that is not text
+    in the encoding is `bad`; with `on_error="skip"` it reads as an empty line, so that line numbers
+    stay true. Progress is told once a block.
     """
     size = max(1, path.stat().st_size) if path.exists() else 1
     first = 1
@@ -201,7 +275,10 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
             with file_errors(path):
                 text = stream.read(BLOCK_CHARS)
                 if text and not text.endswith("\n"):
-                    text += stream.readline()
+                    rest = stream.readline(LONGEST_LINE)
+                    if len(rest) >= LONGEST_LINE:
+                        raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=str(path))
+                    text += rest
             if not text:
                 return
             if "\r" in text:
@@ -217,7 +294,9 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
 
 
 def raw_position(stream: TextIO) -> int:
-    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` has taken."""
+    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` has
+    taken.
+    """
     below: Any = stream.buffer
     return int(below.raw_file.tell() if isinstance(below, _ClosingGzip) else below.tell())
 

@@ -1,9 +1,11 @@
-"""What a source is: every format by name, and which loader a file, folder, pattern or Python object goes to.
+"""What a source is: every format by name, and which loader a file, folder, pattern or Python object
+goes to.
 
-Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`) and the best one reads it. Where
-two score the same, the source is not read and the error asks for `format=`. A folder of tables with keys between them is one
-source, any other folder is its files, each by its own content; files about the data (README, LICENSE, archives) are left out, with
-a warning.
+Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`)
+and the best one reads it. Where two score the same, the source is not read and the error asks for
+`format=`. A folder of tables with keys between them is one source, any other folder is its files,
+each by its own content; files about the data (README, LICENSE, archives) are left out, with a
+warning.
 """
 
 from __future__ import annotations
@@ -17,10 +19,15 @@ from typing import Any, Final
 
 from condgraph.engine.errors import FormatError, LoadError, nearest
 from condgraph.engine.facts import Item, Source
-from condgraph.loaders import folder, jsonl, kqapro, quintuples, rdf, table, triples, wikidata
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
-from condgraph.loaders.files import read_head, stem_of
+from condgraph.loaders.export import read as jsonl
+from condgraph.loaders.files import heads_in, read_head, stem_of
+from condgraph.loaders.folder import load as folder
+from condgraph.loaders.kqapro import load as kqapro
+from condgraph.loaders.rdf import load as rdf
+from condgraph.loaders.statements import quintuples, triples, wikidata
+from condgraph.loaders.table import formats as table
 
 #: Every format, by the name that `format=` takes.
 FORMATS: Final[dict[str, Format]] = {
@@ -47,21 +54,23 @@ class Recognised:
     data: Any
 
 
-def recognise(source: Any, format: str | None = None, *, name: str | None = None) -> list[Recognised]:
+def recognise(source: Any, format: str | None = None, *, name: str | None = None, encoding: object = None) -> list[Recognised]:
     """What to load, and how: one entry a file, folder of tables, or object.
 
-    `source` is a path, a glob pattern, a Python object that a format claims, or a list of these; `format` overrules what the
-    content says; `name` is what the source is called (`name/stem` for several). Raises `FormatError`, naming what was looked at and
-    the formats there are, and `LoadError` for a path that does not exist.
+    `source` is a path, a glob pattern, a Python object that a format claims, or a list of these;
+    `format` overrules what the content says; `name` is what the source is called (`name/stem` for
+    several); `encoding` is that of texts. Raises `FormatError`, naming what was looked at and the
+    formats there are, and `LoadError` for a path that does not exist.
     """
     wanted = None if format is None else _named(format)
     found: list[tuple[Format, Any]] = []
     left_out: list[Path] = []
-    for one in _listed(source, wanted):
-        if isinstance(one, Path):
-            found += _paths(one, wanted, left_out)
-        else:
-            found.append((wanted or _claimed(one), one))
+    with heads_in(encoding):
+        for one in _listed(source, wanted):
+            if isinstance(one, Path):
+                found += _paths(one, wanted, left_out)
+            else:
+                found.append((wanted or _claimed(one), one))
     if not found:
         raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
     _no_repeats(found)
@@ -79,7 +88,8 @@ def recognise(source: Any, format: str | None = None, *, name: str | None = None
 
 
 def sources_of(sources: Sequence[Any]) -> list[str]:
-    """What sources are called: a file's name without folder and extension, with as many folders before it as tell equal ones apart.
+    """What sources are called: a file's name without folder and extension, with as many folders
+    before it as tell equal ones apart.
 
     Files that only differ in their extension keep it. Objects are called like their type.
 

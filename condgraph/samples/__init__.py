@@ -1,4 +1,5 @@
-"""The sample data that the package ships: a table, a knowledge graph and a temporal knowledge graph about the same countries.
+"""The sample data that the package ships: a table, a knowledge graph and a temporal knowledge graph
+about the same countries.
 
 `SOURCES.md`, beside the files, says where their facts can be checked.
 """
@@ -17,7 +18,9 @@ FOLDER: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A file of sample data: its name, the loader's format and options that suit it, and what it holds."""
+    """A file of sample data: its name, the loader's format and options that suit it, and what it
+    holds.
+    """
 
     file: str
     format: str
@@ -38,9 +41,11 @@ SAMPLES: Final = (
 
 
 def copy_to(folder: str | Path) -> list[Path]:
-    """Copy the sample files and their sources into a folder, which is made where it is missing; the paths written.
+    """Copy the sample files and their sources into a folder, which is made where it is missing; the
+    paths written.
 
-    Raises `FileExistsError` before anything is written when one of the files is there with another content.
+    Raises `FileExistsError` before anything is written when one of the files is there with another
+    content.
     """
     target = Path(folder)
     names = [sample.file for sample in SAMPLES] + ["SOURCES.md"]

@@ -1,105 +1,41 @@
-"""From a program to an answer on an RDF store: one query, its rows read as typed values in the same order as in process.
-
-A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded store, or an endpoint.
+"""Answers of RDF stores: the rows of one query, read as typed values in the same order as in
+process. What else they tell is asked of the store when it is first looked at.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from threading import Event
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from condgraph.engine.algebra import Best, Node, Qualifiers, Scan, Where, WhereQualifier, postorder
-from condgraph.engine.answer import Answer, EvidenceList, Step
-from condgraph.engine.bounds import check_bounds
+from condgraph.engine.algebra import Node, Qualifiers, postorder
+from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
-from condgraph.engine.execute.run import describe_kinds
-from condgraph.engine.execute.tests import compared_kinds
+from condgraph.engine.execute.left_out import LeftOut, tell_left_out
 from condgraph.engine.facts import Entity
-from condgraph.engine.languages import detect, lower
-from condgraph.engine.passes import optimise
-from condgraph.engine.values import Kind, Quantity, Value, text_of
-from condgraph.sparql.compile_gather import Gathered, finish
-from condgraph.sparql.compile_group import Target
-from condgraph.sparql.compile_plan import Compiled, compile_kinds, compile_plan, compile_sizes, compile_told
+from condgraph.engine.kinds import may_warn
+from condgraph.engine.passes.rewrite import mark, rewrite
+from condgraph.engine.step import Step
+from condgraph.engine.stored_answer import StoredAnswer
+from condgraph.engine.values import Quantity, Value, text_of
+from condgraph.sparql.compile.compiled import Compiled, said
+from condgraph.sparql.compile.plan import compile_kinds, compile_told
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
+from condgraph.sparql.warnings import count_left_out
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Request
+    from condgraph.sparql.place import Place
+
 #: Entities that one further query is asked about.
 _TOLD: Final = 200
-
-
-class Place(Protocol):
-    """A graph in an RDF store."""
-
-    @property
-    def target(self) -> Target:
-        """What compiling knows of the graph."""
-
-    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
-        """The solutions of a SELECT over the graph."""
-
-    def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
-        """The answer of an ASK over the graph."""
-
-
-def answer(
-    place: Place,
-    program: Any,
-    language: str | None = None,
-    *,
-    timeout: float | None = None,
-    limit: int | None = None,
-    cancelled: Event | None = None,
-    twin: Callable[[], Answer] | None = None,
-    **options: Any,
-) -> Answer:
-    """Answer a program with one query. `twin` gives the same answer in process, where the graph is: for evidence and warnings."""
-    check_bounds(timeout, limit)
-    language = language or detect(program)
-    schema: Any = place.target.schema
-    lowered = lower(schema, program, language, options)
-    plan, _ = optimise(lowered.plan)
-    compiled = compile_plan(plan, place.target)
-    about: dict[str, Any] = {
-        "program": program, "language": language, "steps": lowered.steps, "warnings": lowered.warnings, "limit": limit,
-    }  # fmt: skip
-    if compiled.shape == "truth":
-        return SparqlAnswer(place, plan, compiled, place.ask(compiled.text, timeout=timeout, cancelled=cancelled), twin, **about)
-    until = None if timeout is None else time.monotonic() + timeout
-    rows = place.select(compiled.text, timeout=timeout, cancelled=cancelled)
-    if compiled.shape == "gathered":
-        names = place.target.names
-        gathered = Gathered(_gathered_rows(rows), names, _sources(plan))
-        run = Run(gathered.snapshot, timeout=None if until is None else until - time.monotonic(), cancelled=cancelled)
-        finish(run, plan, gathered, compiled.leaves)
-        run.notes.update(getattr(lowered, "notes", {}))
-        return FinishedAnswer(place, run, plan, compiled, twin, **about)
-    if compiled.shape == "best":
-        return SparqlAnswer(place, plan, compiled, list(_ties(rows)), twin, **about)
-    return SparqlAnswer(place, plan, compiled, list(rows), twin, **about)
-
-
-def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
-    """The first solution and those that tie with it; what comes then is not read."""
-    best, seen = None, set()
-    for row in rows:
-        if best is None:
-            best = row["x"].value
-        elif row["x"].value != best:
-            return
-        if row["e"].value not in seen:
-            seen.add(row["e"].value)
-            yield row
 
 
 def tied(rows: Any, names: Names) -> list[tuple[str, str]]:
@@ -113,62 +49,36 @@ def tied(rows: Any, names: Names) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[tuple[str, str, str, str, str]]:
-    for row in rows:
-        leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
-        yield leaf, n, s, p, o
-
-
-def _sources(plan: Node) -> list[str]:
-    return sorted({source for node in postorder(plan) if (source := getattr(node, "source", None))})
-
-
-class _Sparql(Answer):
+class _Sparql(StoredAnswer):
     """What answers of RDF stores share."""
 
-    def _at(self, place: Place, compiled: Compiled, twin: Callable[[], Answer] | None) -> None:
-        self._place, self._compiled, self._twin = place, compiled, twin
-        self.sparql = compiled.text
+    _store: Place
 
-    @cached_property
-    def evidence(self) -> EvidenceList:
-        """The statements the answer rests on, with their sources."""
-        return self._witness.evidence if self._twin is None else self._twin().evidence
+    def __init__(self, place: Place, request: Request, lowered: Lowered, compiled: Compiled) -> None:
+        super().__init__(place, request, lowered)
+        self._compiled, self.sparql = compiled, compiled.text
 
-    @cached_property
-    def _witness(self) -> Answer:
-        """The answer in process, on the statements it rests on: one further query, of a graph that is elsewhere."""
-        from condgraph.sparql.witness import compile_witness, run_witness, wanted
+    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
-        target, fetched = self._place.target, wanted(self.plan)
-        rows = self._place.select(compile_witness(fetched, target))
-        run = run_witness(self.plan, fetched, _gathered_rows(rows), target.names)
-        return Answer(run, self.plan, program=self._program, language=self.language, steps=self._steps, limit=self._limit)
+    def _told(self, left: LeftOut) -> list[str]:
+        """What the operators of the query have to say: some only by a look at what they took,
+        `left` out are these as well.
+        """
+        schema, nodes = self._store.target.schema, postorder(self.plan)
+        found: list[str] = []
+        if any(said(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
+            found = self._witness.warnings
+        return found + tell_left_out(left + count_left_out(self.plan, self._store.target, self._store.select))
 
-    def _competed(self) -> list[str]:
-        """What is warned of operators in whose sets several types or units compete: only a look at the values tells."""
-        schema = self._place.target.schema
-        several = any(isinstance(node, Best) and len(schema.attribute_kinds(node.key)) > 1 for node in postorder(self.plan))
-        return self._witness.run.warnings if several else []
-
-    @cached_property
+    @kept
     def warnings(self) -> list[str]:
-        """What a user should know: where the graph is here, what the engine says of the same program."""
-        return super().warnings if self._twin is None else self._twin().warnings
+        """What a user should know: where the graph is here, what the engine says of the same
+        program.
+        """
+        return self._local.warnings if self._store.target.local else super().warnings
 
-    def _sizes(self, nodes: list[Node]) -> dict[int, tuple[int, tuple[str, ...]]]:
-        """How many results each operator gives, and the names of the first: one query for all that are patterns."""
-        text = compile_sizes(nodes, self._place.target)
-        sizes: dict[int, int] = {}
-        names: dict[int, list[str]] = {}
-        for row in self._place.select(text) if text else ():
-            step = int(row["step"].value)
-            if row["size"] is not None:
-                sizes[step] = int(row["size"].value)
-            elif row["name"] is not None:
-                names.setdefault(step, []).append(row["name"].value)
-        return {step: (size, tuple(sorted(names.get(step, ())))) for step, size in sizes.items()}
-
+    @timed
     def explain(self) -> str:
         """The program, its plan, the SPARQL, and what each step gave."""
         steps = [str(step) for step in self.trace]
@@ -178,20 +88,14 @@ class _Sparql(Answer):
 
 
 class SparqlAnswer(_Sparql):
-    """The answer to one program, with the SPARQL that gave it. The trace is one further query, asked when it is looked at."""
+    """The answer to one program, with the SPARQL that gave it. The trace is one further query,
+    asked when it is looked at.
+    """
 
     def __init__(
-        self,
-        place: Place,
-        plan: Node,
-        compiled: Compiled,
-        rows: bool | list[QuerySolution],
-        twin: Callable[[], Answer] | None,
-        **about: Any,
+        self, place: Place, request: Request, lowered: Lowered, compiled: Compiled, rows: bool | list[QuerySolution]
     ) -> None:
-        nothing: Any = None
-        super().__init__(nothing, plan, **about)
-        self._at(place, compiled, twin)
+        super().__init__(place, request, lowered, compiled)
         self._rows = rows
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
@@ -202,12 +106,12 @@ class SparqlAnswer(_Sparql):
         values = [value.name if self._compiled.shape in ("entities", "best", "tied") else value for value, _ in pairs]
         return values, [text for _, text in pairs]
 
-    @cached_property
+    @cached
     def _pairs(self) -> list[tuple[Any, str]]:
-        shape, names, rows = self._compiled.shape, self._place.target.names, self._rows
+        shape, names, rows = self._compiled.shape, self._store.target.names, self._rows
         if isinstance(rows, bool):
             return [(rows, text_of(rows))]
-        entities = self._place.target.entities
+        entities = self._store.target.entities
         if entities is not None and shape in ("entities", "best"):
             return [(entity, entity.name) for entity in entities([names.name_of(row["e"].value) for row in rows])]
         if shape == "entities":
@@ -224,17 +128,19 @@ class SparqlAnswer(_Sparql):
         values = [read_row(row, names) for row in rows]
         return [(value, value.name if isinstance(value, Entity) else text_of(value)) for value in values]
 
-    @cached_property
+    @kept
     def entities(self) -> list[Entity]:
-        """The entities of the answer, in order; of a query for entities, by one further query for their kinds."""
-        if self._compiled.shape == "entities" and not self._place.target.local:
-            rows = self._place.select(compile_kinds(self._compiled))
-            every = [read_entity(row["e"].value, row, self._place.target.names) for row in rows]
+        """The entities of the answer, in order; of a query for entities, by one further query for
+        their kinds.
+        """
+        if self._compiled.shape == "entities" and not self._store.target.local:
+            rows = self._store.select(compile_kinds(self._compiled))
+            every = [read_entity(row["e"].value, row, self._store.target.names) for row in rows]
             return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if self._compiled.shape == "tied":
-            names = self._place.target.names
+            names = self._store.target.names
             iris = [iri for iri, _ in tied(self._rows, names)]
-            told = (row for some in cut(iris, _TOLD) for row in self._place.select(compile_told(some)))
+            told = (row for some in cut(iris, _TOLD) for row in self._store.select(compile_told(some)))
             every = [read_entity(row["e"].value, row, names) for row in told]
             return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
@@ -242,65 +148,47 @@ class SparqlAnswer(_Sparql):
         found = {value.id: value for value, _ in self._pairs if isinstance(value, Entity)}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
-    @cached_property
+    @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order: one further query for all of them."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
-        sizes = self._sizes([node for _, node in steps])
+        sizes = self._store.sizes([node for _, node in steps])
         last = len(steps) - 1
         own = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
         return [
-            Step(function, describe(node), *(own if i == last else sizes.get(i, (0, ()))))
-            for i, (function, node) in enumerate(steps)
+            Step(function, describe(node), *(own if i == last else sizes[i] or (0, ()))) for i, (function, node) in enumerate(steps)
         ]
 
     def _noticed(self) -> list[str]:
-        return [*left_out(self.plan, self._place.target), *self._competed()]
+        return self._told(LeftOut())
 
 
 class FinishedAnswer(_Sparql):
-    """An answer of which one query gathered the statements, and the engine worked out the rest on them."""
+    """An answer of which one query gathered the statements, and the engine worked out the rest on
+    them.
+    """
 
-    def __init__(
-        self, place: Place, run: Run, plan: Node, compiled: Compiled, twin: Callable[[], Answer] | None, **about: Any
-    ) -> None:
-        super().__init__(run, plan, **about)
-        self._at(place, compiled, twin)
+    def __init__(self, place: Place, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:
+        super().__init__(place, request, lowered, compiled)
+        self.run = run
 
     def _noticed(self) -> list[str]:
-        return list(dict.fromkeys([*left_out(self.plan, self._place.target), *self.run.warnings, *self._competed()]))
+        return list(dict.fromkeys([*self.run.warnings, *self._told(self.run.left_out)]))
 
-    @cached_property
+    @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave: those below the query's leaves by one further query."""
-        nodes = [node for _, node in self._steps]
+        # What a pass made one operator of is that one.
+        there = {mark(node): node for node in postorder(self.plan)}
+        known = self.run.results
+        nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in self._steps]
         below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results]
-        sizes = self._sizes([nodes[i] for i in below])
-        found = {i: sizes[at] for at, i in enumerate(below) if at in sizes}
+        sizes = zip(below, self._store.sizes([nodes[i] for i in below]), strict=True)
+        found = {i: size for i, size in sizes if size is not None}
         return [
-            Step(function, describe(node), *(found[i] if i in found else self._size(node)), self.run.notes.get(id(node), ""))
+            Step(function, describe(node), *(found[i] if i in found else self._size(nodes[i])), self.run.notes.get(id(node), ""))
             for i, (function, node) in enumerate(self._steps)
         ]
-
-
-def left_out(plan: Node, target: Target) -> list[str]:
-    """What the schema knows to be left out: values of other types and units than a test compares with."""
-    found = []
-    for node in postorder(plan):
-        if isinstance(node, Where) and isinstance(node.facts, Scan) and node.facts.predicates is not None:
-            names = node.facts.predicates
-            kinds = {kind for name in names for kind in target.schema.attribute_kinds(name)}
-        elif isinstance(node, WhereQualifier):
-            names = (node.key,)
-            kinds = set(target.schema.qualifier_kinds(node.key))
-        else:
-            continue
-        wanted = compared_kinds(node.test)
-        others = {kind for kind in kinds if kind[0] is not Kind.UNKNOWN} - wanted
-        if wanted and others:
-            told = f"values of {', '.join(names)} that are {describe_kinds(others)} cannot be compared with"
-            found.append(f"{told} {describe_kinds(wanted)} and are left out")
-    return found
 
 
 def read_row(row: QuerySolution, names: Names) -> Value | Entity:

@@ -1,25 +1,27 @@
-"""The connection to a SPARQL endpoint: queries and updates over HTTP, deadlines kept towards the caller, typed errors.
+"""The connection to a SPARQL endpoint: queries and updates over HTTP, deadlines kept towards the
+caller, typed errors.
 
-Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store are. The protocol has no word for a
-deadline, so only the socket is told: the caller is freed at the deadline in any case, the connection is closed, and the server ends
-the query as it is configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so in a header;
-that is an error here, never a shorter answer.
+Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store
+are. The protocol has no word for a deadline: what has one waits in a thread (`workers`), the caller
+is freed at the deadline in any case, the connection is cut, and the server ends the query as it is
+configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so
+in a header; that is an error here, never a shorter answer.
 """
 
 from __future__ import annotations
 
 import http.client
 import os
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from threading import Event, local
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
-from condgraph.engine.bounds import check_bounds
+from condgraph.engine.addresses import parse, shown
+from condgraph.engine.bounds import check_bounds, current, within
 from condgraph.engine.errors import (
     DeadlineError,
     MissingExtraError,
@@ -30,6 +32,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
+from condgraph.sparql.wire import Wire
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -38,11 +41,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Method = Literal["auto", "get", "post"]
 
-#: Longest request line (in characters of the encoded query) that is sent by GET; longer queries go by POST.
+#: Longest request line (in characters of the encoded query) that is sent by GET; longer queries go
+#: by POST.
 LONGEST_GET: Final = 1_500
-#: How long the caller waits beyond a deadline for the socket's own timeout.
-_GRACE: Final = 0.3
-_LATE: Final = "a longer timeout= may help"
+#: Seconds that a server may take for what it answers at once when it is well, where `patience=`
+#: says nothing else.
+PATIENCE: Final = 30.0
+#: So many times that may it be silent while it takes or gives a part of a graph.
+_LONG: Final = 10
 _CHUNK: Final = 1 << 18
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
@@ -57,10 +63,12 @@ _GRAPHS: Final = {
 class Endpoint:
     """A SPARQL 1.1 endpoint.
 
-    `query` is its address (`http://user:password@host/sparql`; else `SPARQL_USERNAME` and `SPARQL_PASSWORD`), `update` that for
-    updates (the same where none is given), `store` that of the Graph Store Protocol, where there is one. Basic or digest
-    authentication, as the server asks for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is
-    the deadline of every query that is given none.
+    `query` is its address (`http://user:password@host/sparql`; else `SPARQL_USERNAME` and
+    `SPARQL_PASSWORD`), `update` that for updates (the same where none is given), `store` that of
+    the Graph Store Protocol, where there is one. Basic or digest authentication, as the server asks
+    for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is the
+    deadline of every query that is given none; `patience` for how many seconds the server may be
+    silent where it has little to do (ten times that, where it takes or gives a part of a graph).
     """
 
     def __init__(
@@ -74,7 +82,12 @@ class Endpoint:
         method: Method = "auto",
         timeout: float | None = None,
         read_only: bool = False,
+        patience: float = PATIENCE,
     ) -> None:
+        check_bounds(timeout)
+        if not patience > 0:
+            raise OptionError(f"patience is in seconds and more than 0, not {patience}")
+        self.patience = patience
         if method not in ("auto", "get", "post"):
             raise OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
         told = [_address(url) for url in (query, update or query, store or query)]
@@ -85,14 +98,13 @@ class Endpoint:
         self._method, self.timeout, self.read_only = method, timeout, read_only
         # They may wait for a server that never answers: nobody waits for them.
         self._workers = Workers("condgraph-sparql")
-        self._local = local()
         #: What kind of store answers; known after the first query.
         self.dialect: Dialect = STANDARD
 
     def __repr__(self) -> str:
         return f"<Endpoint {self.query_url}>"
 
-    # -- reading ----------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def query(
         self,
@@ -101,77 +113,75 @@ class Endpoint:
         graphs: Iterable[str] = (),
         timeout: float | None = None,
         cancelled: Event | None = None,
-    ) -> pyoxigraph.QuerySolutions | pyoxigraph.QueryBoolean:
-        """Run a SELECT or an ASK over the default graph that is the union of `graphs` (the endpoint's own where none is named).
+        patience: float | None = None,
+    ) -> Solutions | pyoxigraph.QueryBoolean:
+        """Run a SELECT or an ASK over the default graph that is the union of `graphs` (the
+        endpoint's own where none is named).
 
-        Raises `DeadlineError` at the deadline, `ParseError` for a query that the server cannot read, `StoreError` otherwise.
+        `patience` is for queries that take the server no time: they have so many seconds in any
+        case. Raises `DeadlineError` at the deadline (its own, or that of the call which asks),
+        `ParseError` for a query that the server cannot read, `StoreError` otherwise.
         """
         import pyoxigraph
 
-        timeout = self._left(self.timeout if timeout is None else timeout)
         named = tuple(graphs)
-        body = self._waited(lambda: self._results(text, named, timeout), timeout, cancelled)
-        try:
-            return pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
-        except SyntaxError as error:
-            raise StoreError(f"{self.query_url} answers what is no SPARQL result: {error}") from None
+        if timeout is None and current() is None:
+            timeout = self.timeout
+        with within(timeout, cancelled):
+            body = self._waited(lambda wire: self._results(text, named, wire), patience)
+        with self._readable():
+            found = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
+        return found if isinstance(found, pyoxigraph.QueryBoolean) else Solutions(found, self._readable)
 
     @contextmanager
-    def within(self, timeout: float | None) -> Iterator[None]:
-        """Everything that this thread asks inside has that many seconds together."""
-        if timeout is None:
-            yield
-            return
-        check_bounds(timeout)
-        before = getattr(self._local, "until", None)
-        self._local.until = time.monotonic() + timeout
+    def _readable(self) -> Iterator[None]:
+        """Results are read as they are taken; a server that gives up puts its words among them."""
         try:
             yield
-        finally:
-            self._local.until = before
+        except SyntaxError as error:
+            raise StoreError(
+                f"{self.query_url} answers what is no SPARQL result: {error}", hint="the server may have ended the query"
+            ) from None
 
-    def _left(self, timeout: float | None) -> float | None:
-        """The timeout of a query: its own, and no more than what is left for all of them."""
-        until = getattr(self._local, "until", None)
-        if until is None:
-            return timeout
-        left = until - time.monotonic()
-        if left <= 0:
-            raise _late()
-        return float(left if timeout is None else min(left, timeout))
-
-    def _results(self, text: str, graphs: tuple[str, ...], timeout: float | None) -> bytes:
-        until = None if timeout is None else time.monotonic() + timeout
+    def _results(self, text: str, graphs: tuple[str, ...], wire: Wire) -> bytes:
         for attempt in (1, 2):
             try:
-                with self._errors(self.query_url), self._send(text, graphs, timeout, _RESULTS[0], "json") as response:
+                with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
                     kind = response.headers.get_content_type()
                     if kind not in _RESULTS:
                         raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
                     self._check_whole(response)
-                    return b"".join(_chunks(response, until))
+                    return b"".join(_chunks(response))
             except _DroppedError:
                 # As a server does that restarts; reading is repeated once, writing never.
-                if attempt == 2:
+                if attempt == 2 or wire.over:
                     raise
         raise AssertionError("unreachable")
 
-    def triples(self, text: str, *, graphs: Iterable[str] = (), timeout: float | None = None) -> Iterator[pyoxigraph.Triple]:
-        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive."""
+    def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
+        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. Of a `whole` graph the server
+        begins to tell soon: it may not be silent for long.
+        """
         import pyoxigraph
 
         accept = ", ".join(["application/n-triples", "text/turtle;q=0.9", "application/rdf+xml;q=0.5"])
-        until = None if timeout is None else time.monotonic() + timeout
-        with self._errors(self.query_url), self._send(text, tuple(graphs), timeout, accept, "n3") as response:
+        wire = Wire(self.patience)
+        silence = _LONG * self.patience if whole else None
+
+        def waited(work: Callable[[], T]) -> T:
+            return self._waited(lambda _: work(), wire=wire)
+
+        with self._errors(self.query_url), waited(lambda: self._send(text, tuple(graphs), wire, accept, "n3", silence)) as response:
             form = _GRAPHS.get(response.headers.get_content_type())
             if form is None:
                 raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
             self._check_whole(response)
-            for quad in pyoxigraph.parse(cast("Any", _Reader(response, until)), getattr(pyoxigraph.RdfFormat, form)):
-                yield quad.triple
+            with self._readable():
+                for quad in pyoxigraph.parse(cast("Any", _Reader(response, waited)), getattr(pyoxigraph.RdfFormat, form)):
+                    yield quad.triple
 
-    def _send(self, text: str, graphs: tuple[str, ...], timeout: float | None, accept: str, form: str) -> Any:
-        wrapper = self._wrapper(self.query_url, accept, timeout)
+    def _send(self, text: str, graphs: tuple[str, ...], wire: Wire, accept: str, form: str, silence: float | None = None) -> Any:
+        wrapper = self._wrapper(self.query_url, accept, wire, silence)
         for graph in graphs:
             wrapper.addDefaultGraph(graph)
         short = len(quote(text, safe="")) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
@@ -180,20 +190,21 @@ class Endpoint:
         wrapper.setReturnFormat(form)
         return wrapper.query().response
 
-    # -- writing ----------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def update(self, text: str, *, timeout: float | None = None) -> None:
         """Run a SPARQL Update; raises `ReadOnlyError` on an endpoint that was opened for reading."""
         self._check_writable()
 
-        def send() -> None:
-            wrapper = self._wrapper(self.update_url, "*/*", timeout)
+        def send(wire: Wire) -> None:
+            wrapper = self._wrapper(self.update_url, "*/*", wire, _LONG * self.patience)
             wrapper.setMethod("POST")
             wrapper.queryString, wrapper.queryType = text, "INSERT"
             with self._errors(self.update_url), wrapper.query().response as response:
                 response.read()
 
-        self._waited(send, timeout, None)
+        with within(timeout):
+            self._waited(send)
 
     def add(self, lines: bytes, graph: str) -> None:
         """Add N-Triples to a named graph by the Graph Store Protocol."""
@@ -203,43 +214,58 @@ class Endpoint:
         mark = "&" if "?" in self.store_url else "?"
         request = urllib.request.Request(f"{self.store_url}{mark}graph={quote(graph, safe='')}", lines, method="POST")
         request.add_header("Content-Type", "application/n-triples")
-        with self._errors(self.store_url), self._opener(self.store_url).open(request) as response:
-            response.read()
+        url = self.store_url
+
+        def send(wire: Wire) -> None:
+            with self._errors(url), self._opener(url, wire).open(request, timeout=_LONG * self.patience) as response:
+                response.read()
+
+        self._waited(send)
 
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError.at(self.query_url)
 
-    # -- one request ------------------------------------------------------------------------------------------------------
+    # -- one request -------------------------------------------------------------------------------
 
-    def _wrapper(self, url: str, accept: str, timeout: float | None) -> SPARQLWrapper:
+    def _wrapper(self, url: str, accept: str, wire: Wire, silence: float | None) -> SPARQLWrapper:
         wrapper = _wrapper_class()(url)
-        wrapper.opener = self._opener(url)
+        wrapper.opener = self._opener(url, wire)
         wrapper.agent = "condgraph"
         wrapper.setOnlyConneg(True)
         wrapper.addCustomHttpHeader("Accept", accept)
-        if timeout is not None:
-            # SPARQLWrapper takes whole seconds by its type, and hands them to the socket as they are.
-            wrapper.timeout = cast("int", timeout + _GRACE)
+        # SPARQLWrapper takes whole seconds by its type, and hands them to the socket as they are.
+        wrapper.timeout = cast("int", silence)
         return cast("SPARQLWrapper", wrapper)
 
-    def _opener(self, url: str) -> urllib.request.OpenerDirector:
-        # One for each request: urllib counts the failures of a digest in the handler, which threads must not share.
+    def _opener(self, url: str, wire: Wire) -> urllib.request.OpenerDirector:
+        # One for each request: urllib counts the failures of a digest in the handler, which threads
+        # must not share.
         if not self._user:
-            return urllib.request.build_opener()
+            return urllib.request.build_opener(*wire.handlers())
         known = urllib.request.HTTPPasswordMgrWithDefaultRealm()
         known.add_password(None, url, self._user, self._password)
-        return urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(known), urllib.request.HTTPDigestAuthHandler(known))
+        who = urllib.request.HTTPBasicAuthHandler(known), urllib.request.HTTPDigestAuthHandler(known)
+        return urllib.request.build_opener(*wire.handlers(), *who)
 
-    def _waited(self, work: Callable[[], T], timeout: float | None, cancelled: Event | None) -> T:
-        """The result of some work, or `DeadlineError` at the deadline, or `CancelledError` soon after `cancelled` is set."""
-        if timeout is None and cancelled is None:
-            return work()
-        check_bounds(timeout)
-        return self._workers.run(work, None if timeout is None else timeout + _GRACE, cancelled, late=_LATE)
+    def _waited(self, work: Callable[[Wire], T], patience: float | None = None, *, wire: Wire | None = None) -> T:
+        """The result of some work; `DeadlineError` at the deadline of the call, `CancelledError`
+        soon after it is cancelled.
+        """
+        wire = wire or Wire(self.patience)
+        if patience is None and current() is None:
+            return work(wire)
+        return self._workers.run(lambda: work(wire), patience=patience, silent=self._silent, cut=wire.cut)
+
+    def _silent(self) -> DeadlineError:
+        return DeadlineError(
+            f"{self.query_url} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
+        )
 
     def _check_whole(self, response: Any) -> None:
-        """Raise where the server says that it gives only a part of the answer; note what kind of store it is."""
+        """Raise where the server says that it gives only a part of the answer; note what kind of
+        store it is.
+        """
         self.dialect = dialect_of(response.headers.get("Server", ""))
         if response.headers.get("X-SPARQL-MaxRows"):
             raise StoreError(
@@ -259,16 +285,29 @@ class Endpoint:
             raise _refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
-                raise _late() from None
+                raise self._silent() from None
             if isinstance(error.reason, ConnectionResetError):
                 raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
             raise StoreError(
                 f"no server answers at {url}: {error.reason}", hint="is it running, and is the address right?"
             ) from None
         except TimeoutError:
-            raise _late() from None
+            raise self._silent() from None
         except (ConnectionError, http.client.HTTPException) as error:
             raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
+
+
+class Solutions:
+    """The solutions of a SELECT, parsed one after the other, and their variables."""
+
+    __slots__ = ("_found", "_readable", "variables")
+
+    def __init__(self, found: pyoxigraph.QuerySolutions, readable: Callable[[], AbstractContextManager[None]]) -> None:
+        self._found, self._readable, self.variables = found, readable, found.variables
+
+    def __iter__(self) -> Iterator[pyoxigraph.QuerySolution]:
+        with self._readable():
+            yield from self._found
 
 
 class _DroppedError(StoreError):
@@ -276,7 +315,9 @@ class _DroppedError(StoreError):
 
 
 def _wrapper_class() -> Any:
-    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole process to do a digest."""
+    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole
+    process to do a digest.
+    """
     try:
         from SPARQLWrapper import SPARQLWrapper
     except ImportError:
@@ -310,35 +351,28 @@ def _refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseErr
     return StoreError(f"the server says ({code}): {short}")
 
 
-def _late() -> DeadlineError:
-    return DeadlineError("the query did not end before its deadline", hint=_LATE)
-
-
 def _address(url: str) -> tuple[str, str | None, str | None]:
     """An address without its user and password, and these."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise OptionError(f"{url.rpartition('@')[2]!r} is no address of an endpoint", hint="such as http://localhost:8890/sparql")
-    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return plain, parts.username and unquote(parts.username), parts.password and unquote(parts.password)
+    address = parse(url, ("http", "https"), example="http://localhost:8890/sparql", paths=True)
+    if not address.host:
+        raise OptionError(
+            f"{shown(url)!r} is no address of an endpoint: it names no server", hint="such as http://localhost:8890/sparql"
+        )
+    return address.plain, address.user, address.password
 
 
-def _chunks(response: Any, until: float | None) -> Iterator[bytes]:
-    """The body, piece by piece: a server that sends slowly is held to the deadline as well."""
+def _chunks(response: Any) -> Iterator[bytes]:
+    """The body, piece by piece."""
     while data := response.read(_CHUNK):
-        if until is not None and time.monotonic() > until:
-            raise _late()
         yield data
 
 
 class _Reader:
-    """A response as a file, held to a deadline."""
+    """A response as a file, for each part of which somebody waits."""
 
-    def __init__(self, response: Any, until: float | None) -> None:
-        self._response, self._until = response, until
+    def __init__(self, response: Any, waited: Callable[[Callable[[], bytes]], bytes]) -> None:
+        self._response, self._waited = response, waited
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes."""
-        if self._until is not None and time.monotonic() > self._until:
-            raise _late()
-        return bytes(self._response.read(size))
+        return self._waited(lambda: bytes(self._response.read1(size)))

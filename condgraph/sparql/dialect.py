@@ -1,9 +1,10 @@
 """What stores do otherwise than SPARQL 1.1 says, in one place.
 
-A store is told by the `Server` header of its answers. Of Virtuoso: its parser has memory for some thousand triples of one
-`INSERT DATA`, and its column store refuses larger inserts now and then (openlink/virtuoso-opensource#571), so that loading goes by
-its Graph Store Protocol, or by small updates; it prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, and says in
-headers where it cut a result.
+A store is told by the `Server` header of its answers. Of Virtuoso: its parser has memory for some
+thousand triples of one `INSERT DATA`, and its column store refuses larger inserts now and then
+(openlink/virtuoso-opensource#571), so that loading goes by its Graph Store Protocol, or by small
+updates; it prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces the end
+of an IRI of more than 1,880 bytes by a hash, and says in headers where it cut a result.
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ class Dialect:
     list_length: int
     #: The path of its Graph Store Protocol, by the path of its queries.
     stores: tuple[tuple[str, str], ...] = ()
+    #: Bytes of the longest IRI that it keeps as it is.
+    longest_iri: int | None = None
 
     def store_url(self, query: str) -> str | None:
-        """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not known."""
+        """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not
+        known.
+        """
         parts = urlsplit(query)
         for path, store in self.stores:
             if parts.path.rstrip("/") == path:
@@ -40,7 +45,7 @@ class Dialect:
 
 STANDARD: Final = Dialect("standard", 5_000, 20_000, 2_000)
 VIRTUOSO: Final = Dialect(
-    "virtuoso", 500, 20_000, 500, (("/sparql", "/sparql-graph-crud"), ("/sparql-auth", "/sparql-graph-crud-auth"))
+    "virtuoso", 500, 20_000, 500, (("/sparql", "/sparql-graph-crud"), ("/sparql-auth", "/sparql-graph-crud-auth")), 1_800
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 #: What a server says when a request is too large for it; it is sent in parts then.

@@ -1,8 +1,9 @@
-"""The RDF face of a local graph: Oxigraph, built from the snapshot on first use and kept beside the generation it was built from.
+"""The RDF face of a local graph: Oxigraph, built from the snapshot on first use and kept beside the
+generation it was built from.
 
-A graph in a directory keeps its store in the directory of its generation, so that both go together; it is written under another
-name and renamed when it is complete, and opened for reading. A graph in memory, or one in a directory that cannot be written, has
-its store in memory.
+A graph in a directory keeps its store in the directory of its generation, so that both go together;
+it is written under another name and renamed when it is complete, and opened for reading. A graph in
+memory, or one in a directory that cannot be written, has its store in memory.
 """
 
 from __future__ import annotations
@@ -13,28 +14,41 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.bounds import check_bounds
-from condgraph.sparql.compile_group import Target
+from condgraph.engine.bounds import cached, current, within
+from condgraph.engine.errors import OptionError
+from condgraph.engine.execute import Run
+from condgraph.engine.pieces import watched
+from condgraph.engine.workers import Once, Workers
+from condgraph.sparql.compile.group import Target
 from condgraph.sparql.layout import LAYOUT, Names, base_iri
-from condgraph.sparql.protocol_text import makes_triples
-from condgraph.sparql.write import counts, quads
+from condgraph.sparql.load.write import counts, quads
+from condgraph.sparql.place import Place
+from condgraph.sparql.text.lists import rewrite
+from condgraph.sparql.text.survey import makes_triples
+from condgraph.sparql.text.terms import Cells, Knows, by_name, cells
+from condgraph.sparql.text.weight import is_heavy
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution, Store
 
-    from condgraph.engine.answer import Answer
+    from condgraph.engine.algebra import Node
     from condgraph.engine.facts import Entity
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.sparql.match import SparqlPatterns
-    from condgraph.sparql.table import Table
-    from condgraph.sparql.worker import WorkerPool
+    from condgraph.patterns.matches import Matches
+    from condgraph.sparql.patterns.match import SparqlPatterns
+    from condgraph.sparql.text.table import Table
+    from condgraph.sparql.workers.pool import Query, WorkerPool
 
 _FOLDER: Final = f"rdf{LAYOUT}"
+#: Stores are built in threads: whoever has a deadline goes on at it, and finds the store there
+#: later.
+BUILDERS: Final = Workers("condgraph-rdf")
 
 
 class _Lines(io.RawIOBase):
@@ -59,7 +73,7 @@ class _Lines(io.RawIOBase):
         return size
 
 
-class EmbeddedStore:
+class EmbeddedStore(Place):
     """The store of one generation. `folder` is where it is on disk, None in memory."""
 
     def __init__(self, snapshot: Snapshot, graph: str = "default", directory: Path | None = None, base: str | None = None) -> None:
@@ -72,6 +86,7 @@ class EmbeddedStore:
         if directory is not None and base is None and generation:
             self.folder = self._on_disk(snapshot, graph, directory / str(generation))
         self.store = self._opened(snapshot, graph)
+        self._kept, self._pool = Once(BUILDERS, self._written), Once(BUILDERS, self._pooled)
 
     def _opened(self, snapshot: Snapshot, graph: str) -> Store:
         from pyoxigraph import Store
@@ -109,14 +124,15 @@ class EmbeddedStore:
             shutil.rmtree(fresh, ignore_errors=True)
         return folder
 
-    @cached_property
+    @cached
     def target(self) -> Target:
         """What compiling knows of the graph."""
         return Target(Names(self.base), self.snapshot.schema, counts(self.snapshot), self.entities)
 
     def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
         """The solutions of a SELECT over the graph."""
-        found: Any = self._query(text, timeout, cancelled)
+        with within(timeout, cancelled):
+            found: Any = self._query(text)
         return found  # type: ignore[no-any-return]
 
     def entities(self, ids: list[str]) -> list[Entity]:
@@ -125,17 +141,33 @@ class EmbeddedStore:
 
     def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
         """The answer of an ASK over the graph."""
-        return bool(self._query(text, timeout, cancelled))
+        with within(timeout, cancelled):
+            return bool(self._query(text))
 
-    def _query(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
-        if timeout is None and cancelled is None:
-            return self.store.query(text, default_graph=self._graph)
+    def _query(self, text: str) -> Any:
+        if current() is None and not is_heavy(text):
+            return self._now(text)
         from pyoxigraph import QueryResultsFormat, parse_query_results
 
-        from condgraph.sparql.worker import Query
+        from condgraph.sparql.workers.pool import Query
 
-        with self._workers.query(Query(text, default_graphs=[self.base]), timeout=timeout, cancelled=cancelled) as results:
-            return parse_query_results(results.read(), QueryResultsFormat.JSON)
+        return parse_query_results(self._elsewhere(Query(text, default_graphs=[self.base])), QueryResultsFormat.JSON)
+
+    def _elsewhere(self, query: Query) -> bytes:
+        """The results of a query in another process, which can be killed."""
+        budget = current()
+        pool = self._pool.get()
+        timeout, cancelled = (None, None) if budget is None else (budget.left(), budget.cancelled())
+        with pool.query(query, timeout=timeout, cancelled=cancelled) as results:
+            return results.read()
+
+    def _now(self, text: str) -> Any:
+        """Run a query in this process; workers write lists otherwise, too."""
+        quick = rewrite(text)
+        if quick != text:
+            with suppress(SyntaxError):
+                return self.store.query(quick, default_graph=self._graph)
+        return self.store.query(text, default_graph=self._graph)
 
     def text(
         self,
@@ -147,31 +179,56 @@ class EmbeddedStore:
         cancelled: Event | None = None,
         on_unknown: str = "error",
     ) -> Table:
-        """Run a query that people wrote, read-only; its results as a table (`query_text`)."""
-        from condgraph.sparql.query_text import run
-
-        check_bounds(timeout)
+        """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
+        from condgraph.sparql.text.query import run
 
         def runs(one: str) -> Any:
-            return self._triples(one, timeout, cancelled) if makes_triples(one) else self._query(one, timeout, cancelled)
+            return self._triples(one) if makes_triples(one) else self._query(one)
 
-        names, schema = self.target.names, self.target.schema
-        return run(text, runs, names, schema, dialect=dialect, limit=limit, on_unknown=on_unknown)
+        with within(timeout, cancelled):
+            names, schema = self.target.names, self.target.schema
+            return run(text, runs, names, schema, dialect=dialect, limit=limit, on_unknown=on_unknown, known=self._remembered)
 
-    def _triples(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
-        if timeout is None and cancelled is None:
-            return self.store.query(text, default_graph=self._graph)
+    @cached
+    def _remembered(self) -> Knows:
+        return lru_cache(maxsize=1 << 16)(self._known)
+
+    def _known(self, iri: str) -> Cells | None:
+        """What a node is, from the snapshot (`sparql.text.terms.Knows`)."""
+        names, snapshot = self.target.names, self.snapshot
+        if iri.startswith(names.base + "."):  # a value, or a statement, say
+            return by_name(iri, names) if names.is_value(iri) else cells(iri, None, None)
+        try:
+            name = names.name_of(iri)
+        except ValueError:
+            name = ""
+        if f"<{iri}>" != names.entity(name):
+            return cells(iri, None, None)
+        number = snapshot.identified(name)
+        return cells(iri, snapshot.entity(number) if number >= 0 else None, name if name in self._predicates else None)
+
+    @cached
+    def _predicates(self) -> frozenset[str]:
+        return frozenset(map(self.snapshot.predicate_name, range(self.snapshot.predicate_count)))
+
+    def _triples(self, text: str) -> Any:
+        if current() is None and not is_heavy(text):
+            return self._now(text)
         from pyoxigraph import RdfFormat, parse
 
-        from condgraph.sparql.worker import Query
+        from condgraph.sparql.workers.pool import Query
 
         query = Query(text, triples="ntriples", default_graphs=[self.base])
-        with self._workers.query(query, timeout=timeout, cancelled=cancelled) as results:
-            return [quad.triple for quad in parse(results.read(), RdfFormat.N_TRIPLES)]
+        return [quad.triple for quad in watched(parse(self._elsewhere(query), RdfFormat.N_TRIPLES))]
 
-    @cached_property
+    @property
     def kept(self) -> Path:
-        """Where the store is on disk, for other processes; one in memory is written to a folder that goes with this object."""
+        """Where the store is on disk, for other processes; one in memory is written to a folder
+        that goes with this object.
+        """
+        return self._kept.get()
+
+    def _written(self) -> Path:
         from pyoxigraph import Store
 
         if self.folder is not None:
@@ -183,41 +240,31 @@ class EmbeddedStore:
         store.flush()
         return Path(folder)
 
-    @cached_property
-    def _workers(self) -> WorkerPool:
+    def _pooled(self) -> WorkerPool:
         """Processes for queries that may have to be ended."""
-        from condgraph.sparql.worker import WorkerPool
+        from condgraph.sparql.workers.pool import WorkerPool
 
         return WorkerPool(self.kept)
 
-    @cached_property
+    @cached
     def patterns(self) -> SparqlPatterns:
         """Patterns on this store."""
-        from condgraph.sparql.match import SparqlPatterns
-        from condgraph.sparql.match_vectors import SnapshotVectors
+        from condgraph.sparql.patterns.match import SparqlPatterns
+        from condgraph.sparql.patterns.vectors import SnapshotVectors
 
         return SparqlPatterns(self, self.snapshot.schema, SnapshotVectors(self.snapshot))
 
-    def answer(self, program: Any, language: str | None = None, *, limit: int | None = None, **options: Any) -> Answer:
-        """Answer a program with one query; evidence and warnings are worked out in process, on the snapshot behind the store."""
-        from condgraph.engine import languages
-        from condgraph.sparql.answer import answer
+    def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern, over edges fetched from the store."""
+        if not exact:
+            raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
+        return self.patterns.match(pattern, **options)
 
-        @cache
-        def twin() -> Answer:
-            kept = {name: value for name, value in options.items() if name not in ("timeout", "cancelled")}
-            return languages.answer(self.snapshot, program, language, limit=limit, **kept)
-
-        return answer(self, program, language, limit=limit, twin=twin, **options)
-
-    def explain(self, program: Any, language: str | None = None, **options: Any) -> str:
-        """The SPARQL of a program, without running it."""
-        from condgraph.engine import languages
-        from condgraph.engine.passes import optimise
-        from condgraph.sparql.compile_plan import compile_plan
-
-        lowered = languages.lower(self.snapshot.schema, program, language or languages.detect(program), options)
-        return compile_plan(optimise(lowered.plan)[0], self.target).text
+    def witness(self, plan: Node) -> Run:
+        """A plan run on the snapshot behind the store: for evidence and warnings."""
+        run = Run(self.snapshot)
+        run.execute(plan)
+        return run
 
 
 def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:

@@ -1,6 +1,8 @@
-"""How a graph is written as RDF: the one place that the writer, the reader and the compiler all look at.
+"""How a graph is written as RDF: the one place that the writer, the reader and the compiler all
+look at.
 
-KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); a name stands behind it as `encode` writes it.
+KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); a name stands behind
+it as `encode` writes it.
 
     entity     BASE id                a pred:Entity | pred:Concept | pred:Row; pred:name "..."; of a row pred:source, pred:row n,
                                       and its place among the rows of its source pred:position n
@@ -13,21 +15,23 @@ KQA Pro's layout, with absolute IRIs. BASE is the graph's own IRI (`base_iri`); 
                                       a pred:Quantity; pred:value 1.5e0; pred:unit "metre" ("1" for none); pred:exact, pred:order
                                       a pred:Time; pred:start n; pred:end n; pred:precision n; pred:year n; pred:date d
                                       a pred:Unknown
-    source     BASE .source/ name     a pred:Source; pred:label; pred:location; pred:format; pred:place n
+    source     BASE .source/ name     a pred:Source; pred:label; pred:location; pred:format; pred:content; pred:place n
     record     BASE .r/ sid.n         pred:source, pred:row: each place of a statement that stands in several, by pred:record
     member     BASE .m/ hash          a pred:Membership; pred:member; pred:concept; pred:source; pred:row: as it was stated
     subclass   BASE .c/ hash          a pred:Subclassing; pred:subclass; pred:superclass; pred:source; pred:row
     graph      BASE                   a pred:Graph; pred:label; pred:layout n; pred:counts "JSON"
 
-`sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node is named by its value
-(`value_name`), so that equal values are one node that can be read without being looked at; a long value by its hash. A statement
-whose object or qualifier is a value has its identity at the statement node. `pred:year` and `pred:date` are there for times that
-lie within one year or one day. Bounds of times are seconds from 1970-01-01, xsd:integer; an open or unknown side is the number that
-`engine.values` has for it. `pred:exact` holds the digits of a number that a double would lose; in a graph that has such numbers
-every quantity has `pred:order`, the number as text that sorts by size.
+`sid` is the hash of a statement's content (`engine.identity`), 16 hexadecimal digits. A value node
+is named by its value (`value_name`), so that equal values are one node that can be read without
+being looked at; a long value by its hash. A statement whose object or qualifier is a value has its
+identity at the statement node. `pred:year` and `pred:date` are there for times that lie within one
+year or one day. Bounds of times are seconds from 1970-01-01, xsd:integer; an open or unknown side
+is the number that `engine.values` has for it. `pred:exact` holds the digits of a number that a
+double would lose; in a graph that has such numbers every quantity has `pred:order`, the number as
+text that sorts by size.
 
-All triples of a graph stand in the named graph BASE; a source is a node and no graph of its own, since statements may stand in
-several.
+All triples of a graph stand in the named graph BASE; a source is a node and no graph of its own,
+since statements may stand in several.
 """
 
 from __future__ import annotations
@@ -64,7 +68,8 @@ if TYPE_CHECKING:
 
 #: Raised when triples of an older version would be read wrongly.
 LAYOUT: Final = 2
-#: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC 2606).
+#: Where graphs that are given no base of their own have their names; nobody owns this domain (RFC
+#: 2606).
 NAMESPACE: Final = "http://condgraph.example/"
 #: Characters of the longest name of a value node that says its value.
 LONGEST: Final = 1000
@@ -100,7 +105,7 @@ def checked_base(base: str) -> str:
     return base
 
 
-# -- names ----------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 #: Characters (beside letters and digits) that stand for themselves in a name.
 _PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
@@ -108,10 +113,12 @@ _PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
 
 @lru_cache(maxsize=65_536)
 def encode(name: str) -> str:
-    """A name as it stands in an IRI behind its base, ready to be a relative IRI: a space is an underscore, as in KQA Pro.
+    """A name as it stands in an IRI behind its base, ready to be a relative IRI: a space is an
+    underscore, as in KQA Pro.
 
-    Letters and digits of the Basic Multilingual Plane stand for themselves; what an IRI cannot hold, underscores, and dots and
-    slashes where resolving a relative IRI would take them for steps, are percent-encoded. `decode` is the inverse.
+    Letters and digits of the Basic Multilingual Plane stand for themselves; what an IRI cannot
+    hold, underscores, and dots and slashes where resolving a relative IRI would take them for
+    steps, are percent-encoded. `decode` is the inverse.
 
     >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
     ('point_in_time', 'UN/LOCODE', 'a%5Fb_%25', 'Erdős_number', '%2E.%2Fx')
@@ -185,7 +192,7 @@ class Names:
         """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by what it says."""
         return f"<{self.base}{kind}{_hash(chr(0).join(map(str, parts)))}>"
 
-    # -- back from IRIs, without brackets ---------------------------------------------------------------------------------
+    # -- back from IRIs, without brackets ----------------------------------------------------------
 
     def name_of(self, iri: str) -> str:
         """The id of an entity, or the name of a predicate."""
@@ -210,7 +217,7 @@ def pred(name: str) -> str:
     return f"<{PRED}{name}>"
 
 
-# -- literals -------------------------------------------------------------------------------------------------------------
+# -- literals --------------------------------------------------------------------------------------
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
 #: Eight digits: rdflib takes as many after `\\u` as after `\\U`.
@@ -227,8 +234,9 @@ def string(text: str) -> str:
     """
     if "\\" not in text:
         return f'"{text.translate(_TABLE)}"'
-    # A backslash before a "u" would be two, and stores that resolve `\\u` before they read a query (SPARQL 1.1, section 19.2) take
-    # the second with the "u" for an escape: it is the "u" that is written as one.
+    # A backslash before a "u" would be two, and stores that resolve `\\u` before they read a query
+    # (SPARQL 1.1, section 19.2) take the second with the "u" for an escape: it is the "u" that is
+    # written as one.
     first, *others = _BEFORE_U.split(text)
     written = first.translate(_TABLE) + "".join(f"\\U{ord(part[0]):08X}{part[1:].translate(_TABLE)}" for part in others)
     return f'"{written}"'
@@ -246,7 +254,7 @@ def double(number: Number) -> str:
     return f'"{text}"^^<{XSD}double>'
 
 
-# -- values ---------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 def _hash(text: str) -> str:
@@ -254,7 +262,8 @@ def _hash(text: str) -> str:
 
 
 def value_name(value: Value) -> str:
-    """What a value node is called behind `VALUE`: the value itself, so that its IRI alone can be read; long ones by their hash.
+    """What a value node is called behind `VALUE`: the value itself, so that its IRI alone can be
+    read; long ones by their hash.
 
     >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
     ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
@@ -319,7 +328,9 @@ def order_text(number: Number) -> str:
 
 
 def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
-    """What is said of a value node: `subject predicate object` without the final dot. `ordered`: quantities have `pred:order`."""
+    """What is said of a value node: `subject predicate object` without the final dot. `ordered`:
+    quantities have `pred:order`.
+    """
     if isinstance(value, str):
         yield f"{node} {TYPE} <pred:Text>"
         yield f"{node} <pred:value> {string(value)}"
@@ -366,7 +377,8 @@ def date_of(value: Time) -> str | None:
 
 
 def read_value(found: dict[str, str]) -> Value:
-    """A value from the lexical forms of what is said of its node: "type" (the class's name), and by term of the vocabulary.
+    """A value from the lexical forms of what is said of its node: "type" (the class's name), and by
+    term of the vocabulary.
 
     >>> read_value({"type": "Quantity", "value": "1.5E0", "unit": "metre"})
     Quantity(number=1.5, unit='metre')
@@ -391,7 +403,9 @@ def read_number(double_text: str, exact: str | None = None) -> Number:
 
 
 def exactly(value: Value, wanted: str) -> Value:
-    """A quantity as its node's name says it is: some stores print fewer digits of a double than it has."""
+    """A quantity as its node's name says it is: some stores print fewer digits of a double than it
+    has.
+    """
     said = value_named(wanted) if isinstance(value, Quantity) else None
     if said is None or not isinstance(value, Quantity) or not isinstance(said, Quantity):
         return value

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from threading import Event
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from condgraph.engine.bounds import LEAST, cached, current, within
 from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
@@ -18,38 +18,44 @@ from condgraph.engine.errors import (
     StoreError,
     StoreMissingError,
     StoreVersionError,
+    nearest,
 )
 from condgraph.engine.facts import Source
-from condgraph.engine.languages import detect, lower
-from condgraph.engine.passes import optimise
+from condgraph.engine.origins import check_sources
+from condgraph.engine.owner import Owner
+from condgraph.engine.pieces import watched
+from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.sparql.answer import Place, answer
-from condgraph.sparql.client import Endpoint, Method
-from condgraph.sparql.compile_group import Target
-from condgraph.sparql.compile_plan import compile_plan
-from condgraph.sparql.dialect import VIRTUOSO, cut
+from condgraph.engine.workers import shared
+from condgraph.sparql.client import PATIENCE, Endpoint, Method
+from condgraph.sparql.compile.group import Target
+from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
 from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
-from condgraph.sparql.load import load_id, schema_of, state, write_snapshot
-from condgraph.sparql.protocol_text import makes_triples
-from condgraph.sparql.pull import EVERYTHING, pull, sources
-from condgraph.sparql.query_text import run
-from condgraph.sparql.table import Table
-from condgraph.sparql.write import counts
+from condgraph.sparql.load.limits import check_loadable
+from condgraph.sparql.load.pull import EVERYTHING, pull, sources
+from condgraph.sparql.load.remote import Mark, abandon, claim, is_staged, load_id, marks, remove, schema_of, state, write_snapshot
+from condgraph.sparql.load.write import counts
+from condgraph.sparql.place import Place
+from condgraph.sparql.text.lists import rewrite
+from condgraph.sparql.text.query import run
+from condgraph.sparql.text.survey import makes_triples
+from condgraph.sparql.text.table import Table
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
-    from condgraph.engine.linking.encoder import Encoder
-    from condgraph.engine.linking.graph_vectors import Told
-    from condgraph.engine.linking.kept_vectors import IndexReport
-    from condgraph.engine.search.result import Matches
-    from condgraph.sparql.match import SparqlPatterns
-    from condgraph.sparql.match_vectors import CachedVectors
+    from condgraph.engine.store import Request
+    from condgraph.patterns.matches import Matches
+    from condgraph.sparql.patterns.match import SparqlPatterns
+    from condgraph.sparql.patterns.vectors import CachedVectors
+    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.graph_vectors import Told
+    from condgraph.vectors.stored import IndexReport
 
 T = TypeVar("T")
 #: Names of entities whose being there is remembered.
@@ -58,8 +64,10 @@ _MOST_NAMES = 100_000
 _AGAIN = 0.1, 0.5
 
 
-class SparqlStore:
-    """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and of its names."""
+class SparqlStore(Place):
+    """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
+    of its names.
+    """
 
     def __init__(
         self,
@@ -73,22 +81,29 @@ class SparqlStore:
         user: str | None = None,
         password: str | None = None,
         method: Method = "auto",
+        timeout: float | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         if not graph:
             raise OptionError("the name of a graph is empty")
         self.name, self.read_only = graph, read_only
         self.base = base_iri(graph) if base is None else checked_base(base)
         self.endpoint = Endpoint(
-            place, update=update, store=store, user=user, password=password, method=method, read_only=read_only
-        )
+            place, update=update, store=store, user=user, password=password, method=method, read_only=read_only, timeout=timeout,
+            patience=patience,
+        )  # fmt: skip
         self.place = self.endpoint.query_url
         # An address for updates of its own says how to write; else the store's kind does.
         self._update_given = self.endpoint.update_url != self.endpoint.query_url
         self._schema: StoredSchema | None = None
         self._load = ""
         self._counts: dict[str, int] = {}
-        self._pulled: tuple[str, Snapshot] | None = None
-        self._patterns: tuple[str, SparqlPatterns] | None = None
+        self._pulled: dict[str, Any] = {}
+        # By load, of which there is one at a time.
+        self._patterns: dict[str, Any] = {}
+        #: Seconds that a look at the whole graph may take where the call which needs it does not
+        #: say.
+        self._long = 10 * self.endpoint.patience
 
     def __enter__(self) -> SparqlStore:
         return self
@@ -97,20 +112,26 @@ class SparqlStore:
         self.close()
 
     def close(self) -> None:
-        """Nothing to let go of: there is no connection between queries, and threads that wait end by themselves."""
+        """Nothing to let go of: there is no connection between queries, and threads whose callers
+        went on were cut off.
+        """
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a call has which is given none."""
+        return self.endpoint.timeout
 
     def __repr__(self) -> str:
         return f"<SparqlStore {self.name!r} at {self.place}>"
 
-    # -- the graph's node -------------------------------------------------------------------------------------------------
+    # -- the graph's node --------------------------------------------------------------------------
 
     def about(self) -> dict[str, list[str]]:
         """What the graph's node says; raises where there is none, or a load is not finished."""
         found = state(self.endpoint, self.base)
         if "loading" in found:
-            raise StoreBusyError(
-                f"graph {self.name!r} is being loaded, or its load was ended", hint="the same load again goes on where it stopped"
-            )
+            busy = next((mark for mark in marks(found) if not mark.gone), None)
+            raise self._unfinished(found) if busy is None else self._busy(busy)
         if "load" not in found or "schema" not in found:
             raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
         if found.get("layout") != [str(LAYOUT)]:
@@ -149,7 +170,7 @@ class SparqlStore:
         """The sources of the graph, by name."""
         return tuple(sorted(sources(self._rows), key=lambda source: source.name))
 
-    # -- asking -----------------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     @property
     def target(self) -> Target:
@@ -157,25 +178,29 @@ class SparqlStore:
         schema: Any = self.schema
         return Target(Names(self.base), schema, self._counts)
 
-    def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph that this reader knows: a load that began since is an error, or is seen whole."""
-        found: list[QuerySolution] = list(self._run(self._guarded(text), timeout, cancelled))
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph that this reader knows: a load that began since is an
+        error, or is seen whole.
+        """
+        found: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
         if not found or (len(found) == 1 and _nothing(found[0])):
             self._check_load()
         return found
 
-    def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
+    def ask(self, text: str) -> bool:
         """The answer of an ASK over the graph."""
-        found = bool(self._run(self._guarded(text), timeout, cancelled))
+        found = bool(self._run(self._guarded(text)))
         if not found:
             self._check_load()
         return found
 
-    def _run(self, text: str, timeout: float | None, cancelled: Event | None) -> Any:
-        return self.endpoint.query(text, graphs=(self.base,), timeout=timeout, cancelled=cancelled)
+    def _run(self, text: str) -> Any:
+        return self.endpoint.query(text, graphs=(self.base,))
 
     def _guarded(self, text: str) -> str:
-        """The query, which gives nothing where the graph is not the one whose schema it was written for."""
+        """The query, which gives nothing where the graph is not the one whose schema it was written
+        for.
+        """
         mark = f'<{self.base}> <pred:load> "{self._load}" . '
         return text.replace("{ ", "{ " + mark, 1)
 
@@ -185,81 +210,61 @@ class SparqlStore:
             self._schema = None
             raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
 
-    def query(
-        self,
-        program: Any,
-        *,
-        language: str | None = None,
-        timeout: float | None = None,
-        limit: int | None = None,
-        on_unknown: str = "error",
-        cancelled: Event | None = None,
-        **options: Any,
-    ) -> Answer:
-        """Answer a program in any language with one SPARQL query; `timeout` in seconds is that of the query."""
-        for attempt in range(3):
-            try:
-                with self.endpoint.within(timeout):
-                    return self._query(program, language, timeout, limit, on_unknown, cancelled, options)
-            except _LoadedAnewError:
-                if attempt == 2:
-                    raise
-        raise AssertionError("unreachable")
+    def answer(self, request: Request) -> Answer:
+        """Answer a program with one SPARQL query."""
+        return self.steady(lambda: Place.answer(self._lowering(request.language), request))
 
-    def match(self, program: Any, **options: Any) -> Matches:
+    def explain(self, request: Request) -> str:
+        """The SPARQL of a program, without running it."""
+        return Place.explain(self._lowering(request.language), request)
+
+    def _lowering(self, language: str) -> Place:
+        """This store as lowering needs it: names in LLM queries are resolved among all of the
+        graph, which is pulled once.
+        """
+        return self if language == "kopl" else _Linked(self)
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives, of one state of the graph: asked again where it was loaded anew
+        meanwhile.
+        """
+        for _ in range(2):
+            with suppress(_LoadedAnewError):
+                return ask()
+        return ask()
+
+    def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
-        return self._on_patterns(lambda patterns: patterns.match(program, **options))
+        if not exact:
+            raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
+        return self.steady(lambda: self._patterns_now().match(pattern, **options))
 
     def index(self, encoder: Encoder, told: Told | None) -> IndexReport:
         """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
-        return self._on_patterns(lambda patterns: patterns.index(self._vectors, encoder, told))
+        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, told))
 
-    def _on_patterns(self, ask: Callable[[SparqlPatterns], T]) -> T:
-        """What `ask` gives, of one state of the graph."""
-        from condgraph.sparql.match import SparqlPatterns
+    def _patterns_now(self) -> SparqlPatterns:
+        """Patterns on the graph as it is now."""
+        from condgraph.sparql.patterns.match import SparqlPatterns
 
-        for attempt in range(3):
-            try:
-                schema: Any = self.schema
-                if self._patterns is None or self._patterns[0] != self._load:
-                    self._patterns = self._load, SparqlPatterns(self, schema, self._vectors, self.endpoint.dialect)
-                return ask(self._patterns[1])
-            except _LoadedAnewError:
-                if attempt == 2:
-                    raise
-        raise AssertionError("unreachable")
+        schema: Any = self.schema
+        if self._load not in self._patterns:
+            self._patterns.clear()
+        # A thread that goes on without the call has a bound of its own.
+        bound = self._long if current() else None
 
-    @cached_property
+        def make() -> SparqlPatterns:
+            with within(bound):
+                return SparqlPatterns(self, schema, self._vectors, self.endpoint.dialect)
+
+        found: SparqlPatterns = shared(self._patterns, self._load, make)
+        return found
+
+    @cached
     def _vectors(self) -> CachedVectors:
-        from condgraph.sparql.match_vectors import CachedVectors
+        from condgraph.sparql.patterns.vectors import CachedVectors
 
         return CachedVectors(self.place, self.base)
-
-    def _query(
-        self,
-        program: Any,
-        language: str | None,
-        timeout: float | None,
-        limit: int | None,
-        on_unknown: str,
-        cancelled: Event | None,
-        options: dict[str, Any],
-    ) -> Answer:
-        language = language or detect(program)
-        return answer(
-            self._lowering(language),
-            program,
-            language,
-            timeout=timeout,
-            limit=limit,
-            cancelled=cancelled,
-            on_unknown=on_unknown,
-            **options,
-        )
-
-    def _lowering(self, language: str) -> Place:
-        """This store as lowering needs it: names in LLM queries are resolved among all of the graph, which is pulled once."""
-        return self if language == "kopl" else _Linked(self)
 
     def named(self, names: Iterable[str]) -> set[str]:
         """Those of the names that an entity or concept has."""
@@ -268,65 +273,67 @@ class SparqlStore:
             # One name is found by its index; Virtuoso is slow on long VALUES.
             wanted = string(some[0]) if len(some) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, some))}))"
             text = f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> {wanted} }}"
-            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text, None, None))
+            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text))
             found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
         return found
 
-    def text(
-        self,
-        text: str,
-        *,
-        dialect: str = "standard",
-        timeout: float | None = None,
-        limit: int | None = None,
-        cancelled: Event | None = None,
-        on_unknown: str = "error",
-    ) -> Table:
-        """Run a query that people wrote, read-only; its results as a table (`query_text`)."""
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those that stand around
+        some texts.
+        """
+        every = "SELECT DISTINCT ?n WHERE { ?e <pred:name> ?n"
+        if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
+            texts = [f"{every} }}"]
+        else:
+            sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
+            texts = [
+                f"{every} FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
+                for one in around
+                for side, order in sides
+            ]
+        return list(dict.fromkeys(row["n"].value for text in texts for row in self.select(text)))
+
+    def text(self, text: str, *, dialect: str = "standard", limit: int | None = None, on_unknown: str = "error") -> Table:
+        """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
+        there = self.endpoint.dialect
 
         def runs(one: str) -> Any:
-            if makes_triples(one):
-                return self.endpoint.triples(one, graphs=(self.base,), timeout=timeout)
-            return self._run(one, timeout, cancelled)
+            if there is OXIGRAPH:
+                one = rewrite(one)
+            return self.endpoint.triples(one, graphs=(self.base,)) if makes_triples(one) else self._run(one)
 
-        target, length = self.target, self.endpoint.dialect.list_length
+        target = self.target
         table = run(
-            text,
-            runs,
-            target.names,
-            target.schema,
-            dialect=dialect,
-            limit=limit,
-            on_unknown=on_unknown,
-            federated=True,
-            list_length=length,
-        )
-        if makes_triples(text) and self.endpoint.dialect is VIRTUOSO:
+            text, runs, target.names, target.schema, dialect=dialect, limit=limit, on_unknown=on_unknown, federated=True,
+            list_length=there.list_length, values=there is not VIRTUOSO,
+        )  # fmt: skip
+        if makes_triples(text) and there is VIRTUOSO:
             table.warnings.append("Virtuoso does not say where it cut triples (its ResultSetMaxRows)")
         return table
 
-    def explain(self, program: Any, *, language: str | None = None, on_unknown: str = "error", **options: Any) -> str:
-        """The SPARQL of a program, without running it."""
-        language = language or detect(program)
-        place = self._lowering(language)
-        schema: Any = place.target.schema
-        lowered = lower(schema, program, language, {"on_unknown": on_unknown, **options})
-        return compile_plan(optimise(lowered.plan)[0], place.target).text
-
-    # -- loading ----------------------------------------------------------------------------------------------------------
+    # -- loading -----------------------------------------------------------------------------------
 
     def push(self, snapshot: Snapshot, *, wait: float = 0.0) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, beside what the graph holds already; gives what it held, and holds now.
+        """Write a snapshot as this graph, beside what the graph holds already; gives what it held,
+        and holds now.
 
-        The same content again changes nothing. `wait` is for how many seconds to wait for another loader; then, or where a load
-        was ended, raises `StoreBusyError`.
+        The same content again changes nothing. `wait` is for how many seconds to wait for another
+        loader; then, or where a load was ended, raises `StoreBusyError`.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        until = time.monotonic() + wait
+        until, owner = time.monotonic() + wait, Owner()
+        try:
+            return self._pushed(snapshot, wait, until, owner.name)
+        finally:
+            owner.release()
+
+    def _pushed(self, snapshot: Snapshot, wait: float, until: float, owner: str) -> tuple[dict[str, int], dict[str, int]]:
         while True:
             try:
-                return self._push(snapshot)
+                # Whoever says how long to wait is not held for longer by a server that says
+                # nothing.
+                return self._push(snapshot, owner, max(until - time.monotonic(), LEAST) if wait else None)
             except StoreBusyError:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -334,22 +341,32 @@ class SparqlStore:
                 # Loaders that met step back, and come again at different times.
                 time.sleep(min(left, random.uniform(*_AGAIN)))
 
-    def _push(self, snapshot: Snapshot) -> tuple[dict[str, int], dict[str, int]]:
-        load = load_id(snapshot)
-        found = state(self.endpoint, self.base)
+    def _push(self, snapshot: Snapshot, owner: str, patience: float | None) -> tuple[dict[str, int], dict[str, int]]:
+        load, what = load_id(snapshot), [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        found = state(self.endpoint, self.base, patience)
         if self.endpoint.store_url is None and not self._update_given:
             self.endpoint.store_url = self.endpoint.dialect.store_url(self.place)
-        begun = found if "loading" in found else None
-        if begun is not None and begun["loading"] != [load]:
-            raise StoreBusyError(
-                f"another load of graph {self.name!r} is not finished", hint="finish it with the same sources, or delete the graph"
-            )
+        begun = marks(found)
+        check_loadable(snapshot, Names(self.base), self.endpoint.dialect)
+        busy = next((mark for mark in begun if not mark.gone), None)
+        if busy is not None:
+            raise self._busy(busy)
+        if any(mark.load != load for mark in begun):
+            raise self._unfinished(found, what)
+        if not begun and found.get("load") == [load]:
+            held: dict[str, int] = json.loads(found["counts"][0])
+            return held, held
+        adds = any(mark.adds for mark in begun) if begun else "load" in found
+        if adds and not begun:
+            # Before anything is written: a load that fails for its sources leaves the graph as it
+            # was.
+            check_sources(self.sources(), snapshot)
+        claim(self.endpoint, self.base, Mark(load, owner, adds), found)
+        # Of a load that had changed nothing yet, nothing is left to be gone on with.
+        on = bool(begun) and (is_staged(found) or not adds)
         previous = None
-        if "load" in found or (begun is not None and begun.get("over") != [""]):
-            if begun is None and found["load"] == [load]:
-                held: dict[str, int] = json.loads(found["counts"][0])
-                return held, held
-            previous = self._pull(lenient=begun is not None)
+        if adds:
+            previous = self._pull(lenient=on)
             builder = Builder(previous)
             builder.add(items(snapshot))
             snapshot = Snapshot.of(*lay_out(builder))
@@ -359,19 +376,59 @@ class SparqlStore:
             self.base,
             graph=self.name,
             load=load,
-            over=found.get("load"),
+            what=what,
             previous=previous,
-            begun=begun,
+            begun=found if on else None,
         )
         self._schema = None
         return {} if previous is None else counts(previous), counts(snapshot)
 
-    def delete(self) -> None:
-        """Remove the graph from the store."""
+    def _busy(self, mark: Mark) -> StoreBusyError:
+        return StoreBusyError(
+            f"graph {self.name!r} is being loaded by {Owner.place(mark.owner)}", hint="wait= waits for it; or stop that process"
+        )
+
+    def _unfinished(self, begun: dict[str, list[str]], what: list[str] | None = None) -> StoreBusyError:
+        """What to say of a load that was ended, or is another process's; `what` are the sources
+        that were to be loaded now.
+        """
+        sources = sorted(begun.get("what", ()))
+        named = f"a load of {', '.join(map(repr, sources[:5]))}" if sources else "another load"
+        more, hint = "", "load the same again, which goes on where that stopped, "
+        if what and sources == sorted(what):
+            more, hint = ", and what it was read from has changed since", "load it as it was, "
+        hint += "or abandon it with graph.abandon() or `condgraph abandon`"
+        return StoreBusyError(f"{named} into graph {self.name!r} is not finished{more}", hint=hint)
+
+    def abandon(self) -> bool:
+        """Take back a load that was not finished: the graph holds what it held before. Whether
+        there was one.
+
+        Raises `StoreBusyError` while the process that loads is there. Of one on another machine
+        that cannot be told: stop it first.
+        """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        self.endpoint.update(f"CLEAR SILENT GRAPH <{self.base}>")
+        begun = state(self.endpoint, self.base)
         self._schema = None
+        if "loading" not in begun:
+            return False
+        busy = next((mark for mark in marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
+        if busy is not None:
+            raise self._busy(busy)
+        if abandon(self.endpoint, self.base, begun):
+            # Compared with the counts that the graph had.
+            self.snapshot()
+        return True
+
+    def delete(self) -> bool:
+        """Remove the graph from the store, and nothing else; whether there was one."""
+        if self.read_only:
+            raise ReadOnlyError.at(self.place)
+        found = bool(state(self.endpoint, self.base))
+        remove(self.endpoint, self.base)
+        self._schema = None
+        return found
 
     def snapshot(self) -> Snapshot:
         """The whole graph pulled into process, with its sources."""
@@ -384,17 +441,20 @@ class SparqlStore:
         return found
 
     def linked(self) -> Snapshot:
-        """The graph pulled into process, kept for as long as it is the same: for those who look names up in it."""
+        """The graph pulled into process, kept for as long as it is the same: for those who look
+        names up in it.
+        """
         load = self.about()["load"][0]
-        if self._pulled is None or self._pulled[0] != load:
-            self._pulled = load, self.snapshot()
-        return self._pulled[1]
+        if load not in self._pulled:
+            self._pulled.clear()
+        found: Snapshot = shared(self._pulled, load, self.snapshot)
+        return found
 
     def _rows(self, text: str) -> Any:
-        return self._run(text, None, None)
+        return self._run(text)
 
     def _pull(self, *, lenient: bool = False) -> Snapshot:
-        triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,))
+        triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
         return pull(triples, self._rows, self.base, lenient=lenient)
 
 
@@ -411,7 +471,9 @@ class _Schema(StoredSchema):
         self._names: dict[str, bool] = {}
 
     def has_entity(self, name: str) -> bool:
-        """Some entity or concept has exactly this name: one small query for a name that was not asked for before."""
+        """Some entity or concept has exactly this name: one small query for a name that was not
+        asked for before.
+        """
         found = self._names.get(name)
         if found is None:
             if len(self._names) > _MOST_NAMES:
@@ -419,15 +481,30 @@ class _Schema(StoredSchema):
             found = self._names[name] = bool(self._store.named((name,)))
         return found
 
+    def has_id(self, ident: str) -> bool:
+        """Some entity has this id."""
+        return self._store.ask(f"ASK {{ {self._store.target.names.entity(ident)} <pred:name> ?name }}")
 
-class _Linked:
+    def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
+        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
+        return nearest(name, self._store.all_names(beginnings(name)), most=most)
+
+
+class _Linked(Place):
     """A store whose schema is that of the whole graph, pulled into process."""
 
     def __init__(self, store: SparqlStore) -> None:
         self._store = store
-        self.select, self.ask = store.select, store.ask
 
-    @cached_property
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph."""
+        return self._store.select(text)
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+        return self._store.ask(text)
+
+    @cached
     def target(self) -> Target:
         """What compiling knows of the graph."""
         target = self._store.target

@@ -1,26 +1,38 @@
-"""The evidence of an answer: the statements that it rests on, fetched with one further query and asked in process.
+"""The evidence of an answer: the statements that it rests on, fetched with one further query and
+asked in process.
 
-A graph that only a server has is not here to be looked at. What leaves the filters of each scan, the sets that the plan names and
-the memberships between are fetched, and the engine runs the same plan on them (`engine.execute.rests`), so that evidence and the
-warnings of aggregates are those of the graph in process.
+A graph that only a server has is not here to be looked at. What leaves the filters of each scan,
+the sets that the plan names and the memberships between are fetched, and the engine runs the same
+plan on them (`engine.execute.witness_plan`), so that evidence and the warnings of aggregates are
+those of the graph in process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.execute.rests import Unit, WitnessRun, units
-from condgraph.sparql.compile import Compiler
-from condgraph.sparql.compile_gather import Gathered, Row, branch_of, collect, gathering, memberships, namesakes
-from condgraph.sparql.compile_plan import native
+from condgraph.engine.execute.searched import countable
+from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
+from condgraph.sparql.compile.compiled import native
+from condgraph.sparql.compile.entities import Compiler
+from condgraph.sparql.compile.gather import Gathered, Row, branch_of, collect, gathering, memberships, namesakes
+from condgraph.sparql.compile.group import Group
+from condgraph.sparql.layout import integer
 
 if TYPE_CHECKING:
-    from condgraph.sparql.compile_group import Target
+    from condgraph.engine.check import KnownIds
+    from condgraph.sparql.compile.group import Target
     from condgraph.sparql.layout import Names
+    from condgraph.sparql.place import Place
+
+#: Entities that one part of a query names.
+_TOGETHER: Final = 200
 
 
 def wanted(plan: Node) -> list[Unit]:
@@ -29,7 +41,9 @@ def wanted(plan: Node) -> list[Unit]:
 
 
 def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
-    """The query that fetches it; each unit is the leaf of its number, sources and memberships are -1."""
+    """The query that fetches it; each unit is the leaf of its number, sources and memberships are
+    -1.
+    """
     compiler = Compiler(target)
     branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
     for i, unit in enumerate(fetched):
@@ -43,6 +57,39 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
             everything = unit.compiled if unit.known else None
             branches.extend(memberships(compiler, everything, unit.concepts))  # type: ignore[arg-type]
     return gathering(branches, target.names, stated=True)
+
+
+def count(place: Place, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+    """How many statements, or entities, each operator gives: one query; `known` has the ids of what
+    only the client works out.
+    """
+    asked: list[tuple[int, Node]] = []
+    for step, node in enumerate(nodes):
+        asked.extend((step, part) for part in _parted(countable(node, lambda one: not native(one), known)))
+    compiler = Compiler(place.target)
+    parts = []
+    for step, node in asked:
+        out = Group()
+        if isinstance(node, alg.Facts):
+            counted = compiler.facts(node, out, whole=True).statement
+        else:
+            counted = compiler.variable("e")
+            compiler.settled(node, counted, out)
+        parts.append(f"{{ SELECT ({integer(step)} AS ?step) (COUNT(DISTINCT {counted}) AS ?size) WHERE {{ {out.text()} }} }}")
+    sizes = [0] * len(nodes)
+    for row in place.select(f"SELECT ?step ?size WHERE {{ {' UNION '.join(parts)} }}"):
+        sizes[int(row["step"].value)] += int(row["size"].value)
+    return sizes
+
+
+def _parted(node: Node) -> list[Node]:
+    """Long lists of entities or names in pieces, which have their statements to themselves."""
+    of = node.of if isinstance(node, alg.Scan) else node
+    if not isinstance(of, (alg.ById, alg.ByName)):
+        return [node]
+    listed = of.ids if isinstance(of, alg.ById) else of.names
+    pieces = [type(of)(listed[at : at + _TOGETHER]) for at in range(0, len(listed), _TOGETHER)]
+    return [replace(node, of=piece) if isinstance(node, alg.Scan) else piece for piece in pieces]
 
 
 def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: Names) -> WitnessRun:

@@ -1,9 +1,11 @@
-"""The parts of the pages that are printed from the code: tables of formats, operators, functions, errors and options.
+"""The parts of the pages that are printed from the code: tables of formats, operators, functions,
+errors and options.
 
     python docs/assets/tables.py           write them into the pages
     python docs/assets/tables.py --check   say which pages are out of date, and write nothing
 
-A printed part stands in a page between `<!-- printed: NAME -->` and `<!-- end -->`; NAME is a key of `TABLES`.
+A printed part stands in a page between `<!-- printed: NAME -->` and `<!-- end -->`; NAME is a key
+of `TABLES`.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ import condgraph
 from condgraph.engine import algebra, errors
 from condgraph.engine.algebra import Node
 from condgraph.engine.describe import describe
-from condgraph.engine.frontends.kopl import lower
-from condgraph.engine.frontends.kopl_table import FUNCTIONS
-from condgraph.engine.frontends.llm_functions import TABLE as LLM_FUNCTIONS
-from condgraph.engine.frontends.llm_table import markdown
 from condgraph.engine.passes import PASSES
+from condgraph.languages.kopl.lower import lower
+from condgraph.languages.kopl.table import FUNCTIONS
+from condgraph.languages.llm.functions import TABLE as LLM_FUNCTIONS
+from condgraph.languages.llm.lower.cases import markdown
 
 DOCS = Path(__file__).parent.parent
 _PART = re.compile(r"(?P<begin><!-- printed: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
@@ -53,7 +55,7 @@ def first_sentence(thing: Any) -> str:
     return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0]
 
 
-# -- loaders --------------------------------------------------------------------------------------------------------------
+# -- loaders ---------------------------------------------------------------------------------------
 
 
 def formats() -> str:
@@ -76,7 +78,7 @@ def options() -> str:
     return table(("option", "means", "formats"), rows)
 
 
-# -- algebra and KoPL -----------------------------------------------------------------------------------------------------
+# -- algebra and KoPL ------------------------------------------------------------------------------
 
 
 def operators(sort: type[Node]) -> str:
@@ -86,7 +88,7 @@ def operators(sort: type[Node]) -> str:
 
 def _records(base: type[Any], head: Sequence[str]) -> str:
     rows = []
-    modules = (algebra.tests, algebra.entities, algebra.facts, algebra.values, algebra.scalars)
+    modules = (algebra.conditions, algebra.entities, algebra.facts, algebra.values, algebra.scalars)
     for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
         if isinstance(one, type) and issubclass(one, base):
             names = ", ".join(part.name for part in fields(one))
@@ -95,8 +97,31 @@ def _records(base: type[Any], head: Sequence[str]) -> str:
 
 
 def tests() -> str:
-    """The tests that operators ask of values."""
-    return _records(algebra.Test, ("test", "holds where"))
+    """The conditions that operators ask of values."""
+    return _records(algebra.Condition, ("condition", "holds where"))
+
+
+def facets() -> str:
+    """What each operator says of itself, but for what is most often so: nothing."""
+    rows = []
+    for one in vars(algebra).values():
+        if not isinstance(one, type) or not issubclass(one, Node) or not isinstance(getattr(one, "facets", None), algebra.Facets):
+            continue
+        said = one.facets
+        warns = said.warns.when if said.warns.when in ("never", "always") else f"{said.warns.when} {code(said.warns.of)}"
+        tests = f"tests {said.tests}" if said.tests != "nothing" else ""
+        others = ", ".join(filter(None, ("alters" if said.alters else "", tests, said.total)))
+        names = [", ".join(map(code, part)) for part in (said.carries, said.strict)]
+        rows.append(
+            (
+                code(one.__name__),
+                *names,
+                said.gives,
+                *("" if one in ("nothing", "never") else one for one in (said.reads, warns)),
+                others,
+            )
+        )
+    return table(("operator", "carries", "strict", "gives", "reads", "warns", "other"), rows)
 
 
 def passes() -> str:
@@ -115,7 +140,8 @@ def nested(node: Node) -> str:
     return f"{name}({', '.join([*parts, *([words[:-1]] if words[:-1] else [])])})"
 
 
-#: A program a function, in which x and y are entities, c a concept, p a relation, k an attribute, q a qualifier key.
+#: A program a function, in which x and y are entities, c a concept, p a relation, k an attribute, q
+#: a qualifier key.
 _PROGRAMS = {
     "FindAll": "FindAll()",
     "Find": "Find(x)",
@@ -166,7 +192,7 @@ def kopl() -> str:
     return table(("function", "takes", "program", "plan"), rows)
 
 
-# -- errors and the command line ------------------------------------------------------------------------------------------
+# -- errors and the command line -------------------------------------------------------------------
 
 
 def error_tree() -> str:
@@ -184,7 +210,9 @@ def error_tree() -> str:
 
 
 def verbs() -> str:
-    """Every verb of the command line with its arguments and options, as its signature declares them."""
+    """Every verb of the command line with its arguments and options, as its signature declares
+    them.
+    """
     from condgraph.cli.app import app
 
     parts = []
@@ -254,7 +282,7 @@ def llm_functions() -> str:
     return table(("function", "gives", "also written"), rows)
 
 
-# -- the endpoint ---------------------------------------------------------------------------------------------------------
+# -- the endpoint ----------------------------------------------------------------------------------
 
 
 def w3c() -> str:
@@ -274,6 +302,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "values": lambda: operators(algebra.Values),
     "scalars": lambda: operators(algebra.Scalar),
     "tests": tests,
+    "facets": facets,
     "passes": passes,
     "kopl": kopl,
     "llm-cases": lambda: markdown().rstrip(),
@@ -292,7 +321,9 @@ def parts_of(text: str) -> list[str]:
 
 
 def pages() -> Iterator[tuple[Path, str, str]]:
-    """Every page that has printed parts: its path, its text, and its text with these parts printed anew."""
+    """Every page that has printed parts: its path, its text, and its text with these parts printed
+    anew.
+    """
     for path in sorted(DOCS.glob("**/*.md")):
         text = path.read_text(encoding="utf-8")
         if _PART.search(text):

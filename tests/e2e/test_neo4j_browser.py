@@ -1,4 +1,6 @@
-"""A person looks at a graph in Neo4j Browser: a real Browser, a real server, and what the page in the documentation promises."""
+"""A person looks at a graph in Neo4j Browser: a real Browser, a real server, and what the page in
+the documentation promises.
+"""
 
 from __future__ import annotations
 

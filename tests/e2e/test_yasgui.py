@@ -1,4 +1,5 @@
-"""The page of `condgraph serve` in a real browser: YASGUI comes from the server, asks it, and shows what it answers.
+"""The page of `condgraph serve` in a real browser: YASGUI comes from the server, asks it, and shows
+what it answers.
 
 With `CONDGRAPH_SCREENSHOT` set to a path, a picture of the page is left there.
 """
@@ -49,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with condgraph.open(folder) as graph:
         for sample in SAMPLES:
             graph.load(sample.path, format=sample.format, **sample.options)
-    with command("-d", str(folder), "--timeout", "5") as (url, _):
+    with command("-d", str(folder), "--timeout", "5", "--limit", "40") as (url, _):
         yield url
 
 
@@ -89,8 +90,50 @@ def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
     assert not [one for one in said if one.startswith("error") and "400" not in one], said
 
 
+def test_a_cut_result_says_so(browser: Any, served: str) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 760})
+    page = context.new_page()
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(served + "/")
+    page.wait_for_selector(".CodeMirror")
+
+    def run(query: str) -> None:
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query)
+        with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST"):
+            page.click(".yasqe_queryButton")
+
+    everything = "SELECT ?subject ?predicate ?object { ?subject ?predicate ?object }"
+    run(everything)
+    page.wait_for_selector(".yasr .cut", state="visible")
+    assert page.inner_text(".yasr .cut").startswith("Cut at 40 rows")
+    page.wait_for_selector(".yasr table.dataTable tbody tr")
+    picture = os.environ.get("CONDGRAPH_SCREENSHOT_CUT")
+    if picture:
+        page.wait_for_timeout(300)
+        page.screenshot(path=picture)
+    # The page keeps results, and what they are.
+    page.reload()
+    page.wait_for_selector(".yasr .cut", state="visible")
+    # What is whole says nothing, and neither does an error; another tab has its own results.
+    run(everything + " LIMIT 40")
+    page.wait_for_selector(".yasr table.dataTable tbody tr")
+    page.wait_for_selector(".yasr .cut", state="detached")
+    run("CONSTRUCT WHERE { ?subject ?predicate ?object }")
+    page.wait_for_selector(".yasr .cut", state="visible")
+    run("SELECT * { ?s ?p ?o } LIMIT many")
+    page.wait_for_selector(".yasr .cut", state="detached")
+    run(everything)
+    page.wait_for_selector(".yasr .cut", state="visible")
+    page.click(".addTab")
+    page.wait_for_function("document.querySelectorAll('.tabsList [role=tab]').length >= 2 || yasgui.getTab().getYasr()")
+    assert page.locator(".tabPanel.active .cut").count() == 0
+    context.close()
+    assert not said
+
+
 def test_the_licences_are_there() -> None:
-    from condgraph.sparql.page import STATIC
+    from condgraph.endpoint.page import STATIC
 
     text = (STATIC / "yasgui.LICENSES.txt").read_text(encoding="utf-8")
     for package in ("@zazuko/yasgui ", "codemirror ", "datatables.net", "jquery "):

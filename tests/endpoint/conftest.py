@@ -8,8 +8,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from condgraph.sparql.endpoint import Limits
-from condgraph.sparql.endpoint_store import OxigraphBackend
+from condgraph.endpoint.backend import OxigraphBackend
+from condgraph.endpoint.service import Limits
 from tests.support.serving import serving
 
 GRAPH = "http://example.org/g/"

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.service
 def test_some_seconds_of_load(tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -44,8 +47,8 @@ def test_some_seconds_of_load(tmp_path: Path) -> None:
     # The shortest of many, in microseconds: the others tell of the machine's other work.
     direct, bounded = (row[1] for row in price["rows"])
     assert bounded - direct < 500
-    # Statuses, answers, the deadlines of runaways and leaks are judged; how fast the others are is not, on a machine that does
-    # other work.
+    # Statuses, answers, the deadlines of runaways and leaks are judged; how fast the others are is
+    # not, on a machine that does other work.
     fast = ("percentile", "short queries met their deadline")
     failed = [line for line in ran.stderr.splitlines() if line.startswith("failed") and not any(word in line for word in fast)]
     assert not failed, ran.stderr

@@ -1,4 +1,6 @@
-"""`condgraph serve` as a user starts it, and the tools that others have: curl, SPARQLWrapper, rdflib."""
+"""`condgraph serve` as a user starts it, and the tools that others have: curl, SPARQLWrapper,
+rdflib.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from condgraph.engine.errors import CancelledError, DeadlineError
 from condgraph.engine.facts import Entity, Statement
 from condgraph.engine.values import Quantity
 from condgraph.samples import SAMPLES
+from tests.support.servers import watched
 from tests.support.serving import ask
 
 BASE = "http://condgraph.example/default/"
@@ -33,8 +36,9 @@ ANNAPURNA = (
 @contextmanager
 def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A running `condgraph serve`, and its address."""
+    serve = [sys.executable, "-m", "condgraph", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(
-        [sys.executable, "-m", "condgraph", "serve", "--port", "0", *arguments],
+        watched(serve),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -144,6 +148,7 @@ def test_what_programs_need_to_know(served: str, world: Path) -> None:
         assert plain.split()[1] == str(len(graph.rdf().store))
 
 
+@pytest.mark.service
 def test_a_graph_that_is_loaded_anew_is_served_anew(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with condgraph.open(store) as graph:
@@ -159,6 +164,7 @@ def test_a_graph_that_is_loaded_anew_is_served_anew(tmp_path: Path) -> None:
             time.sleep(0.1)
 
 
+@pytest.mark.service
 def test_stopping(world: Path) -> None:
     with command("-d", str(world), "--timeout", "8", "--grace", "20") as (url, process):
         slow = "SELECT (COUNT(*) AS ?n) { ?a <pred:name> ?b . ?c <pred:name> ?d . ?e <pred:name> ?f FILTER(?b = ?f) }"
@@ -176,6 +182,7 @@ def test_stopping(world: Path) -> None:
         assert "Traceback" not in output[1]
 
 
+@pytest.mark.service
 def test_wrong_usage(world: Path, tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         ran = subprocess.run(

@@ -1,4 +1,6 @@
-"""Queries in worker processes: results are those of the store, deadlines and cancellation hold, nothing is left behind."""
+"""Queries in worker processes: results are those of the store, deadlines and cancellation hold,
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ from condgraph.engine.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from condgraph.sparql.worker import File, Query, WorkerPool
-from condgraph.sparql.worker_places import BusyError
+from condgraph.sparql.workers.pool import File, Query, WorkerPool
+from condgraph.sparql.workers.scheduler import BusyError
 from tests.endpoint.conftest import GRAPH, RUNAWAY
 
 VALUES = f"SELECT ?s ?v {{ GRAPH <{GRAPH}> {{ ?s <{GRAPH}value> ?v }} }} ORDER BY ?v"
@@ -208,6 +210,7 @@ def test_memory_is_bounded(store: Path) -> None:
         assert pool.query(Query("ASK {}"), timeout=10).read()
 
 
+@pytest.mark.service
 def test_nothing_is_asked_of_other_servers(pool: WorkerPool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.3)
@@ -371,7 +374,7 @@ def test_processes_end_with_their_owner(store: Path) -> None:
     import sys
 
     program = (
-        "import sys, os, threading, time\nfrom pathlib import Path\nfrom condgraph.sparql.worker import *\n"
+        "import sys, os, threading, time\nfrom pathlib import Path\nfrom condgraph.sparql.workers.pool import *\n"
         "pool = WorkerPool(Path(sys.argv[1]), workers=1)\n"
         "threading.Thread(target=lambda: pool.query(Query(sys.argv[2])), daemon=True).start()\n"
         "time.sleep(0.7)\nprint(*pool.pids(), flush=True)\nos.kill(os.getpid(), 9)\n"

@@ -1,4 +1,6 @@
-"""What makes asking fast, held against what it stands for: plain reading, single cells, sorted values, no circles."""
+"""What makes asking fast, held against what it stands for: plain reading, single cells, sorted
+values, no circles.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.engine.algebra import AllOf, AnyOf, Compare, Intersect, Known, Named, Operator, Reached, Scan, Union
+from condgraph.engine.algebra import AllOf, AnyOf, ById, ByName, Compare, Intersect, Operator, Reached, Scan, Union
 from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.execute import Run
+from condgraph.engine.execute.conditions import Cell, as_places, holds
 from condgraph.engine.execute.facts import comparable, object_cells, sorted_matches
 from condgraph.engine.execute.sets import distinct
-from condgraph.engine.execute.tests import Cell, as_places, holds
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.frontends import kopl_syntax, kopl_table
-from condgraph.engine.frontends.kopl_careful import read_with_care
 from condgraph.engine.passes import optimise
-from condgraph.engine.passes.share import share
+from condgraph.engine.passes.common_subplans import share
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
+from condgraph.languages.kopl import syntax as kopl_syntax
+from condgraph.languages.kopl import table as kopl_table
+from condgraph.languages.kopl.careful import read_with_care
 
 WORDS = st.text(st.sampled_from('ab ,()"\\é\n'), max_size=8)
 
@@ -131,7 +134,9 @@ def test_one_cell_is_compared_like_a_column(values: list[Any], test: Any) -> Non
 
 @given(st.lists(VALUES, min_size=1, max_size=12), TESTS)
 def test_sorted_values_answer_like_columns(values: list[Any], test: Any) -> None:
-    """A binary search in a sorted group finds what looking at each cell finds, for attributes and for qualifiers."""
+    """A binary search in a sorted group finds what looking at each cell finds, for attributes and
+    for qualifiers.
+    """
     snapshot = graph(values)
     run, key = Run(snapshot), snapshot.predicate("key")
     attributes = snapshot.groups(0, snapshot.statements - snapshot.relations)
@@ -201,7 +206,7 @@ def test_messages_say_where() -> None:
 
 def test_equal_scans_are_shared() -> None:
     """Also where their leaf is one operator already; parts that differ stay apart."""
-    leaf = Named(("a",))
+    leaf = ByName(("a",))
 
     def scanned(predicate: str) -> Reached:
         return Reached(Scan(leaf, (predicate,), "subject", "object", "relation"))
@@ -209,7 +214,7 @@ def test_equal_scans_are_shared() -> None:
     plan, order = optimise(Intersect((scanned("p"), Union((scanned("p"), scanned("q"))))))
     assert len(order) == 7
     assert plan == Intersect((scanned("p"), Union((scanned("p"), scanned("q")))))
-    apart = share(Union((Known(("a",)), Known(("b",)))))
+    apart = share(Union((ById(("a",)), ById(("b",)))))
     assert isinstance(apart, Union)
     assert apart.parts[0] is not apart.parts[1]
 

@@ -1,19 +1,23 @@
-"""Which side the Cypher of a plan begins at, by what the schema counts; that the answers are equal is tested on servers."""
+"""Which side the Cypher of a plan begins at, by what the schema counts; that the answers are equal
+is tested on servers.
+"""
 
 from __future__ import annotations
+
+from copy import copy
 
 import pytest
 
 import condgraph
-from condgraph.cypher.arrange import arrange
-from condgraph.cypher.compile import compile_plan
-from condgraph.cypher.estimate import Estimates
+from condgraph.cypher.compile.estimate import Estimates
+from condgraph.cypher.compile.join_order import arrange
+from condgraph.cypher.compile.plan import compile_plan
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
-from condgraph.engine.frontends.kopl import lower
 from condgraph.engine.passes import optimise
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity
+from condgraph.languages.kopl.lower import lower
 
 PEOPLE = 400
 
@@ -68,9 +72,21 @@ def test_a_comparison_names_its_index(schema: StoredSchema) -> None:
     assert "(graph, predicate, number, unit)" in found
 
 
+def test_the_rows_of_a_table_in_a_concept_of_many(schema: StoredSchema) -> None:
+    """The rows come from their index, and each is asked for the concept."""
+    table = copy(schema)
+    table.tabular = frozenset({"people"})
+    scan = alg.Scan(alg.Members(alg.ByName(("human",))), ("height",), family="attribute", source="people")
+    for test in (alg.Compare("=", Quantity(170, "centimetre")), alg.Compare("!=", Quantity(170, "centimetre"))):
+        found = compile_plan(alg.Reached(alg.Where(scan, test)), "g", table).text
+        assert "CondgraphRow" in found
+        assert "EXISTS { MATCH (e2)-[:MEMBER_OF]->" in found
+        assert "USING JOIN" not in found
+
+
 def test_what_is_shared_stays_shared(schema: StoredSchema) -> None:
     tall = alg.Reached(alg.Scan(None, ("height",), family="attribute"))
-    few = alg.Members(alg.Named(("astronaut",)))
+    few = alg.Members(alg.ByName(("astronaut",)))
     both = alg.Union((alg.Intersect((few, tall)), tall))
     assert arrange(both, schema) is both
     alone = arrange(alg.Intersect((few, tall)), schema)
@@ -79,9 +95,9 @@ def test_what_is_shared_stays_shared(schema: StoredSchema) -> None:
 
 def test_estimates(schema: StoredSchema) -> None:
     estimates = Estimates(schema)
-    assert estimates.rows(alg.Named(("a", "b"))) == 2
+    assert estimates.rows(alg.ByName(("a", "b"))) == 2
     scan = alg.Scan(None, ("height",), family="attribute")
     assert estimates.rows(scan) == PEOPLE
     assert estimates.rows(alg.Where(scan, alg.Compare("=", Quantity(150, "centimetre")))) < 10
-    backward = alg.Scan(alg.Named(("Big City",)), ("lives in",), anchor="object", reach="subject", family="relation")
+    backward = alg.Scan(alg.ByName(("Big City",)), ("lives in",), anchor="object", reach="subject", family="relation")
     assert 300 < estimates.rows(backward) <= PEOPLE

@@ -1,4 +1,6 @@
-"""Queries that are ended: by a deadline, by their caller, by a cancelled task; and answers that are cut."""
+"""Queries that are ended: by a deadline, by their caller, by a cancelled task; and answers that are
+cut.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     begun: list[str] = []
     # The package gives its function of the same name.
     running = import_module("condgraph.engine.execute.run")
-    table = running._OPERATORS
+    table = running.Run.operators
 
     def slowed(kind: Any) -> Any:
         operator = table[kind]
@@ -46,7 +48,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return run
 
-    monkeypatch.setattr(running, "_OPERATORS", {kind: slowed(kind) for kind in table})
+    monkeypatch.setattr(running.Run, "operators", {kind: slowed(kind) for kind in table})
     return begun
 
 
@@ -87,7 +89,9 @@ def test_cancelled_before_it_began(graph: Graph, slow: list[str]) -> None:
 
 
 def test_cancelled_task(graph: Graph, slow: list[str]) -> None:
-    """Cancelling the task ends the query in its thread (`CancelledError` inside), and the task as asyncio does (outside)."""
+    """Cancelling the task ends the query in its thread (`CancelledError` inside), and the task as
+    asyncio does (outside).
+    """
     ended: list[BaseException] = []
 
     async def main() -> None:
@@ -161,7 +165,7 @@ def test_limit(graph: Graph, limit: int) -> None:
     assert answer.texts == [f"n{i:02}" for i in range(min(limit, 100))]
     assert len(answer.entities) == min(limit, 100)
     assert [warning for warning in answer.warnings if "limit" in warning] == (
-        [f"{100 - limit} more values are not shown (limit {limit})"] if limit < 100 else []
+        [f"{100 - limit} more value{' is' if limit == 99 else 's are'} not shown (limit {limit})"] if limit < 100 else []
     )
     assert not any("empty" in warning for warning in answer.warnings)
 

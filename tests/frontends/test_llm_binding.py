@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, PlanError, UnknownNameError
-from condgraph.engine.frontends.llm_binding import Application, Bound, Condition, Foreign, Search, bind, operator_of
-from condgraph.engine.frontends.llm_functions import BY_NAME, FUNCTIONS, OPERATOR_WORDS, TABLE
-from condgraph.engine.frontends.llm_syntax import parse_expression
-from condgraph.engine.frontends.llm_tree import Call, Comparison, Literal
+from condgraph.languages.llm.binding import Application, Bound, ColumnCondition, Foreign, Search, bind, operator_of
+from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, OPERATOR_WORDS, TABLE
+from condgraph.languages.llm.syntax.parse import parse_expression
+from condgraph.languages.llm.syntax.tree import Call, Comparison, Literal
 
 
 def bound(text: str) -> Bound:
@@ -39,7 +39,7 @@ def test_a_search() -> None:
     )
     assert found == Search(
         relation=Literal("Year"),
-        tail=(Condition(">=", Literal("1960")), Condition("<", Literal("1970"))),
+        tail=(ColumnCondition(">=", Literal("1960")), ColumnCondition("<", Literal("1970"))),
         key=Literal("time"),
         source=Literal("films"),
     )
@@ -49,14 +49,14 @@ def test_a_search() -> None:
 
 def test_a_quoted_none_is_a_text_and_a_bare_one_is_nothing() -> None:
     assert bound("get_information(relation='Sent Home', tail_entity='None')") == Search(
-        relation=Literal("Sent Home"), tail=(Condition("=", Literal("None")),)
+        relation=Literal("Sent Home"), tail=(ColumnCondition("=", Literal("None")),)
     )
     assert bound("get_information(relation='Sent Home', head_entity=None)") == Search(relation=Literal("Sent Home"))
 
 
 def test_the_same_argument_twice_is_one() -> None:
     found = bound("get_information(key='Cap', value>='600', key='Cap', value<='800', value<='800')")
-    assert found == Search(key=Literal("Cap"), value=(Condition(">=", Literal("600")), Condition("<=", Literal("800"))))
+    assert found == Search(key=Literal("Cap"), value=(ColumnCondition(">=", Literal("600")), ColumnCondition("<=", Literal("800"))))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,7 @@ def test_what_get_information_does_not_take(text: str, message: str, hint: str) 
         ("COUNT(set='x')", ("count", ("x",), {})),
         ("count(set='x', distinct=True)", ("count", ("x",), {"distinct": "True"})),
         ("average(set='x')", ("mean", ("x",), {})),
+        ("calculate_median(set='x')", ("median", ("x",), {})),
         ("mode(set='x')", ("most", ("x",), {})),
         ("max(set='x')", ("max", ("x",), {})),
         ("set_max(set1='x', set2='y')", ("max", ("x", "y"), {})),

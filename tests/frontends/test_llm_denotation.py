@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condgraph.engine.frontends.llm_denotation import is_right, item, normalise
+from benchmarks.denotation import is_right, item, normalise
 
 
 @pytest.mark.parametrize(

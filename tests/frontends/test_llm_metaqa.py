@@ -1,4 +1,6 @@
-"""What the programs over the movie graph need, by an evaluator of sets that shares nothing with the engine but the parser."""
+"""What the programs over the movie graph need, by an evaluator of sets that shares nothing with the
+engine but the parser.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.frontends.llm_binding import Application, Search, bind
-from condgraph.engine.frontends.llm_syntax import parse
-from condgraph.engine.frontends.llm_tree import Call, Expression, Literal, OutputRef, Program
-from condgraph.engine.linking.resolve import resolve
-from condgraph.engine.linking.vocabulary import Vocabulary
+from condgraph.languages.llm.binding import Application, Search, bind
+from condgraph.languages.llm.syntax.parse import parse
+from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, OutputRef, Program
+from condgraph.names.resolve import resolve
+from condgraph.names.vocabulary import Vocabulary
 
 
 class Movies:

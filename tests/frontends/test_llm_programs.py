@@ -1,4 +1,6 @@
-"""All programs of the published demonstrations, as models wrote them: what parses, what binds, and why the rest does not."""
+"""All programs of the published demonstrations, as models wrote them: what parses, what binds, and
+why the rest does not.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.frontends.llm_binding import Foreign, Search, bind
-from condgraph.engine.frontends.llm_syntax import parse
-from condgraph.engine.frontends.llm_tree import Call, Expression, Literal, Program, children
+from condgraph.languages.llm.binding import Foreign, Search, bind
+from condgraph.languages.llm.syntax.parse import parse
+from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, Program, children
 
 FILES = ("cronquestions", "metaqa_1hop", "metaqa_2hop", "metaqa_3hop", "webqsp_name", "webqsp_unname", "wtq")
 
@@ -57,8 +59,9 @@ def test_all_but_a_few_parse_and_each_failure_has_its_reason(
     _, bad = parsed
     assert len(programs) == 19_452
     reasons = Counter(re.sub(r"'[^']*'|\"[^\"]*\"|\b\w*\d\w*\b", "_", error.message)[:40] for _, error in bad)
-    # Cut off by the model's limit: 7. Outputs worked on inside a name ("average_of_query1"): 5. Sets without a value: 4.
-    # Other languages (a mapping, `.split`, `~=`, `x|y`): 6. Two calls in a line: 2. No branch: 2. No such output: 2.
+    # Cut off by the model's limit: 7. Outputs worked on inside a name ("average_of_query1"): 5.
+    # Sets without a value: 4. Other languages (a mapping, `.split`, `~=`, `x|y`): 6. Two calls in a
+    # line: 2. No branch: 2. No such output: 2.
     assert len(bad) <= 28, reasons
     for text, error in bad:
         assert error.span is not None

@@ -1,4 +1,6 @@
-"""LLM queries on small graphs: the 32 cases, the other functions, rows, times, names, several sources."""
+"""LLM queries on small graphs: the 32 cases, the other functions, rows, times, names, several
+sources.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.execute import Run
 from condgraph.engine.facts import Item, Ref, Statement
-from condgraph.engine.frontends.llm_query import lower
-from condgraph.engine.frontends.llm_table import CASES, subsets
 from condgraph.engine.passes import optimise
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
+from condgraph.languages.llm.lower.cases import CASES, subsets
+from condgraph.languages.llm.lower.query import lower
 
 PEOPLE = """\
 Name,Team,Points,Joined,Weight,Note
@@ -187,7 +189,7 @@ def test_two_bounds_both_hold(graph: Graph) -> None:
     assert ask(graph, "get_information(relation='age', tail_entity>'29', tail_entity<'31')") == ["Ann"]
 
 
-# -- times ----------------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------
 
 
 def test_times_are_clipped_and_compared(graph: Graph) -> None:
@@ -216,7 +218,7 @@ def test_superlatives_of_time(graph: Graph) -> None:
         ask(graph, get(H="Ann", R="works at", K="time", V="soon"))
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def test_rows_columns_and_neighbours(table: Graph) -> None:
@@ -332,7 +334,7 @@ def test_what_a_function_cannot_do_is_said(table: Graph) -> None:
     assert "division by zero has no result" in answer.warnings
 
 
-# -- names ----------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 
 def test_near_names_are_said_with_their_score(table: Graph) -> None:
@@ -341,6 +343,12 @@ def test_near_names_are_said_with_their_score(table: Graph) -> None:
     assert any(one.startswith("value of 'Name' 'Dora Mar' is read as 'Dora Maar' (similarity 0.") for one in answer.warnings)
     assert any("'Dora Maar' (similarity" in step.note for step in answer.trace)
     answer = table.query(program(get(R="name", T="ann")))
+    folded = "(the same but for case, accents or white space)"
+    assert [one for one in answer.warnings if "read as" in one] == [
+        f"relation 'name' is read as 'Name' {folded}",
+        f"value of 'Name' 'ann' is read as 'Ann' {folded}",
+    ]
+    answer = table.query(program(get(R="Name", T="Ann")))
     assert [one for one in answer.warnings if "read as" in one] == []
 
 
@@ -408,7 +416,7 @@ def test_evidence_and_trace(table: Graph) -> None:
     assert "Scan('Team'" in table.explain(program(get(R="Team", T="Red")))
 
 
-# -- several sources ------------------------------------------------------------------------------------------------------
+# -- several sources -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -459,7 +467,7 @@ def test_a_chain_through_three_sources(world: Graph) -> None:
 
 
 def test_the_index_of_names_is_kept_beside_the_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condgraph.engine.linking import kept
+    from condgraph.names import stored as kept
 
     monkeypatch.setattr(kept, "WORTH_KEEPING", -1.0)
     query = program(get(H="Acmee", R="city"))

@@ -1,4 +1,6 @@
-"""LLM queries over whole data sets: movie programs, temporal questions, the paper's chain of sources, every program."""
+"""LLM queries over whole data sets: movie programs, temporal questions, the paper's chain of
+sources, every program.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import UnknownNameError
-from condgraph.engine.frontends import llm_syntax
-from condgraph.engine.frontends.llm_syntax import parse
 from condgraph.graph import Graph
+from condgraph.languages.llm.syntax import parse as llm_syntax
+from condgraph.languages.llm.syntax.parse import parse
 from tests.frontends.test_llm_metaqa import Movies, programs
 from tests.support.lanes import shared_graph
 
@@ -145,7 +147,8 @@ def test_temporal_questions_have_their_gold_answers(data: Path, llm_query: Modul
         ("Which was the {adj} team that {head} played in?", 89),
     ):
         assert (counts[template]["whole"], counts[template]["equal"]) == (whole, whole), template
-    # 0.7 ms on the slowest machine it was tried on; a bound of ten times that tells a scan of everything.
+    # 0.7 ms on the slowest machine it was tried on; a bound of ten times that tells a scan of
+    # everything.
     assert statistics.median(times.seconds) < 0.01
 
 
@@ -170,7 +173,8 @@ def test_wikidata_facts_at_a_time(data: Path) -> None:
             )
             now, before = program.splitlines()
             expected = {head for head, first, last in bounds[relation, tail] if first <= year <= last}
-            # Facts with an unknown side may hold as well: they are no mistake where their known side says so.
+            # Facts with an unknown side may hold as well: they are no mistake where their known
+            # side says so.
             assert expected == set(graph.query(now).texts) & whole, (relation, tail, year)
             gone = {head for head, first, last in bounds[relation, tail] if last < year}
             assert gone == set(graph.query(before.replace("Query2", "Query1")).texts) & whole, (relation, tail, year)

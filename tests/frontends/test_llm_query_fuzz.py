@@ -1,4 +1,6 @@
-"""LLM queries that nobody would write: an answer or a typed error with a place, never a crash, never a hang."""
+"""LLM queries that nobody would write: an answer or a typed error with a place, never a crash,
+never a hang.
+"""
 
 from __future__ import annotations
 

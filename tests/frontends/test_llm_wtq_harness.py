@@ -1,4 +1,6 @@
-"""The benchmark over WikiTableQuestions: how it reads the data and counts, with a stand-in for the engine."""
+"""The benchmark over WikiTableQuestions: how it reads the data and counts, with a stand-in for the
+engine.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.denotation import Item, item
 from condgraph.engine.errors import ParseError
-from condgraph.engine.frontends.llm_denotation import Item, item
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why the others do not."""
+"""LLM queries over WikiTableQuestions: how many published programs give the gold answer, and why
+the others do not.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ def test_all_tables_in_one_graph_give_the_same_answers(wtq: ModuleType, data: Pa
     together = wtq.score(sorted(asked, key=lambda question: question.table), folder, timed)
     assert together.right == alone.right
     assert [why for _, why in together.misses if "source" not in why] == [why for _, why in alone.misses if "source" not in why]
-    # Under a millisecond where it was measured; the bound tells work that grows with the number of tables.
+    # Under a millisecond where it was measured; the bound tells work that grows with the number of
+    # tables.
     assert statistics.median(seconds) < 0.02
 
 
@@ -72,8 +75,8 @@ def test_a_header_of_several_tables_needs_a_source(tmp_path: Path) -> None:
 
 
 def test_causes_are_told_apart(wtq: ModuleType) -> None:
+    from benchmarks.denotation import item
     from condgraph.engine.errors import ParseError, UnknownNameError
-    from condgraph.engine.frontends.llm_denotation import item
 
     def cause(gold: str, found: Sequence[str], error: condgraph.CondgraphError | None = None) -> str:
         question = wtq.Question("q", "?", "t.csv", (gold,), "p")

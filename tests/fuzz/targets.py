@@ -1,7 +1,8 @@
-"""What is fuzzed: programs of KoPL, and files of every format. Anything but an answer, a graph or a typed error is a failure.
+"""What is fuzzed: programs of KoPL, and files of every format. Anything but an answer, a graph or a
+typed error is a failure.
 
-A target takes bytes and returns; it raises what should never be raised, `Hang` for what does not end among it. `seeds` are
-well-formed inputs to begin from.
+A target takes bytes and returns; it raises what should never be raised, `Hang` for what does not
+end among it. `seeds` are well-formed inputs to begin from.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class Hang(AssertionError):
     """The input was not done with in time."""
 
 
+class Slow(AssertionError):
+    """A byte of the input cost more than any may."""
+
+
 @contextmanager
 def watched() -> Iterator[None]:
     """Interrupt what takes too long, where the system has timers and this is the main thread."""
@@ -51,7 +56,7 @@ def watched() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# -- programs -------------------------------------------------------------------------------------------------------------
+# -- programs --------------------------------------------------------------------------------------
 
 
 @cache
@@ -109,7 +114,7 @@ def ask_json(content: bytes) -> None:
     assert error is None or shown(error, program if isinstance(program, str) else "")
 
 
-# -- files ----------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 #: How files of a format are called.
 SUFFIXES = {
@@ -126,7 +131,9 @@ FILES = tuple(name for name in FORMATS if name not in ("folder", "dataframe"))
 
 
 def load(content: bytes, form: str | None, suffix: str = "") -> None:
-    """A file of a format (None: whatever it is taken for): a graph that exports to an equal one, or a typed error."""
+    """A file of a format (None: whatever it is taken for): a graph that exports to an equal one, or
+    a typed error.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("input" + (suffix or SUFFIXES.get(form or "", ".txt")))
         path.write_bytes(content)
@@ -157,7 +164,7 @@ def check(graph: Graph, folder: Path) -> None:
     assert sorted(first.getvalue().split("\n")) == sorted(second.getvalue().split("\n"))
 
 
-# -- well-formed inputs ---------------------------------------------------------------------------------------------------
+# -- well-formed inputs ----------------------------------------------------------------------------
 
 
 @cache

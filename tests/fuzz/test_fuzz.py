@@ -77,7 +77,9 @@ def test_mutated_programs() -> None:
 
 @pytest.mark.parametrize("form", targets.FILES)
 def test_mutated_files(form: str) -> None:
-    """Files that were well formed before a few bytes changed; now and then the format is to be found out."""
+    """Files that were well formed before a few bytes changed; now and then the format is to be
+    found out.
+    """
     for seed in range(80):
         dice = Dice(seed)
         content = targets.mutated(dice, dice.one(targets.seeds(form)))
@@ -125,7 +127,9 @@ def test_programs_are_read_in_linear_time(unit: str) -> None:
 @pytest.mark.parametrize("form", ["kqapro", "jsonl-table", "condgraph", "rdf"])
 @pytest.mark.parametrize("depth", [100, 2_000, 100_000])
 def test_deep_files(form: str, depth: int) -> None:
-    """Nesting that no stack holds is a typed error; a list of lists of RDF is statements, and as many as there are."""
+    """Nesting that no stack holds is a typed error; a list of lists of RDF is statements, and as
+    many as there are.
+    """
     depth = min(depth, 5_000) if form == "rdf" else depth
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")")):
         body = opening * depth + b"1" + closing * depth

@@ -1,6 +1,8 @@
-"""A real HTTP server that speaks OpenAI's embeddings API, over a small model of hashed words, for the tests of clients.
+"""A real HTTP server that speaks OpenAI's embeddings API, over a small model of hashed words, for
+the tests of clients.
 
-It can be told to fail: `plan` holds what it answers to the next requests before it answers as it should.
+It can be told to fail: `plan` holds what it answers to the next requests before it answers as it
+should.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        #: (status, headers, body) or a function of the request's JSON that gives the response's, used up one by one.
+        #: (status, headers, body) or a function of the request's JSON that gives the response's,
+        #: used up one by one.
         self.plan: list[Any] = []
         self.requests: list[dict[str, Any]] = []
         self.dimension = DIMENSION

@@ -11,9 +11,9 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import EncoderError, EncoderMismatchError, OptionError
-from condgraph.engine.linking.encoders import encoder_of
-from condgraph.engine.linking.endpoint import EndpointEncoder
-from condgraph.engine.linking.kept_vectors import vectors_of
+from condgraph.vectors.embeddings_api import EndpointEncoder
+from condgraph.vectors.encoders import encoder_of
+from condgraph.vectors.stored import vectors_of
 from tests.linking.embedding_server import DIMENSION, KEY, Server, embed, running
 
 BUSY = (429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})

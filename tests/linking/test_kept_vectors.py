@@ -21,16 +21,18 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.facts import Item
-from condgraph.engine.linking import encode_new
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.linking.encoders import encoder_of
-from condgraph.engine.linking.graph_vectors import EDGES, GraphVectors
-from condgraph.engine.linking.kept_vectors import index_of, place_of, vectors_of
-from condgraph.engine.linking.vectors import DenseVectors
+from condgraph.vectors import encode_new
+from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import encoder_of
+from condgraph.vectors.graph_vectors import EDGES, GraphVectors
+from condgraph.vectors.nearest import DenseVectors
+from condgraph.vectors.stored import index_of, place_of, vectors_of
 
 
 class Letters:
-    """An encoder of the tests: how often each letter stands in a text, scaled to length one. Counts what it was asked."""
+    """An encoder of the tests: how often each letter stands in a text, scaled to length one. Counts
+    what it was asked.
+    """
 
     def __init__(self, ident: str = "letters", dimension: int = 26) -> None:
         self.id, self.dimension = ident, dimension

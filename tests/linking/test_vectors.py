@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.linking.vectors import UNIT, DenseVectors, SparseVectors, Vectors
+from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.nearest import UNIT, DenseVectors, SparseVectors, Vectors
 
 
 def random_units(count: int, dimension: int, seed: int = 0) -> np.ndarray:
@@ -62,8 +62,8 @@ def test_the_nearest_are_the_first_of_all(k: int) -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix, query = random_units(1000, 40), random_units(1, 40, seed=5)[0]
     whole = DenseVectors(matrix).nearest(query, 100)
-    monkeypatch.setattr("condgraph.engine.linking.vectors._BLOCK", 64)
-    monkeypatch.setattr("condgraph.engine.linking.vectors._EXACT_BLOCK", 7)
+    monkeypatch.setattr("condgraph.vectors.nearest._BLOCK", 64)
+    monkeypatch.setattr("condgraph.vectors.nearest._EXACT_BLOCK", 7)
     parts = DenseVectors(matrix).nearest(query, 100)
     assert (whole[0] == parts[0]).all()
     assert (whole[1] == parts[1]).all()

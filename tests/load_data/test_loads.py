@@ -1,4 +1,5 @@
-"""Real data sets through `load`: as much as the files hold, counted here in a few lines, and equal after an export and a load.
+"""Real data sets through `load`: as much as the files hold, counted here in a few lines, and equal
+after an export and a load.
 
 Whole data sets carry the marker `data`.
 """
@@ -38,7 +39,9 @@ def loaded(source: Any, **options: Any) -> tuple[Graph, LoadReport]:
 
 
 def survives(graph: Graph, folder: Path) -> None:
-    """An export loads to an equal graph: every item that it reads back to is the same, sources and rows included."""
+    """An export loads to an equal graph: every item that it reads back to is the same, sources and
+    rows included.
+    """
     first, second = folder / "first.jsonl", folder / "second.jsonl"
     lines = graph.export(first)
     again, report = loaded(first)
@@ -55,7 +58,7 @@ def counts(graph: Graph, *names: str) -> tuple[int, ...]:
     return tuple(found[name] for name in names)
 
 
-# -- KQA Pro's format -----------------------------------------------------------------------------------------------------
+# -- KQA Pro's format ------------------------------------------------------------------------------
 
 
 def hashable(value: Any) -> Any:
@@ -90,7 +93,7 @@ def test_knowledge_bases(name: str, shared: Path, tmp_path: Path) -> None:
     survives(graph, tmp_path)
 
 
-# -- triples --------------------------------------------------------------------------------------------------------------
+# -- triples ---------------------------------------------------------------------------------------
 
 TRIPLES = {
     "pathquestions": (["2H-kb.txt"], "\t"),
@@ -131,7 +134,7 @@ def test_freebase_with_names_and_numbers(data: Path, tmp_path: Path) -> None:
     survives(graph, tmp_path)
 
 
-# -- statements with qualifiers, and with time ----------------------------------------------------------------------------
+# -- statements with qualifiers, and with time -----------------------------------------------------
 
 
 @whole
@@ -154,7 +157,9 @@ def test_wikidata_statements(data: Path, tmp_path: Path) -> None:
 
 @whole
 def test_temporal_facts(data: Path, tmp_path: Path) -> None:
-    """Wikidata12k's three files, with names from its tables; ten facts end before they begin, and are told."""
+    """Wikidata12k's three files, with names from its tables; ten facts end before they begin, and
+    are told.
+    """
     folder = data / "wikidata12k"
     paths = [folder / file for file in ("train.txt", "valid.txt", "test.txt")]
     names, relations = (
@@ -186,7 +191,7 @@ def test_intervals_of_questions(data: Path, tmp_path: Path) -> None:
     survives(graph, tmp_path)
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def tables(paths: Iterable[Path]) -> dict[Path, list[list[str]]]:
@@ -219,7 +224,9 @@ def test_some_tables(data: Path, tmp_path: Path) -> None:
 
 @whole
 def test_all_tables(data: Path, tmp_path: Path) -> None:
-    """All 1,687 of them in one graph, by one load of their folder; every row keeps its table and its place."""
+    """All 1,687 of them in one graph, by one load of their folder; every row keeps its table and
+    its place.
+    """
     folder = data / "wikitablequestions" / "csv"
     graph, report = loaded(folder)
     read = tables(folder.glob("*/*.csv"))
@@ -247,7 +254,9 @@ def test_northwind(data: Path, tmp_path: Path) -> None:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a table; addresses of orders have commas without quotes, so that only columns before them can be relied on."""
+    """The rows of a table; addresses of orders have commas without quotes, so that only columns
+    before them can be relied on.
+    """
     with path.open(encoding="utf-8", newline="") as file:
         header, *body = csv.reader(file)
     return [dict(zip(header, row[: len(header)], strict=False)) for row in body]

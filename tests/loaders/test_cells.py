@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from condgraph.engine.reading.quick import quick
+from condgraph.engine.reading.shapes import LONGEST, careful, readings, shape
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
-from condgraph.loaders.cells import MISSING, Profile, type_cells
-from condgraph.loaders.table_quick import quick
-from condgraph.loaders.table_shapes import LONGEST, careful, readings, shape
+from condgraph.loaders.table.cells import MISSING, Profile, type_cells
 from tests.support.lanes import sample
 
 
@@ -362,7 +362,9 @@ def test_plain_columns_are_counted_as_cell_by_cell(cells: list[str]) -> None:
     )
 )
 def test_quick_readings_are_careful_readings(text: str) -> None:
-    """The commonest forms are read in one look; the values and their types are those of the longer one."""
+    """The commonest forms are read in one look; the values and their types are those of the longer
+    one.
+    """
     same_as_careful(collapse(text))
 
 

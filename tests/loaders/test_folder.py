@@ -1,4 +1,6 @@
-"""Folders of CSV files with keys between them: keys found and given, join tables, dangling keys; Northwind counted."""
+"""Folders of CSV files with keys between them: keys found and given, join tables, dangling keys;
+Northwind counted.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.folder import FORMAT
-from condgraph.loaders.folder_keys import Columns, find_keys, key_names, singular
+from condgraph.loaders.folder.keys import Columns, find_keys, key_names, singular
+from condgraph.loaders.folder.load import FORMAT
 
 SHOP = {
     "products.csv": "productID,productName,price,categoryID\n1,Chai,18.5,7\n2,Tofu,3.0,8\n3,Wine,9.0,NULL\n",
@@ -177,7 +179,8 @@ def test_northwind(data: Path) -> None:
     for path in folder.glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
-        # Unquoted commas: each is followed by a space, which no other field of these records begins with.
+        # Unquoted commas: each is followed by a space, which no other field of these records begins
+        # with.
         broken += sum(len(row) != len(header) for row in rows)
         mended = [next(csv.reader([",".join(row).replace(", ", "; ")])) if len(row) != len(header) else row for row in rows]
         tables[path.stem] = header, mended

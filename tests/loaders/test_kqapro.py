@@ -1,4 +1,6 @@
-"""KQA Pro's kb.json: both spellings, facts once, values typed, problems told; the oracle's knowledge base counted independently."""
+"""KQA Pro's kb.json: both spellings, facts once, values typed, problems told; the oracle's
+knowledge base counted independently.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.kqapro import FORMAT
+from condgraph.loaders.kqapro.load import FORMAT
 
 
 def read(source: Any, on_error: OnError = "raise") -> tuple[list[Item], Reading]:

@@ -1,4 +1,6 @@
-"""Temporal facts: bounds of all precisions, open and unknown ends, wrong orders; the benchmark files counted independently."""
+"""Temporal facts: bounds of all precisions, open and unknown ends, wrong orders; the benchmark
+files counted independently.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Entity, Item, Source, Statement
 from condgraph.engine.values import UNKNOWN, Precision, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.jsonl_write import statements_of
-from condgraph.loaders.quintuples import FORMAT
-from condgraph.loaders.times import read_bound, read_time
+from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.statements.quintuples import FORMAT
+from condgraph.loaders.statements.times import read_bound, read_time
 
 
 def read(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:

@@ -1,4 +1,6 @@
-"""RDF in all its syntaxes: names, membership, typed literals, graphs, statements about statements, errors with file and line."""
+"""RDF in all its syntaxes: names, membership, typed literals, graphs, statements about statements,
+errors with file and line.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.files import read_head
-from condgraph.loaders.rdf import FORMAT
-from condgraph.loaders.rdf_survey import local_name
+from condgraph.loaders.rdf.load import FORMAT
+from condgraph.loaders.rdf.survey import local_name
 
 PREFIXES = """@prefix : <http://x/> .
 @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
@@ -181,7 +183,7 @@ def test_annotations_become_qualifiers(load: Any) -> None:
 def test_what_is_only_spoken_about_is_told(load: Any) -> None:
     found = load("<< :a :p :b >> :since 1990 .")
     assert found.facts == [(X + "a", "p", Ref(X + "b"), (("since", Quantity(1990)),))]
-    assert "1 statements are only spoken about" in found.reading.problems[0].message
+    assert "1 statement is only spoken about" in found.reading.problems[0].message
 
 
 def test_rdf_star(load: Any) -> None:
@@ -300,7 +302,9 @@ def test_rdflib_graphs() -> None:
 
 
 def test_as_many_triples_as_rdflib_reads(data: Path) -> None:
-    """Every triple of the W3C suite's Turtle files is accounted for: a statement, a membership, or a name."""
+    """Every triple of the W3C suite's Turtle files is accounted for: a statement, a membership, or
+    a name.
+    """
     counted = 0
     for path in sorted((data / "w3c_sparql").rglob("data*.ttl"))[:60]:
         graph = rdflib.Graph()

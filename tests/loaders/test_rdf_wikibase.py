@@ -1,4 +1,6 @@
-"""Wikidata's statement model: statements, qualifiers, ranks, full values, truthy claims, and what is left out said aloud."""
+"""Wikidata's statement model: statements, qualifiers, ranks, full values, truthy claims, and what
+is left out said aloud.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import condgraph
 from condgraph.engine.facts import EntityKind, Member, Ref, Source, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.loaders.base import Reading
-from condgraph.loaders.rdf import FORMAT
-from condgraph.loaders.rdf_wikibase import full_time
+from condgraph.loaders.rdf.load import FORMAT
+from condgraph.loaders.rdf.wikibase import full_time
 
 PREFIXES = """
 @prefix wd: <http://www.wikidata.org/entity/> .
@@ -102,10 +104,10 @@ def test_statements_with_qualifiers_and_full_values(tmp_path: Path) -> None:
     assert Member(WD + "Q42", WD + "Q5", 7) in [Member(one.entity, one.concept, 7) for one in items if isinstance(one, Member)]
     assert not any("statement/" in getattr(one, "id", "") or "value/" in getattr(one, "id", "") for one in items)
     told = "\n".join(warnings)
-    assert "1 statements are deprecated" in told
-    assert '1 statements say "no value"' in told
-    assert "1 statements have the preferred rank" in told
-    assert "1 references" in told
+    assert "1 statement is deprecated and is left out" in told
+    assert '1 statement says "no value" and is left out' in told
+    assert "1 statement has the preferred rank" in told
+    assert "1 reference" in told
     assert len(warnings) == 4
 
 

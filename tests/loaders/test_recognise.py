@@ -1,4 +1,6 @@
-"""Recognition: which loader a source goes to and what it is called; and no loader ends in anything but a typed error."""
+"""Recognition: which loader a source goes to and what it is called; and no loader ends in anything
+but a typed error.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from condgraph.engine.errors import CondgraphError, FormatError, LoadError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import Reading
-from condgraph.loaders.jsonl_write import encode, statements_of
+from condgraph.loaders.export.write import encode, statements_of
 from condgraph.loaders.recognise import FORMATS, recognise, sources_of
 
 #: A small file of each format that is read from text.

@@ -1,4 +1,6 @@
-"""CSV and TSV tables as facts: rows, columns, cells, the ways files are written, and what is bad in them; the benchmark."""
+"""CSV and TSV tables as facts: rows, columns, cells, the ways files are written, and what is bad in
+them; the benchmark.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Statement
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.cells import MISSING
-from condgraph.loaders.jsonl_write import statements_of
-from condgraph.loaders.table import CSV, FORMATS, TSV
+from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.table.cells import MISSING
+from condgraph.loaders.table.formats import CSV, FORMATS, TSV
 from tests.support.lanes import ALL, sample
 
 
@@ -269,8 +271,8 @@ def test_files_without_header_or_rows(path: Path) -> None:
 def test_a_file_read_twice_gives_what_it_gives_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "id,n,d\n" + "".join(f"r{at},{at % 7 or 'n/a'},{1900 + at % 99}-01-02\n" for at in range(2500)) + "short\n"
     once = read(path, text, "skip", key="id")
-    monkeypatch.setattr("condgraph.loaders.table._CELLS_IN_MEMORY", 10)
-    monkeypatch.setattr("condgraph.loaders.table_text._ROWS_A_CHUNK", 1000)
+    monkeypatch.setattr("condgraph.loaders.table.formats._CELLS_IN_MEMORY", 10)
+    monkeypatch.setattr("condgraph.loaders.table.text._ROWS_A_CHUNK", 1000)
     twice = load(path, "skip", key="id")
     assert once[0] == twice[0]
     assert sorted(map(str, once[1])) == sorted(map(str, twice[1]))
@@ -353,7 +355,8 @@ def test_speed(path: Path) -> None:
     started = time.process_time()
     made = sum(len(item) for item in CSV.read(path, Reading(Source("t", str(path))), {}) if isinstance(item, Batch))
     assert made == 300_000
-    # Measured at 250,000 statements a second and more; a machine that is busy with other things is given a third of that.
+    # Measured at 250,000 statements a second and more; a machine that is busy with other things is
+    # given a third of that.
     assert made / (time.process_time() - started) > 80_000
 
 

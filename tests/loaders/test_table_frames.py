@@ -1,4 +1,6 @@
-"""Parquet, Arrow, pandas, polars and records: every type, the same facts as from text, and what is bad in them."""
+"""Parquet, Arrow, pandas, polars and records: every type, the same facts as from text, and what is
+bad in them.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Batch, Entity, Item, Numbers, Ref, Source, Statement, Texts
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.jsonl_write import statements_of
-from condgraph.loaders.table import CSV, DATAFRAME, JSONL, PARQUET
+from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.table.formats import CSV, DATAFRAME, JSONL, PARQUET
 
 
 def load(source: Any, on_error: OnError = "raise", **options: Any) -> tuple[list[Item], Reading]:
@@ -296,5 +298,6 @@ def test_speed(tmp_path: Path) -> None:
     batches = [item for item in items if isinstance(item, Batch)]
     assert sum(map(len, batches)) == 4 * rows
     assert {type(batch.objects).__name__ for batch in batches} == {Numbers.__name__, "Times", Texts.__name__}
-    # Measured at 400,000 statements a second; a machine that is busy with other things is given a third of that.
+    # Measured at 400,000 statements a second; a machine that is busy with other things is given a
+    # third of that.
     assert 4 * rows / (time.process_time() - started) > 130_000

@@ -1,4 +1,6 @@
-"""Recognition of table files: a header and several columns are a table; triples, exports and documents are not."""
+"""Recognition of table files: a header and several columns are a table; triples, exports and
+documents are not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condgraph.loaders.table import FORMATS
+from condgraph.loaders.table.formats import FORMATS
 
 FILMS = "Film,Director,Year,Gross\nBird,Clint Eastwood,1988,2.2\nAlien,Ridley Scott,1979,60\n"
 

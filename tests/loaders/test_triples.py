@@ -1,4 +1,6 @@
-"""Triples in all their spellings, entities or values, names and prefixes; the benchmark files counted independently."""
+"""Triples in all their spellings, entities or values, names and prefixes; the benchmark files
+counted independently.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Member, Numbers, Source, Subclass, Texts, Values
 from condgraph.engine.values import Quantity, Time
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.jsonl_write import statements_of
-from condgraph.loaders.triples import FORMAT
+from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.statements.triples import FORMAT
 
 FACTS = [("a", "r", "b c"), ("b c", "r", "d")]
 

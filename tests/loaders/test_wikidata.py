@@ -1,4 +1,6 @@
-"""Wikidata statements with qualifiers: labels, ids alone, membership; the labelled benchmark counted independently."""
+"""Wikidata statements with qualifiers: labels, ids alone, membership; the labelled benchmark
+counted independently.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement, Subclass
 from condgraph.loaders.base import OnError, Reading
-from condgraph.loaders.wikidata import FORMAT
+from condgraph.loaders.statements.wikidata import FORMAT
 
 LABELLED = (
     "Q1\tAda\tP166\taward received\tQ2\tMedal\tP805=subject of\tQ3=1843=1844\n"

@@ -1,4 +1,6 @@
-"""The small knowledge base of the oracle, in process and on Neo4j, loaded once for all tests that ask it."""
+"""The small knowledge base of the oracle, in process and on Neo4j, loaded once for all tests that
+ask it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The command line on a real Neo4j: loading, asking, the compiled query, Cypher of one's own, and what is refused."""
+"""The command line on a real Neo4j: loading, asking, the compiled query, Cypher of one's own, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,11 @@ def test_the_environment_names_the_server(server: str, monkeypatch: pytest.Monke
 
 
 def test_cypher_is_checked_before_it_runs(server: str) -> None:
-    text = "MATCH (e:Entity {graph: 'command line'}) WHERE e.name STARTS WITH 'Mana' RETURN e.name AS name, labels(e) AS labels"
+    text = "MATCH (e:CondgraphEntity {graph: 'command line'}) WHERE e.name STARTS WITH 'Mana' "
+    text += "RETURN e.name AS name, labels(e) AS labels"
     found = call("cypher", "-a", server, "--format", "json", text)
     assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["Entity", "Row"]}]
+    assert json.loads(found.stdout) == [{"name": "Manaslu", "labels": ["CondgraphEntity", "CondgraphRow"]}]
     assert call("cypher", "-a", server, "MATCH (e) DETACH DELETE e").exit_code == 3
 
 

@@ -1,9 +1,11 @@
-"""Patterns on Neo4j give what they give on the snapshot, in its order, on a real server: random graphs, and real data."""
+"""Patterns on Neo4j give what they give on the snapshot, in its order, on a real server: random
+graphs, and real data.
+"""
 
 from __future__ import annotations
 
-import os
 import random
+import re
 import time
 from collections.abc import Iterator
 from threading import Event
@@ -13,19 +15,21 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
+from condgraph.cypher.answer import literal
 from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import CancelledError, EncoderMismatchError, OptionError
 from condgraph.engine.facts import EntityKind, Member
-from condgraph.engine.frontends.pattern import Pattern
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.search.match import match
-from condgraph.engine.search.result import Matches
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.match import match
+from condgraph.patterns.matches import Matches
 from condgraph.remote_neo4j import Neo4jGraph
+from condgraph.vectors.encoder import LexicalEncoder
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
+from tests.support.lanes import by_lane
 
 pytestmark = pytest.mark.xdist_group("neo4j")
-#: Random graphs, more with CONDGRAPH_ALL=1; CONDGRAPH_GRAPHS=200 is the whole run, ten minutes.
-GRAPHS = int(os.environ.get("CONDGRAPH_GRAPHS") or (64 if os.environ.get("CONDGRAPH_ALL") == "1" else 16))
+#: Random graphs; the whole of them takes half an hour.
+GRAPHS = by_lane(16, 24, 200)
 ENCODER = TieEncoder()
 
 
@@ -79,9 +83,26 @@ def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
             ), about  # fmt: skip
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_induced_with_and_without_direction(remote: Neo4jGraph, directed: bool) -> None:
+    for seed in range(5000, 5000 + GRAPHS // 4):
+        dice = random.Random(seed)
+        local = condgraph.open()
+        local.add(a_graph(dice))
+        remote.store.delete()
+        remote.push(local)
+        for _ in range(4):
+            pattern = Pattern.of(a_pattern(dice))
+            asked = an_ask(dice, pattern, others(local)) | {"induced": True, "directed": directed}
+            here, there = match(local.current, pattern, encoder=ENCODER, **asked), remote.match(pattern, encoder=ENCODER, **asked)
+            assert shown(there) == shown(here), f"seed {seed}: {pattern} {asked}\n{there.cypher}"
+
+
 @pytest.mark.parametrize("batch", range(2))
 def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGraph, batch: int) -> None:
-    """Of so few names the index finds every one, so that approximate answers are the exact ones, by another way."""
+    """Of so few names the index finds every one, so that approximate answers are the exact ones, by
+    another way.
+    """
     size = max(4, GRAPHS // 4)
     for seed in range(batch * size // 2, (batch + 1) * size // 2):
         dice = random.Random(1000 + seed)
@@ -155,7 +176,9 @@ PATTERNS = (
 
 
 class Hashed:
-    """Vectors of the tests: the lexical encoder's under another name, so that they are kept and fetched as a model's are."""
+    """Vectors of the tests: the lexical encoder's under another name, so that they are kept and
+    fetched as a model's are.
+    """
 
     id, dimension = "hashed", 256
 
@@ -275,4 +298,35 @@ def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph) -> None:
     assert found.report.rows >= 2
     assert found.cypher is not None
     assert "$p1" in found.cypher
-    assert "town 17" not in found.cypher
+    assert ":param p1 => " in found.cypher
+    assert len(found.cypher_queries) >= 1
+    assert all("town 17" not in text for text, _ in found.cypher_queries)
+
+
+def test_its_queries_can_be_run_again(remote: Neo4jGraph, towns: Graph) -> None:
+    """As a driver takes them, and as Browser does: `:param` lines have literals of the same values."""
+    driver = remote.store.connection.driver
+    found = remote.match(PATTERNS[0], k=2, encoder="lexical")
+    assert found.cypher is not None
+    blocks = found.cypher.split("\n;\n")
+    assert len(blocks) == len(found.cypher_queries)
+    for (text, parameters), block in zip(found.cypher_queries, blocks, strict=True):
+        *lines, _ = block.partition(text)[0].split("\n")
+        read = {}
+        for line in lines:
+            said = re.fullmatch(r":param (\w+) => (.*);", line)
+            assert said is not None, line
+            records, _, _ = driver.execute_query(f"RETURN {said[2]} AS value")
+            read[said[1]] = records[0]["value"]
+        assert read == parameters
+        ours, _, _ = driver.execute_query(text, parameters)
+        theirs, _, _ = driver.execute_query(text, read)
+        assert [record.values() for record in ours] == [record.values() for record in theirs]
+    assert any(record.values() for record in ours)
+    assert remote.snapshot().match(PATTERNS[0], k=2, encoder="lexical").cypher is None
+
+
+def test_literals_of_parameters(remote: Neo4jGraph) -> None:
+    value = {"a b": [1, -2.5, None, True], "`": {"\\u0060": "it's \\u0041 \n\r\t \"", "größe": -(2**63)}, "plain": float("inf")}
+    records, _, _ = remote.store.connection.driver.execute_query(f"RETURN {literal(value)} AS value")
+    assert records[0]["value"] == value

@@ -1,8 +1,9 @@
-"""Patterns on RDF stores give what they give on the snapshot, in its order: the embedded store, Virtuoso, Oxigraph's server."""
+"""Patterns on RDF stores give what they give on the snapshot, in its order: the embedded store,
+Virtuoso, Oxigraph's server.
+"""
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -15,20 +16,20 @@ import pytest
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
 from condgraph.engine.errors import CancelledError, EncoderMismatchError, OptionError
-from condgraph.engine.frontends.pattern import Pattern
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.search.match import match
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.match import match
 from condgraph.remote_sparql import SparqlGraph
+from condgraph.vectors.encoder import LexicalEncoder
 from tests.matrix.test_match_neo4j import others, shown
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
+from tests.support.lanes import by_lane
 
-#: Random graphs, on the embedded store and on servers; two hundred with CONDGRAPH_ALL=1.
-ALL = os.environ.get("CONDGRAPH_ALL") == "1"
-EMBEDDED, SERVED = (200, 200) if ALL else (60, 8)
+#: Random graphs, on the embedded store and on servers.
+EMBEDDED, SERVED = by_lane((60, 8), (200, 50), (200, 200))
 ENCODER = TieEncoder()
 STORES = [
-    pytest.param("virtuoso", marks=pytest.mark.xdist_group("virtuoso")),
-    pytest.param("oxigraph", marks=pytest.mark.xdist_group("oxigraph")),
+    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
+    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
 ]
 
 
@@ -76,7 +77,9 @@ def test_random_graphs_on_servers(remote: SparqlGraph) -> None:
 
 
 class Hashed:
-    """The lexical encoder's vectors under another name, so that they are kept as a model's are; it counts what it encodes."""
+    """The lexical encoder's vectors under another name, so that they are kept as a model's are; it
+    counts what it encodes.
+    """
 
     id, dimension = "hashed", 256
 

@@ -1,4 +1,6 @@
-"""Neo4j gives the answers that the snapshot gives, and gives back the graph that was loaded; on a real server."""
+"""Neo4j gives the answers that the snapshot gives, and gives back the graph that was loaded; on a
+real server.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import OptionError, ReadOnlyError, StoreError, UnknownNameError
-from condgraph.engine.facts import Ref, Source, Statement
+from condgraph.engine.facts import Entity, Ref, Source, Statement
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.conftest import Oracle
 from tests.support.differential import Comparison
@@ -126,11 +128,11 @@ def test_a_load_goes_on_where_it_was_ended(neo4j_uri: str) -> None:
     for allowed in (2, 5, 8, 9, 1000):
         left = [allowed]
 
-        def failing(work: Any, left: list[int] = left) -> Any:
+        def failing(work: Any, left: list[int] = left, **options: Any) -> Any:
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            return transaction(work)
+            return transaction(work, **options)
 
         remote.store.connection.transaction = failing  # type: ignore[method-assign,assignment]
         if allowed < 1000:
@@ -149,3 +151,59 @@ def test_sources_of_a_pulled_graph(world: tuple[Graph, Neo4jGraph]) -> None:
     _, remote = world
     answer = remote.snapshot().kopl("Find(Ann) QueryAttr(height)")
     assert answer.evidence[0].sources == ((Source("world", "", "api"), 0),)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "Find(Ann) Find(Anne) Or() QueryName()",
+        "Find(Anne) FindAll() Or() Count()",
+        "Find(Ann) Find(Anne) SelectBetween(height, greater)",
+        "Find(Anne) Relate(knowz, forward) QueryName()",
+        "Find(Anne) QueryAttr(height) VerifyNum(tall, =)",
+        f"Find({'x' * 5_000}) QueryName()",
+    ],
+)
+def test_a_name_that_is_not_there_is_an_error_whatever_else_is(world: tuple[Graph, Neo4jGraph], program: str) -> None:
+    found = Comparison(*world)
+    assert found.ask(program), found.report()
+    assert found.errors == {"UnknownNameError": 1}
+
+
+def test_names_are_looked_up_by_the_one_query(world: tuple[Graph, Neo4jGraph]) -> None:
+    _, there = world
+    connection = there.store.connection
+    read, asked = connection.read, list[str]()
+
+    def counting(text: str, *arguments: Any, **options: Any) -> list[dict[str, Any]]:
+        asked.append(text)
+        return read(text, *arguments, **options)
+
+    there.kopl("FindAll() Count()")
+    connection.read = counting  # type: ignore[method-assign]
+    try:
+        assert there.kopl("Find(Ann) Find(Bo) Or() QueryName()").texts == ["Ann", "Bo"]
+        assert there.kopl("Find(Ann) Relate(knows, forward) QueryName()").texts == ["Bo"]
+    finally:
+        connection.read = read  # type: ignore[method-assign]
+    assert len([text for text in asked if not text.startswith("MATCH (g:")]) == 2
+
+
+def test_long_names_whose_answer_is_empty(neo4j_uri: str) -> None:
+    """Names of more bytes than an index takes stand in it as their hash, and are looked up by that."""
+    here = condgraph.open()
+    names = [letter * 3_000 + end for letter in "x\u00e9" for end in "ab"]
+    here.add([Statement("a", "to", Ref("b")), *(Entity(f"n{at}", name) for at, name in enumerate(names))], source="s")
+    with pushed(here, neo4j_uri, "long names") as pair:
+        for name in [*names, names[0] + "c"]:
+            found = Comparison(*pair)
+            assert found.ask(f"Find({name}) Relate(to, forward) Count()"), found.report()
+
+
+def test_nearest_names_of_a_large_graph(world: tuple[Graph, Neo4jGraph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large graph the names that stand around the one asked for are looked at, here and there."""
+    for module in ("condgraph.engine.schema", "condgraph.cypher.names"):
+        monkeypatch.setattr(f"{module}.MOST_COMPARED", 0)
+        monkeypatch.setattr(f"{module}.AROUND", 2)
+    found = Comparison(*world)
+    assert found.ask_all([f"Find({name}) QueryName()" for name in ("An", "Boo", "humans")]).equal == 3, found.report()

@@ -1,4 +1,6 @@
-"""The files for Neo4j's import tool: loaded by the real tool into an empty store, they give an equal graph, indexes included."""
+"""The files for Neo4j's import tool: loaded by the real tool into an empty store, they give an
+equal graph, indexes included.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher.layout import CONSTRAINTS, INDEXES
-from condgraph.cypher.rows import RowMaker
+from condgraph.cypher.layout.schema import CONSTRAINTS, INDEXES
+from condgraph.cypher.load.rows import RowMaker
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
@@ -44,7 +46,7 @@ def everything() -> Graph:
     return local
 
 
-@pytest.fixture(scope="module", params=["LTS", "CURRENT"])
+@pytest.fixture(scope="module", params=[pytest.param(version, marks=pytest.mark.service) for version in ("LTS", "CURRENT")])
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Neo4jGraph]]:
     """A graph, and the same in a server of its own that the import tool of its version filled."""
     import neo4j_server
@@ -104,8 +106,9 @@ def flat(value: Any) -> str:
 
 def test_rows_and_files_are_made_of_the_same_values() -> None:
     """Columns (for files) and rows (for Bolt) are made by different code from the same cells."""
-    from condgraph.cypher.bulk_columns import PoolColumns
-    from condgraph.cypher.layout import value_of, value_properties
+    from condgraph.cypher.layout.cells import value_of
+    from condgraph.cypher.layout.schema import value_properties
+    from condgraph.cypher.load.bulk_columns import PoolColumns
 
     snapshot = everything().current
     pool, rows = PoolColumns(snapshot), RowMaker(snapshot)

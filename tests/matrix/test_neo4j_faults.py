@@ -1,4 +1,6 @@
-"""When things go wrong, on a real server: it is killed in the middle of a load and of a query, loaders meet, clients crowd."""
+"""When things go wrong, on a real server: it is killed in the middle of a load and of a query,
+loaders meet, clients crowd.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.cypher import load, rows
+from condgraph.cypher.layout import indexes
+from condgraph.cypher.load import lock as loading
+from condgraph.cypher.load import rows
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
@@ -23,7 +27,7 @@ from tests.support.world import world as small_world
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 COUNTS = (
-    "MATCH (e:Entity {graph: $graph}) OPTIONAL MATCH (e)-[f]->() WHERE f.sid IS NOT NULL "
+    "MATCH (e:CondgraphEntity {graph: $graph}) OPTIONAL MATCH (e)-[f]->() WHERE f.sid IS NOT NULL "
     "RETURN count(DISTINCT e) AS entities, count(f) AS statements, count(DISTINCT f.sid) AS distinct"
 )
 
@@ -68,9 +72,9 @@ def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monk
         remote.push(local_graph(0, 100))
         local = condgraph.open()
         local.add(many(100, 200), source="many")
-    write, written = load.Loading.write, []
+    write, written = loading.Loading.write, []
 
-    def counted(self: load.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def counted(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
         written.append(batch.name)
         if len(written) == 6:
             threading.Timer(0.01, server.kill).start()
@@ -78,13 +82,13 @@ def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monk
             time.sleep(0.05)
         write(self, batch, attempt)
 
-    monkeypatch.setattr(load.Loading, "write", counted)
+    monkeypatch.setattr(loading.Loading, "write", counted)
     with pytest.raises(StoreError, match="no server answers"):
         remote.push(local)
     assert len(written) < 30
-    monkeypatch.setattr(load.Loading, "write", write)
+    monkeypatch.setattr(loading.Loading, "write", write)
     server.start()
-    with pytest.raises(StoreBusyError, match="being loaded"):
+    with pytest.raises(StoreBusyError, match="is not finished"):
         remote.kopl("FindAll() Count()")
     remote.push(local)
     whole = local_graph(0, 200)
@@ -92,7 +96,7 @@ def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monk
     counts = remote.store.connection.read(COUNTS, {"graph": name})[0]
     assert counts["statements"] == counts["distinct"] == whole.status().statements
     assert counts["entities"] == whole.status().counts["entities"] + 1
-    assert remote.store.connection.read("MATCH (l:Load) RETURN count(l) AS left", {}) == [{"left": 0}]
+    assert remote.store.connection.read("MATCH (l:CondgraphLoad) RETURN count(l) AS left", {}) == [{"left": 0}]
     assert remote.kopl("FindAll() Count()").texts == whole.kopl("FindAll() Count()").texts
     remote.store.delete()
     remote.close()
@@ -114,7 +118,9 @@ def test_the_server_is_killed_while_it_is_asked(server: Any) -> None:
 
 
 def test_two_loaders(neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second fails at once, or waits as long as it is told; readers have an error while a load runs, and then the new graph."""
+    """The second fails at once, or waits as long as it is told; readers have an error while a load
+    runs, and then the new graph.
+    """
     first, second = (condgraph.open(neo4j_uri, graph="two loaders") for _ in range(2))
     assert isinstance(first, Neo4jGraph)
     assert isinstance(second, Neo4jGraph)
@@ -123,14 +129,14 @@ def test_two_loaders(neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first.push(local)
     assert second.kopl("FindAll() Count()").texts == ["31"]
     reached, go_on = threading.Event(), threading.Event()
-    write = load.Loading.write
+    write = loading.Loading.write
 
-    def held(self: load.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def held(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
         write(self, batch, attempt)
         reached.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(load.Loading, "write", held)
+    monkeypatch.setattr(loading.Loading, "write", held)
     failures: list[BaseException] = []
 
     def add() -> None:
@@ -142,7 +148,7 @@ def test_two_loaders(neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     thread = threading.Thread(target=add)
     thread.start()
     assert reached.wait(60)
-    monkeypatch.setattr(load.Loading, "write", write)
+    monkeypatch.setattr(loading.Loading, "write", write)
     # Half of it is there: nobody is given that.
     with pytest.raises(StoreBusyError):
         second.kopl("FindAll() Count()")
@@ -163,14 +169,14 @@ def test_a_taken_over_load_writes_nothing_more(neo4j_uri: str) -> None:
     assert isinstance(remote, Neo4jGraph)
     remote.store.delete()
     connection = remote.store.connection
-    with load.Loading(connection, "taken over") as loading:
-        load.prepare(connection)
-        loading.begin("one")
-        connection.write("MATCH (g:Graph {name: 'taken over'}) SET g.owner = 'somebody else'", {})
+    with loading.Loading(connection, "taken over") as held:
+        indexes.prepare(connection)
+        held.begin("one")
+        connection.write("MATCH (g:CondgraphGraph {name: 'taken over'}) SET g.owner = 'somebody else'", {})
         batch = next(rows.RowMaker(local_graph(0, 3).current).batches())
         with pytest.raises(StoreBusyError, match="taken over"):
-            loading.write(batch)
-    assert connection.read("MATCH (s:Source {graph: 'taken over'}) RETURN s.name AS name", {}) == []
+            held.write(batch)
+    assert connection.read("MATCH (s:CondgraphSource {graph: 'taken over'}) RETURN s.name AS name", {}) == []
     remote.store.delete()
 
 

@@ -1,4 +1,6 @@
-"""Hundreds of graphs in one database: every query seeks in a composite index, and taking one away leaves the others as they are."""
+"""Hundreds of graphs in one database: every query seeks in a composite index, and taking one away
+leaves the others as they are.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ def test_tables_answer_as_in_process(crowded: tuple[neo4j.Driver, Graph, list[Gr
 def test_one_graph_is_taken_away(crowded: tuple[neo4j.Driver, Graph, list[Graph]]) -> None:
     driver, _, tables = crowded
     kept = "MATCH (n) WHERE coalesce(n.graph, n.name) <> 'table 1' RETURN count(n) AS nodes, sum(count {(n)-->()}) AS edges"
-    rest = "MATCH (n) WHERE n.graph = 'table 1' OR (n:Graph AND n.name = 'table 1') RETURN count(n) AS nodes"
+    rest = "MATCH (n) WHERE n.graph = 'table 1' OR (n:CondgraphGraph AND n.name = 'table 1') RETURN count(n) AS nodes"
     before = driver.execute_query(kept).records[0].data()
     opened(driver, "table 1").store.delete()
     assert driver.execute_query(kept).records[0].data() == before

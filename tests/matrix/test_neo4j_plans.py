@@ -1,4 +1,6 @@
-"""What the server makes of the queries: anchored at indexes, no scan of everything, no product of more than a few rows."""
+"""What the server makes of the queries: anchored at indexes, no scan of everything, no product of
+more than a few rows.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.cypher.compile import Compiled, compile_plan, compile_sizes
+from condgraph.cypher.compile.plan import Compiled, compile_plan, compile_sizes
 from condgraph.cypher.witness import compile_witness
 from condgraph.engine.algebra import Node
-from condgraph.engine.passes import optimise
+from condgraph.languages.registry import request
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
@@ -20,7 +22,8 @@ from tests.matrix.test_neo4j_programs import IN_TIME, ON_TABLES
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Operators of a server's plan that look at more than they have to.
 UNWANTED = {"CartesianProduct of many", "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"}
-#: Rows of a product that two index seeks by name may have: between two entities there is no better way.
+#: Rows of a product that two index seeks by name may have: between two entities there is no better
+#: way.
 MOST_PRODUCT = 25
 
 
@@ -47,8 +50,8 @@ def profiled(graph: Neo4jGraph, compiled: Compiled) -> tuple[set[str], int]:
 
 def plan_of(graph: Neo4jGraph, text: Any, language: str, **options: Any) -> tuple[Node, list[Node]]:
     """The plan of a program, and the operators of its steps."""
-    lowered = graph.store._lower(text, language, {"on_unknown": "error", **options})
-    return optimise(lowered.plan)[0], [node for _, node in lowered.steps]
+    asked = graph.store._asked(request(text, language, None, {"on_unknown": "error", **options}))
+    return asked.lowered.plan, [node for _, node in asked.lowered.steps]
 
 
 def check(graph: Neo4jGraph, compiled: Compiled, what: Any) -> int:
@@ -110,7 +113,9 @@ def test_a_question_about_one_table_does_not_touch_the_others(tables: Neo4jGraph
 
 
 def test_texts_repeat(oracle_pair: Oracle) -> None:
-    """Values and names of entities are parameters: programs that differ in these alone are planned once."""
+    """Values and names of entities are parameters: programs that differ in these alone are planned
+    once.
+    """
     there = oracle_pair.there
     one, two = (
         compile_plan(plan_of(there, text, "kopl")[0], there.name, there.store.schema)

@@ -1,7 +1,8 @@
-"""Programs of all kinds, answered by Neo4j as in process: the 32 cases of get_information, tables, samples of the data sets.
+"""Programs of all kinds, answered by Neo4j as in process: the 32 cases of get_information, tables,
+samples of the data sets.
 
-The samples are small graphs cut from the data sets, so that they load in a second; `benchmarks/matrix.py` asks every program of the
-whole ones.
+The samples are small graphs cut from the data sets, so that they load in a second;
+`benchmarks/matrix.py` asks every program of the whole ones.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.cypher.compile import OPERATORS
-from condgraph.cypher.support import SUPPORT
+from condgraph.cypher.compile.operators import OPERATORS
+from condgraph.cypher.compile.support import SUPPORT
+from condgraph.cypher.layout.schema import GRAPH
 from condgraph.engine import algebra
-from condgraph.engine.algebra import Entities, Facts, Node, Scalar, Test, Values
+from condgraph.engine.algebra import Condition, Entities, Facts, Node, Scalar, Values
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
@@ -31,13 +33,15 @@ pytestmark = pytest.mark.xdist_group("neo4j")
 
 
 def test_every_operator_has_an_answer() -> None:
-    """The table of support names exactly the operators and tests of the algebra, and what it says is so."""
-    found = {one for one in vars(algebra).values() if isinstance(one, type) and issubclass(one, (Node, Test))}
-    assert set(SUPPORT) == found - {Node, Test, Entities, Facts, Values, Scalar}
+    """The table of support names exactly the operators and tests of the algebra, and what it says
+    is so.
+    """
+    found = {one for one in vars(algebra).values() if isinstance(one, type) and issubclass(one, (Node, Condition))}
+    assert set(SUPPORT) == found - {Node, Condition, Entities, Facts, Values, Scalar}
     for operator, support in SUPPORT.items():
         assert support.how == "supported" or support.why
         if issubclass(operator, (Entities, Facts, Values)):
-            assert (operator in OPERATORS) == (support.how == "supported"), operator
+            assert (operator.__name__ in OPERATORS) == (support.how == "supported"), operator
 
 
 def benchmark(name: str) -> ModuleType:
@@ -81,7 +85,7 @@ def equal(found: Comparison, programs: Iterable[Any], at_least: int, **options: 
     assert found.equal - sum(found.errors.values()) >= at_least, found.report()
 
 
-# -- small graphs ---------------------------------------------------------------------------------------------------------
+# -- small graphs ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +221,7 @@ def test_one_query_a_program(world: Comparison) -> None:
 
     def counting(text: str, *arguments: Any, **options: Any) -> list[dict[str, Any]]:
         # Now and then the store looks whether somebody has loaded something.
-        if not text.startswith("MATCH (g:Graph "):
+        if not text.startswith(f"MATCH (g:{GRAPH} "):
             asked.append(text)
         return read(text, *arguments, **options)
 
@@ -242,7 +246,7 @@ def test_evidence_of_the_oracle_programs(oracle_pair: Oracle) -> None:
     assert not found.different, found.report()
 
 
-# -- samples of the data sets ---------------------------------------------------------------------------------------------
+# -- samples of the data sets ----------------------------------------------------------------------
 
 
 def test_movies(neo4j_uri: str, data: Path, tmp_path: Path) -> None:

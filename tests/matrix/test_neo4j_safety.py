@@ -1,9 +1,15 @@
-"""What a server is kept from and what is kept from callers: foreign text, deadlines, logins, versions; on a real server."""
+"""What a server is kept from and what is kept from callers: foreign text, deadlines, logins,
+versions; on a real server.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Timer
 from types import SimpleNamespace
 from typing import Any
@@ -59,7 +65,7 @@ def world(each_neo4j_uri: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
         "CALL tx.setMetaData({a: 1})",
         "PROFILE MATCH (n) DELETE n",
         "CREATE INDEX x FOR (n:X) ON (n.x)",
-        "DROP CONSTRAINT condgraph_entity_id",
+        "DROP CONSTRAINT condgraph_4_entity",
     ],
 )
 def test_foreign_text_can_only_read(world: tuple[Graph, Neo4jGraph], attack: str) -> None:
@@ -71,7 +77,7 @@ def test_foreign_text_can_only_read(world: tuple[Graph, Neo4jGraph], attack: str
 
 def test_foreign_text_reads(world: tuple[Graph, Neo4jGraph]) -> None:
     _, remote = world
-    rows = remote.cypher("MATCH (e:Entity {graph: $graph, id: 'a'}) RETURN e.name AS name", {"graph": "safe world"})
+    rows = remote.cypher("MATCH (e:CondgraphEntity {graph: $graph, id: 'a'}) RETURN e.name AS name", {"graph": "safe world"})
     assert rows == [{"name": "Ann"}]
 
 
@@ -79,7 +85,8 @@ def test_foreign_text_reads(world: tuple[Graph, Neo4jGraph]) -> None:
     "endless",
     [
         "UNWIND range(1, 2000000000) AS x WITH x WHERE x % 7 = 8 RETURN count(x) AS n",
-        # A reduce cannot be interrupted by the server: the caller has the error at the deadline all the same.
+        # A reduce cannot be interrupted by the server: the caller has the error at the deadline all
+        # the same.
         "RETURN reduce(s = 0, x IN range(1, 2000000000) | s + x) AS s",
     ],
 )
@@ -96,7 +103,7 @@ def test_clear_errors(neo4j_uri: str) -> None:
         condgraph.open(neo4j_uri, graph="nothing").kopl("FindAll() Count()")
     with pytest.raises(StoreError, match="no server answers"):
         condgraph.open("bolt://127.0.0.1:9").kopl("FindAll() Count()")
-    with pytest.raises(CondgraphError, match="no directory"):
+    with pytest.raises(CondgraphError, match="no kind of address"):
         condgraph.open("ftp://somewhere")
     with pytest.raises(ReadOnlyError):
         condgraph.open(neo4j_uri, graph="x", read_only=True).add([Statement("a", "p", Ref("b"))])
@@ -169,6 +176,27 @@ def test_logins(guarded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         environment.setenv("NEO4J_DATABASE", "nowhere")
         with pytest.raises(StoreMissingError, match="no database 'nowhere'"):
             condgraph.open(f"bolt://neo4j:correct-horse@{place}", graph="g").status()
+
+
+def test_the_commands_of_the_page_on_browser(guarded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand there, but for the address and the password of this server."""
+    for name in LOGIN:
+        monkeypatch.delenv(name, raising=False)
+    root = Path(condgraph.__file__).parent.parent
+    page = (root / "docs" / "how-to" / "neo4j-browser.md").read_text(encoding="utf-8")
+    lines = [line.removeprefix("$ ") for line in page.splitlines() if line.startswith("$ ") and "docker" not in line]
+    script = "\n".join(lines).replace("neo4j://localhost:7687", guarded.uri).replace("condgraph-password", "correct-horse")
+    assert "correct-horse" in script
+    assert guarded.uri in script
+    for name, line in (("python", '"$@"'), ("condgraph", '-m condgraph "$@"')):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {line}\n')
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(root)}
+    said = subprocess.run(["sh", "-eu", "-c", script], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert "correct-horse" not in said.stdout + said.stderr
+    with condgraph.open(guarded.uri, user="neo4j", password="correct-horse") as graph:
+        assert graph.kopl("Find(United Kingdom) Relate(capital, forward) QueryName()").texts == ["London"]
 
 
 def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:

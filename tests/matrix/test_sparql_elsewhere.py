@@ -1,7 +1,8 @@
-"""A graph that only a store has: answers, and evidence by one further query, are those of the snapshot.
+"""A graph that only a store has: answers, and evidence by one further query, are those of the
+snapshot.
 
-The embedded store stands for one on a server here, with nothing of the snapshot behind it, so that many programs are quick;
-`test_sparql_remote` asks real servers.
+The embedded store stands for one on a server here, with nothing of the snapshot behind it, so that
+many programs are quick; `test_sparql_remote` asks real servers.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute.run import run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.graph import Graph
-from condgraph.sparql.answer import answer
-from condgraph.sparql.compile_gather import Gathered, finish, gather
-from condgraph.sparql.compile_group import Target
+from condgraph.languages.registry import answer
+from condgraph.sparql.compile.gather import Gathered, finish, gather
+from condgraph.sparql.compile.group import Target
 from condgraph.sparql.embedded import EmbeddedStore
+from condgraph.sparql.place import Place
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
@@ -29,13 +31,25 @@ from tests.support.programs import as_json, program
 from tests.support.world import PROGRAMS, QUERIES, world
 
 
-class Elsewhere:
+class Elsewhere(Place):
     """The store of a graph, asked as if the graph were not here."""
 
     def __init__(self, graph: Graph) -> None:
-        store: EmbeddedStore = graph.rdf()
-        self.target = Target(store.target.names, store.target.schema, store.target.counts)
-        self.select, self.ask = store.select, store.ask
+        self.store: EmbeddedStore = graph.rdf()
+
+    @property
+    def target(self) -> Target:
+        """The same without the entities, which are at hand in a store that is here."""
+        target = self.store.target
+        return Target(target.names, target.schema, target.counts)
+
+    def select(self, text: str) -> Any:
+        """The solutions of a SELECT."""
+        return self.store.select(text)
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK."""
+        return self.store.ask(text)
 
 
 def outcome(found: Any) -> tuple[Any, ...]:
@@ -50,7 +64,7 @@ def outcome(found: Any) -> tuple[Any, ...]:
 def both(graph: Graph, text: Any, **options: Any) -> tuple[Any, Any]:
     here = outcome(lambda: graph.query(text, **options))
     language = options.pop("language", None)
-    return here, outcome(lambda: answer(Elsewhere(graph), text, language, **{"on_unknown": "error", **options}))
+    return here, outcome(lambda: answer(Elsewhere(graph), text, language, None, {"on_unknown": "error", **options}))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +80,7 @@ def test_equal_answers_and_evidence(small: Graph, text: str) -> None:
 
 
 @settings(max_examples=40)
-@given(drawn(lambda pick: (a_graph(pick), [program(pick, wrong=False) for _ in range(6)])))
+@given(drawn(lambda pick: (a_graph(pick), [program(pick) for _ in range(6)])))
 def test_random_programs_over_random_graphs(case: tuple[list[Any], list[Any]]) -> None:
     items, programs = case
     graph = condgraph.open()
@@ -90,9 +104,11 @@ def test_programs_over_tables(data: Path) -> None:
 
 
 def test_what_competes_is_told(small: Graph) -> None:
-    """Heights in metre and in foot: the most frequent unit competes, and the answer says what was left out."""
+    """Heights in metre and in foot: the most frequent unit competes, and the answer says what was
+    left out.
+    """
     text = "FindAll() SelectAmong(height, largest)"
-    here, there = small.kopl(text), answer(Elsewhere(small), text)
+    here, there = small.kopl(text), answer(Elsewhere(small), text, None, None, {})
     assert here.warnings
     assert there.warnings == here.warnings
 
@@ -103,7 +119,7 @@ def finished(graph: Graph, plan: alg.Node) -> list[str]:
     compiled = gather(plan, place.target)
     rows = ((row["leaf"].value, *(row[name].value for name in "nspo")) for row in place.select(compiled.text))
     gathered = Gathered(rows, place.target.names, ())
-    done: Any = run(alg.Known(()), gathered.snapshot)
+    done: Any = run(alg.ById(()), gathered.snapshot)
     finish(done, plan, gathered, compiled.leaves)
     return [gathered.snapshot.entity(i).name for i in done.results[id(plan)].tolist()]
 
@@ -132,7 +148,7 @@ def kinds() -> Graph:
         # Concepts by the name that a value is.
         alg.Members(alg.Referents(alg.Objects(alg.Scan(None, ("likes",), family="attribute")))),
         # Entities by a name that a function works out.
-        alg.Referents(alg.External("guess", lambda *_: ["Tom"], (alg.Given(("x",)),))),
+        alg.Referents(alg.External("guess", lambda *_: ["Tom"], (alg.Constants(("x",)),))),
     ],
 )
 def test_sets_by_names_that_only_the_client_knows(plan: alg.Entities) -> None:

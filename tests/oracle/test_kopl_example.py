@@ -1,8 +1,10 @@
-"""The 37 assertions of the KoPL package's own tests, kept as data: expressions of its Python engine, read without running them.
+"""The 37 assertions of the KoPL package's own tests, kept as data: expressions of its Python
+engine, read without running them.
 
-An expression is a nest of calls, which is a KoPL program turned inside out; what is asserted of `ans` is one of a dozen forms, each
-with its counterpart on an `Answer`. Two assertions are about the Python types that the package returns (a tuple whose first item is
-a list): an `Answer` is neither, on purpose, and that is asserted instead. The other 35 hold.
+An expression is a nest of calls, which is a KoPL program turned inside out; what is asserted of
+`ans` is one of a dozen forms, each with its counterpart on an `Answer`. Two assertions are about
+the Python types that the package returns (a tuple whose first item is a list): an `Answer` is
+neither, on purpose, and that is asserted instead. The other 35 hold.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ import pytest
 
 import condgraph
 from condgraph.engine.answer import Answer
-from condgraph.engine.frontends.kopl_table import FUNCTIONS
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
+from condgraph.languages.kopl.table import FUNCTIONS
 from tests.support.programs import as_json
 from tests.support.reference import Call
 
@@ -67,7 +69,8 @@ def literal(text: str) -> Any:
     return ast.literal_eval(text)
 
 
-#: What is asserted, by the expression looked at ("..." stands for what differs): a check of (answer, expression, expected).
+#: What is asserted, by the expression looked at ("..." stands for what differs): a check of
+#: (answer, expression, expected).
 CHECKS: dict[str, Callable[[Answer, str, Any], bool]] = {
     "len(ans[0])": lambda answer, _, wanted: len(answer.entities) == wanted,
     "ans[0]": lambda answer, _, wanted: (

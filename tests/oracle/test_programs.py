@@ -1,7 +1,8 @@
 """Thousands of KoPL programs whose answers an independent engine computed, on real data.
 
-Programs without a flag have one answer, and it is asserted whole. A flag marks a program in which a quirk of that engine decides;
-`answer` is then the reading without the quirk, `kopl_answer` the engine's. What is expected here, flag by flag:
+Programs without a flag have one answer, and it is asserted whole. A flag marks a program in which a
+quirk of that engine decides; `answer` is then the reading without the quirk, `kopl_answer` the
+engine's. What is expected here, flag by flag:
 
     count_facts, not_sure, printed_truncation, select_between_sets, tie, multi_valued     `answer`
     concepts_as_entities   neither as it stands: `answer` lets no step give a concept. Here `Find` gives concepts too, so that what
@@ -11,8 +12,8 @@ Programs without a flag have one answer, and it is asserted whole. A flag marks 
                            `kopl_answer` comes to, but for `!=` between a day and its own year: 1956 is not disjoint from a day
                            of 1956.
 
-Where two flags meet, each decides its part. Every flagged program is counted below by what it agrees with, and `test_reference`
-holds them against a second interpreter.
+Where two flags meet, each decides its part. Every flagged program is counted below by what it
+agrees with, and `test_reference` holds them against a second interpreter.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tests.support import programs, reference
 from tests.support.lanes import sample, shared_graph
 from tests.support.reference import Call
 
-#: Programs by file: the knowledge base, how many have no flag, and for flagged ones (flags, equals `answer`, equals `kopl_answer`).
+#: Programs by file: the knowledge base, how many have no flag, and for flagged ones (flags, equals
+#: `answer`, equals `kopl_answer`).
 FILES: dict[str, tuple[str, int, dict[tuple[str, bool, bool], int]]] = {
     "programs_small.jsonl": (
         "kb_small.json",
@@ -65,7 +67,8 @@ FILES: dict[str, tuple[str, int, dict[tuple[str, bool, bool], int]]] = {
             ("multi_valued", True, True): 13,
             ("multi_valued select_between_sets", True, True): 6,
             ("not_sure", True, False): 101,
-            # "yes" where `answer` is "no" and `kopl_answer` is "not sure": some of the years end before the day, not all.
+            # "yes" where `answer` is "no" and `kopl_answer` is "not sure": some of the years end
+            # before the day, not all.
             ("not_sure time_precision", False, False): 1,
             ("printed_truncation", True, False): 16,
             ("select_between_sets", True, True): 55,
@@ -127,7 +130,9 @@ def test_flagged(name: str, oracle: Path, graphs: dict[str, Graph]) -> None:
 
 
 def test_a_year_and_its_day_are_no_evidence(oracle: Path, graphs: dict[str, Graph]) -> None:
-    """The one flagged program that equals neither answer for a reason of its own is `!=` of a day, asked of years."""
+    """The one flagged program that equals neither answer for a reason of its own is `!=` of a day,
+    asked of years.
+    """
     odd = [
         record
         for record in records(oracle, "programs_small.jsonl")
@@ -156,20 +161,25 @@ def test_written_forms(form: str, oracle: Path, graphs: dict[str, Graph]) -> Non
 
 @pytest.mark.parametrize("name", [pytest.param("programs_small.jsonl"), pytest.param("programs_dev.jsonl", marks=pytest.mark.slow)])
 def test_reference(name: str, oracle: Path, graphs: dict[str, Graph]) -> None:
-    """The interpreter of the tests gives the engine's answer to programs flagged or not, in the same order."""
+    """The interpreter of the tests gives the engine's answer to programs flagged or not, in the
+    same order.
+    """
     base = FILES[name][0]
     graph = graphs[base]
     from condgraph.loaders.base import Reading
 
     (found,) = recognise(oracle / base)
     model = reference.Model(found.format.read(found.data, Reading(found.source), {}))
-    # Looking at every entity for every step takes its time, so that of the large file a third is asked at most.
+    # Looking at every entity for every step takes its time, so that of the large file a third is
+    # asked at most.
     for record in sample(records(oracle, name), 4)[:: 1 if base == "kb_small.json" else 3]:
         assert reference.answer(model, calls(record)) == graph.kopl(record["program"]).texts, record["id"]
 
 
 def test_answers_can_be_checked(oracle: Path, graphs: dict[str, Graph]) -> None:
-    """Every answer has a trace of all its steps, warnings where it is empty, and evidence where it rests on facts."""
+    """Every answer has a trace of all its steps, warnings where it is empty, and evidence where it
+    rests on facts.
+    """
     graph = graphs["kb_small.json"]
     for record in records(oracle, "programs_small.jsonl")[::5]:
         answer = graph.kopl(record["program"])

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from condgraph.engine.search import join
+from condgraph.patterns.join import join
 
 
 @pytest.fixture
 def extended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of every step of a join, as they are made: time is the machine's, but these are the search's."""
+    """The rows of every step of a join, as they are made: time is the machine's, but these are the
+    search's.
+    """
     made: list[int] = []
     extend = join.Join._extended
 

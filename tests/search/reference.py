@@ -1,6 +1,8 @@
-"""The definitions of graph patterns, word for word and slow: every mapping of every node, every choice of statements.
+"""The definitions of graph patterns, word for word and slow: every mapping of every node, every
+choice of statements.
 
-Nothing here knows the code under test but its data types. A graph is read from its items; distances come from vectors.
+Nothing here knows the code under test but its data types. A graph is read from its items; distances
+come from vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class Edge:
     subject: Node
     predicate: str
     object: Node
-    #: What tells equal triples apart, and orders them: the id of the statement, and whether it is a membership.
+    #: What tells equal triples apart, and orders them: the id of the statement, and whether it is a
+    #: membership.
     ident: tuple[int, bool]
 
 
@@ -80,7 +83,7 @@ class Reference:
         u, v = self.encoder.encode([one, two]).astype(np.float64)
         return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
 
-    # -- candidates -------------------------------------------------------------------------------------------------------
+    # -- candidates --------------------------------------------------------------------------------
 
     def candidates(self, text: str, k: int | None) -> dict[Node, int]:
         ranked = sorted((self.term(text, self.text(node)), node) for node in self.nodes)
@@ -99,7 +102,7 @@ class Reference:
             (0, entity) for entity, concept in self.members if concept in below and self.kinds.get(entity) is not EntityKind.CONCEPT
         }
 
-    # -- solutions --------------------------------------------------------------------------------------------------------
+    # -- solutions ---------------------------------------------------------------------------------
 
     def solutions(
         self, pattern: Any, *, injective: bool, induced: bool, directed: bool, distinct_from: dict[int, set[Node]],
@@ -144,7 +147,8 @@ class Reference:
             if injective and node in so_far:
                 continue
             grown = (*so_far, node)
-            # Nothing but haste: a mapping without an edge for some pattern edge has no statements to choose from.
+            # Nothing but haste: a mapping without an edge for some pattern edge has no statements
+            # to choose from.
             if all(self._joined(grown[e.head], grown[e.tail]) for e in pattern.edges if max(e.head, e.tail) < len(grown)):
                 yield from self._mappings(pattern, allowed, injective, grown)
 
@@ -154,7 +158,9 @@ class Reference:
     def _edges(
         self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool
     ) -> tuple[Edge, ...] | None:
-        """The statements of least cost, then least ids; parallel edges of the pattern take distinct ones."""
+        """The statements of least cost, then least ids; parallel edges of the pattern take distinct
+        ones.
+        """
         taken: dict[int, Edge] = {}
         pairs = {frozenset((edge.head, edge.tail)) for edge in pattern.edges}
         for pair in pairs:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condgraph.engine.linking.vectors import DenseVectors
-from condgraph.engine.search.choose import choose
-from condgraph.engine.search.domains import BARRED, Domain, assignment
-from condgraph.engine.search.late import LateDomain
+from condgraph.patterns.distance.domains import BARRED, Domain, assignment
+from condgraph.patterns.distance.lazy import LateDomain
+from condgraph.patterns.join.parallel_edges import choose
+from condgraph.vectors.nearest import DenseVectors
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -72,7 +72,9 @@ def test_few_terms_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_statements_for_parallel_edges() -> None:
-    """The vectorised sum and the choice that is read back agree with each other on every case of three statements."""
+    """The vectorised sum and the choice that is read back agree with each other on every case of
+    three statements.
+    """
     draw = np.random.default_rng(1)
     for _ in range(300):
         edges, statements = int(draw.integers(1, 4)), int(draw.integers(1, 5))

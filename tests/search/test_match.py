@@ -17,9 +17,9 @@ import condgraph
 from condgraph.cli.app import app
 from condgraph.engine.errors import CancelledError, OptionError, ParseError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
-from condgraph.engine.frontends.pattern import Pattern
-from condgraph.engine.search.graph import SearchGraph, text_nodes
 from condgraph.engine.values import Quantity
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.graph import SearchGraph, text_nodes
 
 FILMS = [
     Entity("film", "film", EntityKind.CONCEPT),
@@ -209,7 +209,9 @@ def test_asking_from_asyncio(films: condgraph.Graph) -> None:
 
 
 def test_leaves_are_not_multiplied(extended: list[int]) -> None:
-    """Three of a thousand neighbours each: a billion solutions, of which the first are given and few rows are made."""
+    """Three of a thousand neighbours each: a billion solutions, of which the first are given and
+    few rows are made.
+    """
     graph = condgraph.open("memory:")
     graph.add(Statement(f"film {i:04}", "genre", Ref("Drama")) for i in range(1000))
     pattern = [(f"UNKNOWN {i}", "genre", "Drama") for i in (1, 2, 3)]
@@ -223,7 +225,9 @@ def test_leaves_are_not_multiplied(extended: list[int]) -> None:
 
 
 def test_arms_are_not_multiplied_for_the_first_solutions(extended: list[int]) -> None:
-    """Two arms of two edges at a hub: four million solutions at one distance, and the ids say early which come first."""
+    """Two arms of two edges at a hub: four million solutions at one distance, and the ids say early
+    which come first.
+    """
     graph = condgraph.open("memory:")
     graph.add(Statement(f"film {i:04}", "genre", Ref("Drama")) for i in range(1000))
     graph.add(Statement(f"film {i:04}", "actor", Ref(f"actor {i + more:04}")) for i in range(1000) for more in (0, 1))

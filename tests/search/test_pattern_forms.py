@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from condgraph.engine.errors import ParseError, PlanError
-from condgraph.engine.frontends.pattern import MOST_PARALLEL, Pattern, is_pattern
-from condgraph.engine.languages import detect
+from condgraph.languages.pattern.pattern import MOST_PARALLEL, Pattern, is_pattern
+from condgraph.languages.registry import detect
 
 EXPECTED = Pattern.of([("UNKNOWN actor 1", "actor of", "Flashpoint"), ("UNKNOWN actor 1", "actor of", "UNKNOWN film 1")])
 

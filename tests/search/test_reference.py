@@ -1,4 +1,6 @@
-"""The search of a snapshot gives what the definitions give, in their order (`reference`), on random graphs and patterns."""
+"""The search of a snapshot gives what the definitions give, in their order (`reference`), on random
+graphs and patterns.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ import pytest
 
 import condgraph
 from condgraph.engine.facts import Entity, Ref
-from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.identity import relation_id, statement_ids
-from condgraph.engine.search import domains, driver, join, look_back
-from condgraph.engine.search.match import match
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.distance import domains
+from condgraph.patterns.join import driver, join
+from condgraph.patterns.join import semijoin as look_back
+from condgraph.patterns.match import match
 from tests.search.reference import Node, Reference
 from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern, an_ask
 
@@ -84,6 +88,30 @@ def one_graph(seed: int) -> None:
         check(graph.current, reference, pattern, an_ask(dice, pattern, list(map(reference.text, reference.nodes))), seed)
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_induced_with_and_without_direction(directed: bool) -> None:
+    """What "directed" forbids an induced subgraph: an edge against that of the pattern. Both
+    answers, by the definitions.
+    """
+    changed = 0
+    for seed in range(10_000, 10_000 + max(GRAPHS // 10, 12)):
+        dice = random.Random(seed)
+        items = a_graph(dice)
+        graph = condgraph.open("memory:")
+        graph.add(items)
+        reference = Reference(items, idents_of(graph.current), ENCODER)
+        for _ in range(3):
+            pattern = Pattern.of(a_pattern(dice))
+            asked = an_ask(dice, pattern, list(map(reference.text, reference.nodes))) | {"k": 5}
+            check(graph.current, reference, pattern, asked | {"induced": True, "directed": directed}, seed)
+            ways = [
+                match(graph.current, pattern, encoder=ENCODER, **asked | {"induced": one, "directed": True})
+                for one in (True, False)
+            ]
+            changed += len(ways[0].solutions) != len(ways[1].solutions)
+    assert changed
+
+
 def check(snapshot: Snapshot, reference: Reference, pattern: Pattern, asked: dict[str, Any], seed: int) -> None:
     found = match(snapshot, pattern, encoder=ENCODER, **asked)
     wanted = expected(reference, pattern, asked)
@@ -106,14 +134,17 @@ def check(snapshot: Snapshot, reference: Reference, pattern: Pattern, asked: dic
             assert one.statement.sources, about
 
 
-#: How far known nodes are looked back from, and pairs that hubs are looked up in: never, always, and between.
+#: How far known nodes are looked back from, and pairs that hubs are looked up in: never, always,
+#: and between.
 WAYS = ((0, 0), (1 << 20, 1 << 20), (6, 3))
 #: Three parts that nothing joins.
 THREE = [(0, 1), (2, 3), (4, 5)]
 
 
 def lowered(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int) -> None:
-    """Limits so low that rows are made in parts, hubs are looked up in pairs, and nothing, or all, is looked back."""
+    """Limits so low that rows are made in parts, hubs are looked up in pairs, and nothing, or all,
+    is looked back.
+    """
     monkeypatch.setattr(domains, "_SMALL", 0)
     monkeypatch.setattr(domains, "_HUB", 2)
     monkeypatch.setattr(domains, "_PAIRS", pairs)
@@ -134,7 +165,9 @@ def test_large_graphs_take_ways_of_their_own(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("seed", [10_190])
 @pytest.mark.parametrize(("look", "pairs"), WAYS)
 def test_rows_left_out_of_a_part_are_known_to_be_missing(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int, seed: int) -> None:
-    """A part whose other rows a limit kept from being made: they are wanted where the first conflict with another part."""
+    """A part whose other rows a limit kept from being made: they are wanted where the first
+    conflict with another part.
+    """
     lowered(monkeypatch, look, pairs)
     one_graph(seed)
 

@@ -1,4 +1,6 @@
-"""What a pattern means, sentence by sentence, where no other test says it: on graphs small enough to see the answer."""
+"""What a pattern means, sentence by sentence, where no other test says it: on graphs small enough
+to see the answer.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Ref, Statement
-from condgraph.engine.linking.encoder import LexicalEncoder
-from condgraph.engine.search.options import FAST_NODES, FAST_RELATIONS, FAST_TYPES
+from condgraph.patterns.options import FAST_NODES, FAST_RELATIONS, FAST_TYPES
+from condgraph.vectors.encoder import LexicalEncoder
 
 
 def graph_of(*items: Any) -> condgraph.Graph:
@@ -103,7 +105,9 @@ def test_the_papers_numbers_are_a_speed_mode_that_says_so() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
-    """Triangles with known corners: an edge term is counted an edge, a node term a node (Eq. 9 and 10)."""
+    """Triangles with known corners: an edge term is counted an edge, a node term a node (Eq. 9 and
+    10).
+    """
     for number in range(15):
         dice = random.Random(1000 * seed + number)
         names = ["ant", "ants", "bee", "been", "cat", "cats"]
@@ -128,3 +132,18 @@ def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
         )  # fmt: skip
         found = graph.match(pattern, k=1).solutions
         assert [one.total for one in found] == ([] if best is None else [best])
+
+
+def test_induced_subgraphs_and_the_direction_of_edges() -> None:
+    """With `directed`, an edge against that of the pattern is one which the pattern does not have."""
+    graph = graph_of(*triples(("a", "likes", "b"), ("c", "likes", "d"), ("d", "knows", "c")))
+    pattern = [("UNKNOWN 1", "likes", "UNKNOWN 2")]
+    likes = {"induced": True, "k": None}
+    pairs = lambda **asked: {(one["1"].name, one["2"].name) for one in graph.match(pattern, **likes, **asked).solutions}  # noqa: E731
+    assert pairs(directed=True) == {("a", "b")}
+    assert pairs() >= {("a", "b"), ("c", "d")}
+    both = [("UNKNOWN 1", "likes", "UNKNOWN 2"), ("UNKNOWN 2", "knows", "UNKNOWN 1")]
+    assert {(one["1"].name, one["2"].name) for one in graph.match(both, **likes, directed=True).solutions} == {("c", "d")}
+    # Several edges in the pattern's own direction are no further edges.
+    twice = graph_of(*triples(("a", "likes", "b"), ("a", "knows", "b")))
+    assert len(twice.match(pattern, induced=True, directed=True, k=None).solutions) == 1

@@ -10,8 +10,8 @@ from zlib import crc32
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
-from condgraph.engine.frontends.pattern import Pattern
 from condgraph.engine.values import Quantity
+from condgraph.languages.pattern.pattern import Pattern
 
 #: Unit vectors of few directions, so that many texts are equally far from each other.
 _DIRECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.6, 0], [0, 0.6, 0.8], [0.28, 0, 0.96]], np.float32)
@@ -31,7 +31,9 @@ class TieEncoder:
 
 
 def a_graph(dice: random.Random) -> list[Any]:
-    """Items of a graph of up to nine entities: relations, some qualified or parallel, loops, texts, numbers, types."""
+    """Items of a graph of up to nine entities: relations, some qualified or parallel, loops, texts,
+    numbers, types.
+    """
     size = dice.randint(3, 7)
     ids = [f"e{i}" for i in dice.sample(range(20), size)]
     items: list[Any] = [Entity(ident, dice.choice(NAMES)) for ident in ids]
@@ -61,7 +63,9 @@ def a_graph(dice: random.Random) -> list[Any]:
 
 
 def a_pattern(dice: random.Random) -> list[tuple[str, str, str]]:
-    """Triples of a path, star, cycle, multigraph, loop, or of parts that nothing joins; some nodes are known."""
+    """Triples of a path, star, cycle, multigraph, loop, or of parts that nothing joins; some nodes
+    are known.
+    """
     size = dice.randint(1, 4)
     nodes = []
     for i in range(size):

@@ -1,6 +1,7 @@
 """A load that is killed leaves the old graph or the new one, and the next load works.
 
-The victim is a forked process. It is killed before each thing it does to files in turn, then at random moments.
+The victim is a forked process. It is killed before each thing it does to files in turn, then at
+random moments.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def kill_before(event_number: int) -> None:
 
 
 def load_in_a_fork(store: Path, items: list[Any], *, before: int | None = None, after: float | None = None) -> bool:
-    """Load in another process, killed before an event or after some seconds; whether it got to its end."""
+    """Load in another process, killed before an event or after some seconds; whether it got to its
+    end.
+    """
     child = os.fork()
     if child == 0:
         status = 1
@@ -92,7 +95,9 @@ def check(store: Path, old: Contents, new: Contents, done: bool) -> str:
 
 @pytest.mark.parametrize("first", [True, False], ids=["into nothing", "into a graph"])
 def test_before_every_step(first: bool, tmp_path: Path) -> None:
-    """Killed before the first file is opened, before the second (as a rule every other), and so on until a load gets through."""
+    """Killed before the first file is opened, before the second (as a rule every other), and so on
+    until a load gets through.
+    """
     seen: Counter[str] = Counter()
     kept = [] if first else OLD
     for number in sample(range(1, 200), 2):
@@ -121,7 +126,8 @@ def test_at_random_moments(tmp_path: Path) -> None:
     for number in sample(range(50), 4):
         store = tmp_path / str(number)
         condgraph.open(store).add(OLD)
-        # The time a load takes varies; late moments are tried longer, so that some come after the switch.
+        # The time a load takes varies; late moments are tried longer, so that some come after the
+        # switch.
         done = load_in_a_fork(store, NEW, after=takes * rng.uniform(0, 1.3 if number % 5 else 4))
         seen[check(store, contents(OLD), contents([*OLD, *NEW]), done)] += 1
     assert seen["old"] > 0

@@ -74,7 +74,9 @@ def test_items_come_back(items: list[Any]) -> None:
 @settings(max_examples=50)
 @given(graphs.stored_items(), st.data())
 def test_appending_is_adding_together(items: list[Any], data: st.DataObject) -> None:
-    """A graph that grew is the graph that was loaded at once, column by column but for the order of sources."""
+    """A graph that grew is the graph that was loaded at once, column by column but for the order of
+    sources.
+    """
     at = data.draw(st.integers(0, len(items)))
     together, grown = graph_of(items), graph_of(items[:at], items[at:])
     assert contents_of(grown) == contents_of(together)
@@ -139,7 +141,9 @@ def test_columns_of_one_type() -> None:
 
 
 def test_joined_statements_keep_their_sources() -> None:
-    """The same statement from several sources is one, with all of them; the order of qualifiers does not count, their values do."""
+    """The same statement from several sources is one, with all of them; the order of qualifiers
+    does not count, their values do.
+    """
     one = Statement("a", "p", Quantity(5), (("k", "x"), ("l", Ref("b"))), 0, "five")
     turned = Statement("a", "p", Quantity(5.0), (("l", Ref("b")), ("k", "x")), 0, "5,0")
     other = Statement("a", "p", Quantity(5), (("k", "x"),))

@@ -65,11 +65,13 @@ def columns_of(place: Path) -> Path:
     return found
 
 
-# -- generations ----------------------------------------------------------------------------------------------------------
+# -- generations -----------------------------------------------------------------------------------
 
 
 def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
-    """What was opened stays as it is while others write, also after its files are gone; `refresh` turns to the current one."""
+    """What was opened stays as it is while others write, also after its files are gone; `refresh`
+    turns to the current one.
+    """
     make(tmp_path)
     reader = condgraph.open(tmp_path, read_only=True)
     answer = reader.kopl("Find(Ann) QueryAttr(height)")
@@ -85,7 +87,9 @@ def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
 
 
 def test_writers_take_turns(tmp_path: Path) -> None:
-    """A second writer is told, or waits; what another process wrote is there before something is added to it."""
+    """A second writer is told, or waits; what another process wrote is there before something is
+    added to it.
+    """
     one, two = condgraph.open(tmp_path), condgraph.open(tmp_path)
     with writing(folder_of(tmp_path)):
         with pytest.raises(StoreBusyError):
@@ -131,7 +135,7 @@ def test_all_or_nothing(tmp_path: Path) -> None:
     assert graph.kopl("FindAll() QueryAttr(height)").texts == ["1.75 metre", "2 metre"]
 
 
-# -- opening --------------------------------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------
 
 
 def test_read_only(tmp_path: Path) -> None:
@@ -241,7 +245,7 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
     assert caught.value.candidates == ("films",)
 
 
-# -- damage ---------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 def test_missing_columns(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""How names and values stand in RDF: every one of them can be read back, and published relative IRIs resolve to ours."""
+"""How names and values stand in RDF: every one of them can be read back, and published relative
+IRIs resolve to ours.
+"""
 
 import random
 from decimal import Decimal

@@ -14,10 +14,10 @@ import condgraph
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.sparql import layout
-from condgraph.sparql.write import ntriples, quads
+from condgraph.sparql.load.write import ntriples, quads
 from tests.support.world import world
 
-PAGE = Path(__file__).parents[2] / "docs" / "rdf.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rdf.md"
 
 
 def declared() -> set[str]:
@@ -40,7 +40,9 @@ def test_every_term_that_is_written_is_declared() -> None:
     "text", ["a\\u0060b", "\\u", "\\U0001F600", "\\\\u00", "\\\x07u", "u\\n\\N", "\\", '"\\', "\x07abcd1234", "\U0001f600 \n"]
 )
 def test_literals_are_read_as_they_were(text: str) -> None:
-    """By parsers that resolve escapes with their strings, and by those that do it before they read the query."""
+    """By parsers that resolve escapes with their strings, and by those that do it before they read
+    the query.
+    """
     query = f"SELECT ({layout.string(text)} AS ?x) {{}}"
     found = ox.Store().query(query)
     assert isinstance(found, ox.QuerySolutions)

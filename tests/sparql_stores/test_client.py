@@ -1,4 +1,6 @@
-"""A server that takes a connection and never answers: callers are free, and so is the process. A real socket, no server."""
+"""A server that takes a connection and never answers: callers are free, and so is the process. A
+real socket, no server.
+"""
 
 from __future__ import annotations
 

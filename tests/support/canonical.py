@@ -17,7 +17,8 @@ _RANK = (EntityKind.CONCEPT, EntityKind.ROW, EntityKind.ENTITY)
 
 @dataclass
 class Contents:
-    """Sources by name; entities by id (name, kind, place of a table row); memberships, subclasses and statements with their places.
+    """Sources by name; entities by id (name, kind, place of a table row); memberships, subclasses
+    and statements with their places.
 
     Of equal statements the raw text of the first one counts.
     """

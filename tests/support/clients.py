@@ -1,4 +1,6 @@
-"""Many clients at once on one graph: what went wrong, how long answers took, and what was left open."""
+"""Many clients at once on one graph: what went wrong, how long answers took, and what was left
+open.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from condgraph.remote_neo4j import Neo4jGraph
 
 @dataclass
 class ClientsReport:
-    """What clients met. `seconds` are those of each answer; `connections` the server's before, and after all had ended."""
+    """What clients met. `seconds` are those of each answer; `connections` the server's before, and
+    after all had ended.
+    """
 
     answers: int = 0
     errors: list[str] = field(default_factory=list)
@@ -25,7 +29,9 @@ class ClientsReport:
 def run_clients(
     place: str, graph: str, programs: Sequence[str], expected: Sequence[list[str]], clients: int, seconds: float
 ) -> ClientsReport:
-    """Ask programs from many threads through one opened graph for some time, half of them with deadlines; compare every answer."""
+    """Ask programs from many threads through one opened graph for some time, half of them with
+    deadlines; compare every answer.
+    """
     import condgraph
 
     report, lock = ClientsReport(), threading.Lock()

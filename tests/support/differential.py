@@ -1,7 +1,8 @@
 """One program on two graphs that hold the same: do they say the same?
 
-What is compared is what a user gets: values, texts and entities, or the error with its message. Warnings and evidence are compared
-where they are asked for, as a server is asked for them again.
+What is compared is what a user gets: values with their types and as they print, texts and entities,
+or the error with all it says. Warnings and evidence are compared where they are asked for, as a
+server is asked for them again.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import Any
 
 from condgraph import CondgraphError, Graph
 from condgraph.engine.answer import Evidence
-from condgraph.engine.errors import StoreError
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a graph says to a program; of an answer `values`, `texts` and `entities`, else the `error`."""
+    """What a graph says to a program; of an answer `values` (as they print), `texts` and
+    `entities`, else the `error`.
+    """
 
-    values: tuple[Any, ...] = ()
+    values: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     entities: tuple[Any, ...] = ()
     error: str = ""
@@ -28,26 +30,30 @@ class Outcome:
     evidence: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.error or f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])}"
+        if self.error:
+            return self.error
+        return f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])} {self.warnings}"
 
 
-def outcome(
-    graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, messages: bool = False, **options: Any
-) -> Outcome:
-    """What a graph says; of an error its type, with `messages` its message as well."""
+def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
+    """What a graph says: the answer, or the error with its place, the nearest names and its hint."""
     try:
         answer = graph.query(program, **options)
         return Outcome(
-            tuple(answer.values),
+            tuple(map(repr, answer.values)),
             tuple(answer.texts),
-            tuple((entity.id, entity.name) for entity in answer.entities),
-            warnings=tuple(sorted(answer.warnings)) if warnings else (),
+            tuple(map(repr, answer.entities)),
+            warnings=tuple(sorted(set(answer.warnings))) if warnings else (),
             evidence=tuple(map(shown, answer.evidence)) if evidence else (),
         )
     except CondgraphError as error:
-        if messages:
-            return Outcome(error=f"{type(error).__name__}: {error}")
-        return Outcome(error=type(error).__name__ if not isinstance(error, StoreError) else str(error))
+        return Outcome(error=told(error))
+
+
+def told(error: CondgraphError) -> str:
+    """All that an error says."""
+    parts = [f"{type(error).__name__}[{error.code}]", error.message, error.span, error.candidates, error.hint]
+    return " | ".join(str(part) for part in parts if part)
 
 
 def shown(evidence: Evidence) -> str:
@@ -63,7 +69,9 @@ def shown(evidence: Evidence) -> str:
 
 @dataclass
 class Comparison:
-    """Programs asked of two graphs: how many were equal, what differed, which typed errors both gave."""
+    """Programs asked of two graphs: how many were equal, what differed, which typed errors both
+    gave.
+    """
 
     here: Graph
     there: Graph
@@ -74,10 +82,10 @@ class Comparison:
     def ask(self, program: Any, **options: Any) -> bool:
         """Ask both; whether they say the same."""
         here, there = outcome(self.here, program, **options), outcome(self.there, program, **options)
-        if same(here, there):
+        if here == there:
             self.equal += 1
             if here.error:
-                self.errors[here.error] += 1
+                self.errors[here.error.partition("[")[0]] += 1
             return True
         self.different.append((program, here, there))
         return False
@@ -94,8 +102,3 @@ class Comparison:
         for program, here, there in self.different[:most]:
             lines.append(f"{program}\n   here:  {here}\n   there: {there}")
         return "\n".join(lines)
-
-
-def same(here: Outcome, there: Outcome) -> bool:
-    """Whether two outcomes are the same to a user: values by type as well."""
-    return here == there and list(map(type, here.values)) == list(map(type, there.values))

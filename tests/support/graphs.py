@@ -1,8 +1,9 @@
 """Small random graphs with everything a graph can hold, as items (`condgraph.engine.facts`).
 
-A generator asks a `Pick` for each choice: `Dice` rolls them from a seed, fast enough for thousands; `drawn` lets Hypothesis make
-them, which then shrinks what fails. Names are few on purpose, so that they are shared; some texts look like numbers and times,
-some keys are attribute, relation and qualifier at once.
+A generator asks a `Pick` for each choice: `Dice` rolls them from a seed, fast enough for thousands;
+`drawn` lets Hypothesis make them, which then shrinks what fails. Names are few on purpose, so that
+they are shared; some texts look like numbers and times, some keys are attribute, relation and
+qualifier at once.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def drawn(generate: Callable[[Pick], T]) -> st.SearchStrategy[T]:
     return strategy()
 
 
-# -- values ---------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 ENTITIES = tuple(f"e{i}" for i in range(14))
 CONCEPTS = tuple(f"c{i}" for i in range(5))
@@ -153,7 +154,9 @@ def declarations(pick: Pick) -> list[Any]:
 
 
 def graph(pick: Pick) -> list[Any]:
-    """The items of a graph: everything declared, then statements, some of them twice; half of them have no facts of concepts."""
+    """The items of a graph: everything declared, then statements, some of them twice; half of them
+    have no facts of concepts.
+    """
     concepts = pick.below(2) == 1
     found = [a_statement(pick, concepts) for _ in range(1 + pick.below(60))]
     again = [pick.one(found) for _ in range(pick.below(6))]
@@ -161,7 +164,9 @@ def graph(pick: Pick) -> list[Any]:
 
 
 def padding(entities: int, *, facts: bool) -> list[Any]:
-    """Concepts that no program names, with facts of their own or without: the graph is large beside what a program looks at."""
+    """Concepts that no program names, with facts of their own or without: the graph is large beside
+    what a program looks at.
+    """
     items: list[Any] = [Entity(f"pad{i}", f"{'·' * 40}{i}", EntityKind.CONCEPT) for i in range(entities)]
     if facts:
         items += [Statement(f"pad{i}", "knows", Ref(f"pad{i + 1}")) for i in range(entities - 1)]
@@ -169,7 +174,7 @@ def padding(entities: int, *, facts: bool) -> list[Any]:
     return items
 
 
-# -- graphs as they are stored: rows, raw texts, sources, bounds that are not known -------------------------------------------
+# -- graphs as they are stored: rows, raw texts, sources, bounds that are not known ----------------
 
 SOURCES = ("films", "Zürich/57", "facts 2")
 

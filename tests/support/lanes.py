@@ -1,6 +1,9 @@
-"""How much is tested: samples as a rule, everything with `CONDGRAPH_ALL=1` (as CI sets it); graphs that all workers share.
+"""How much is tested: samples as a rule, everything with `CONDGRAPH_ALL=1` (as CI sets it); graphs
+that all workers share.
 
-Tests marked `slow` or `data` (whole data sets) are left out but for everything; tests that ask for a server are marked `service`.
+Tests marked `slow` or `data` (whole data sets) are left out but for everything; tests that ask for
+a server are marked `service`: by the names of their fixtures here, or where they stand. `asking.py`
+fails those that are not.
 """
 
 from __future__ import annotations
@@ -20,8 +23,15 @@ from condgraph.graph import Graph
 T = TypeVar("T")
 #: Whether everything is asked for.
 ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
-_SERVICE: Final = re.compile(r"(?:neo4j|virtuoso|oxigraph|browser|chromium)\w*|\w+_(?:server|uri)")
+#: Whether that is asked for which takes an hour as well.
+WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
+_SERVICE: Final = re.compile(r"(?:neo4j|virtuoso|oxigraph|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent")
 _REASON: Final = "CONDGRAPH_ALL=1 is not set, which tests whole data sets and what takes long"
+
+
+def by_lane(quick: T, everything: T, whole: T) -> T:
+    """How much of something heavy: by itself, where everything is asked for, where the whole is."""
+    return whole if WHOLE else everything if ALL else quick
 
 
 def sample(items: Sequence[T], step: int) -> Sequence[T]:
@@ -39,7 +49,9 @@ def mark(items: Sequence[pytest.Item]) -> None:
 
 
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:
-    """A graph of one source without problems or warnings, loaded by the first worker that asks; the others open what it left."""
+    """A graph of one source without problems or warnings, loaded by the first worker that asks; the
+    others open what it left.
+    """
     base = factory.getbasetemp()
     root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "graphs"
     root.mkdir(exist_ok=True)

@@ -1,16 +1,20 @@
-"""Random graphs of tables and facts in time, and random LLM queries over them: all subsets of parameters, all kinds of functions.
+"""Random graphs of tables and facts in time, and random LLM queries over them: all subsets of
+parameters, all kinds of functions.
 
-Choices come from a `Pick` (`graphs`). Names and values are few, so that programs find something; a part of the programs has no
-meaning, and is the same error wherever it is asked.
+Choices come from a `Pick` (`graphs`). Names and values are few, so that programs find something; a
+part of the programs has no meaning, and is the same error wherever it is asked.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from condgraph.engine.facts import Entity, EntityKind, Ref, Sourced, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time, text_of
 from tests.support.graphs import Pick
+from tests.support.programs import typo
 
 PLAYERS = ("Ann", "Bob", "Cid", "Dora Maar", "Zoë")
 TEAMS = ("Red", "Blue", "Green")
@@ -31,8 +35,8 @@ PLACES = ("Acme", "Beta", "Oslo", "Rome")
 YEARS = (1998, 1999, 2000, 2003, 2005, 2010)
 LITERALS = (*PLAYERS, *TEAMS, *PLACES, "boss", "clerk", "10", "5", "0", "70 kg", "2003", "1999", "2003-03-08", "highest", "most")
 FUNCTIONS_OF_ONE = (
-    *("count", "sum", "mean", "max", "min", "most", "least", "previous_row", "next_row", "row_number", "first", "last", "sort"),
-    *("unique", "set_negation", "extract_year", "is_empty", "exists", "round", "argmax"),
+    *("count", "sum", "mean", "median", "max", "min", "most", "least", "previous_row", "next_row", "row_number", "first", "last"),
+    *("sort", "unique", "set_negation", "extract_year", "is_empty", "exists", "round", "argmax"),
 )
 FUNCTIONS_OF_TWO = (
     *("set_union", "set_intersection", "set_difference", "compare", "difference", "subtract", "add", "divide", "equal", "is_in"),
@@ -94,12 +98,6 @@ def graph(pick: Pick) -> tuple[list[Any], bool | None]:
     return [*(table(pick) if kind is not False else ()), *(facts(pick) if kind is not True else ())], kind
 
 
-def _operand(pick: Pick, earlier: int) -> str:
-    if earlier and pick.below(3):
-        return f"output_of_query{earlier - (pick.below(earlier) if pick.below(3) == 0 else 0)}"
-    return pick.one(LITERALS)
-
-
 #: What a literal of a relation can be.
 OBJECTS: dict[str, tuple[str, ...]] = {
     **{column: tuple(cell[1] if isinstance(cell, tuple) else text_of(cell) for cell in cells) for column, cells in CELLS.items()},
@@ -116,55 +114,99 @@ OBJECTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _search(pick: Pick, earlier: int, tables: bool) -> str:
-    names = (*COLUMNS, "row_number") if tables else RELATIONS
-    heads = PLAYERS if tables else (*PLAYERS, *PLACES[:2])
-    parts = []
-    relation = ""
-    used = earlier == 0
-    for letter, parameter in zip("HRTKV", ("head_entity", "relation", "tail_entity", "key", "value"), strict=True):
-        if pick.below(5) > (3 if letter == "R" else 1):
-            continue
-        if letter == "R":
-            text = relation = pick.one(names)
-        elif letter == "K":
-            text = pick.one(names if tables or pick.below(2) else KEYS)
-            relation = text if "value" in parameter or not relation or pick.below(2) else relation
-        elif not used:
-            used, text = True, f"output_of_query{earlier}"
-        elif letter == "H" or not relation:
-            text = pick.one(heads)
-        else:
-            text = pick.one(OBJECTS[relation])
-        operator = pick.one(("=", "=", "=", ">", "<", ">=", "<=", "!=")) if letter in "TV" else "="
-        parts.append(f"{parameter}{operator}'{text}'")
-    if not used and pick.below(3):
-        parts.append(f"head_entity='output_of_query{earlier}'" if "head_entity" not in str(parts) else "")
-    return f"get_information({', '.join(part for part in parts if part)})"
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the programs over a kind of graph are made of; `heads` are those of tables and of facts."""
+
+    columns: Sequence[str]
+    relations: Sequence[str]
+    keys: Sequence[str]
+    heads: tuple[Sequence[str], Sequence[str]]
+    literals: Sequence[str]
+    objects: Mapping[str, Sequence[str]]
 
 
-def _step(pick: Pick, earlier: int, tables: bool) -> str:
-    kind = pick.below(8)
-    if earlier == 0 or kind < 3:
-        return _search(pick, earlier, tables)
-    mine = f"output_of_query{earlier}"
-    if kind == 3:
-        operator = pick.one(("=", "!=", "<", ">", "<=", ">="))
-        return f"keep(set='{mine}', value{operator}'{_operand(pick, earlier - 1) if earlier > 1 else pick.one(LITERALS)}')"
-    if kind == 4:
-        return f"{pick.one(FUNCTIONS_OF_TWO)}(set1='{mine}', set2='{_operand(pick, earlier)}')"
-    if kind == 5 and earlier > 1:
-        operator = pick.one(("=", "<", ">"))
-        return f"if({mine} {operator} output_of_query{earlier - 1}, {mine}, '{_operand(pick, earlier)}')"
-    return f"{pick.one(FUNCTIONS_OF_ONE)}(set='{mine}')"
+PLAIN: Final = Vocabulary(COLUMNS, RELATIONS, KEYS, (PLAYERS, (*PLAYERS, *PLACES[:2])), LITERALS, OBJECTS)
 
 
-def program(pick: Pick, *, most: int = 4, tables: bool | None = None) -> str:
-    """A program of some queries, each using the one before."""
+class _Maker:
+    """One program while it is made."""
+
+    def __init__(self, pick: Pick, wrong: bool, words: Vocabulary) -> None:
+        self.pick, self.words = pick, words
+        self.slips = wrong and pick.below(5) == 0
+
+    def quoted(self, text: str) -> str:
+        """A text as it stands between quotes; now and then another than was meant."""
+        if self.slips and self.pick.below(5) == 0:
+            text = typo(self.pick, text)
+        return text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
+
+    def operand(self, earlier: int) -> str:
+        """What an earlier query gave, or a literal."""
+        pick = self.pick
+        if earlier and pick.below(3):
+            return f"output_of_query{earlier - (pick.below(earlier) if pick.below(3) == 0 else 0)}"
+        return self.quoted(pick.one(self.words.literals))
+
+    def search(self, earlier: int, tables: bool) -> str:
+        """A `get_information` of any of the parameters."""
+        pick, words = self.pick, self.words
+        names = (*words.columns, "row_number") if tables else words.relations
+        if pick.below(3) == 0:
+            # A whole column, or that of an output: functions get something to work on.
+            of = f", head_entity='output_of_query{earlier}'" if earlier and pick.below(3) else ""
+            return f"get_information(relation='{self.quoted(pick.one(names))}'{of})"
+        parts = []
+        relation = ""
+        used = earlier == 0
+        for letter, parameter in zip("HRTKV", ("head_entity", "relation", "tail_entity", "key", "value"), strict=True):
+            if pick.below(5) > (3 if letter == "R" else 1):
+                continue
+            if letter == "R":
+                text = relation = pick.one(names)
+            elif letter == "K":
+                text = pick.one(names if tables or pick.below(2) else words.keys)
+                relation = text if not relation or pick.below(2) else relation
+            elif not used:
+                used, text = True, f"output_of_query{earlier}"
+            elif letter == "H" or not relation:
+                text = pick.one(words.heads[not tables])
+            else:
+                text = pick.one(words.objects[relation])
+            operator = pick.one(("=", "=", "=", ">", "<", ">=", "<=", "!=")) if letter in "TV" else "="
+            parts.append(f"{parameter}{operator}'{text if text.startswith('output_of') else self.quoted(text)}'")
+        if not used and pick.below(3) and "head_entity" not in str(parts):
+            parts.append(f"head_entity='output_of_query{earlier}'")
+        return f"get_information({', '.join(parts)})"
+
+    def step(self, earlier: int, tables: bool) -> str:
+        """One query."""
+        pick = self.pick
+        kind = pick.below(8)
+        if earlier == 0 or kind < 3:
+            return self.search(earlier, tables)
+        mine = f"output_of_query{earlier}"
+        if kind == 3:
+            operator = pick.one(("=", "!=", "<", ">", "<=", ">="))
+            return f"keep(set='{mine}', value{operator}'{self.operand(earlier - 1)}')"
+        if kind == 4:
+            return f"{pick.one(FUNCTIONS_OF_TWO)}(set1='{mine}', set2='{self.operand(earlier)}')"
+        if kind == 5 and earlier > 1:
+            operator = pick.one(("=", "<", ">"))
+            return f"if({mine} {operator} output_of_query{earlier - 1}, {mine}, '{self.operand(earlier)}')"
+        return f"{pick.one(FUNCTIONS_OF_ONE)}(set='{mine}')"
+
+
+def program(pick: Pick, *, most: int = 4, tables: bool | None = None, wrong: bool = True, words: Vocabulary = PLAIN) -> str:
+    """A program of some queries, each using the one before. With `wrong`, now and then a name or a
+    literal is misspelled.
+    """
+    maker = _Maker(pick, wrong, words)
     lines = []
     over = pick.below(2) == 1 if tables is None else tables
     for at in range(1 + pick.below(most)):
         if tables is None and pick.below(6) == 0:
             over = not over
-        lines.append(f'Query{at + 1}: "{_step(pick, at, over)}"')
+        lines.append(f'Query{at + 1}: "{maker.step(at, over)}"')
     return "\n".join(lines)

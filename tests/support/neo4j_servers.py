@@ -1,8 +1,10 @@
 """A real Neo4j for the tests, one of each version for all workers of a run.
 
-In this order: the server at `NEO4J_URI` (or `NEO4J_URL`); one started from Maven's jars (`tools/neo4j_server.py`); a container,
-where there is a Docker engine. `CONDGRAPH_NEO4J` says the version to start (5.26 LTS otherwise). Where none can be had the tests
-are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure. The run ends with a line that says which.
+In this order: the server at `NEO4J_URI` (or `NEO4J_URL`); one started from Maven's jars
+(`tools/neo4j_server.py`); a container, where there is a Docker engine. `CONDGRAPH_NEO4J` says the
+version to start (5.26 LTS otherwise). Where none can be had the tests are skipped, and say why;
+with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure. The run ends with a line that says
+which.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ import pytest
 import condgraph
 from condgraph.graph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
+from tests.support.asking import asks
+from tests.support.servers import TOOLS, watched
 
-TOOL = Path(__file__).parents[2] / "tools" / "neo4j_server.py"
-if str(TOOL.parent) not in sys.path:
-    sys.path.append(str(TOOL.parent))
+TOOL = TOOLS / "neo4j_server.py"
 
 
 def _run() -> int:
@@ -45,7 +47,10 @@ def _root() -> Path:
 
 
 def shared_server(version: str) -> dict[str, Any]:
-    """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first worker that asks."""
+    """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first
+    worker that asks.
+    """
+    asks(f"Neo4j {version}")
     root = _root()
     place = root / f"{version}.json"
     with (root / f"{version}.lock").open("w") as lock:
@@ -61,9 +66,10 @@ def shared_server(version: str) -> dict[str, Any]:
 
 
 def _start(version: str, root: Path) -> dict[str, Any]:
-    # The server ends with the run, however that ends.
+    # The server ends with the run, not with the worker that asked first, and the folder goes with
+    # it.
     log = root / f"{version}.log"
-    command = [sys.executable, str(TOOL), "--version", version, "--short", "--json", "--while", str(_run())]
+    command = watched([sys.executable, str(TOOL), "--version", version, "--short", "--json"], beside=_run(), remove=root)
     with log.open("w") as out:
         tool = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 300
@@ -88,6 +94,8 @@ def _container(version: str) -> dict[str, Any] | None:
     if said.returncode:
         return {"error": said.stderr.strip()}
     container = said.stdout.strip()
+    # The engine, not this process, has the container; so that is stopped once the run is gone.
+    subprocess.Popen(watched([docker, "stop", container], beside=_run(), instead=True), start_new_session=True)
     ports = {}
     for port in ("7687", "7474"):
         found = subprocess.run([docker, "port", container, port], capture_output=True, text=True, check=True).stdout
@@ -155,7 +163,9 @@ def neo4j_uri(neo4j_version: str) -> str:
 
 @pytest.fixture(scope="session", params=["lts", "current"])
 def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
-    """The address of a server of each version that is supported; of the one that is given, where one is."""
+    """The address of a server of each version that is supported; of the one that is given, where
+    one is.
+    """
     from neo4j_server import CURRENT, LTS
 
     if _given():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from tests.support.graphs import (
     ATTRIBUTES,
@@ -26,34 +27,72 @@ KINDS = ("Str", "Num", "Year", "Date")
 WRONG = ("nobody", "knowz", "==", "Forward", "", "12 monkeys", "1960-13", "size")
 
 
-class _Maker:
-    """One program while it is made. Each method adds the steps of one thing and gives the number of the last one."""
+@dataclass(frozen=True)
+class Words:
+    """What the programs over a kind of graph are made of."""
 
-    def __init__(self, pick: Pick, wrong: bool) -> None:
-        self.pick = pick
+    names: Sequence[str]
+    attributes: Sequence[str]
+    relations: Sequence[str]
+    qualifiers: Sequence[str]
+    units: Sequence[str]
+    texts: Sequence[str]
+    quantities: Sequence[Any]
+    times: Sequence[Any]
+
+
+PLAIN: Final = Words(NAMES, ATTRIBUTES, RELATIONS, QUALIFIERS, UNITS, TEXTS, QUANTITIES, TIMES)
+
+
+def typo(pick: Pick, text: str) -> str:
+    """A text with a letter left out, doubled, changed, or with two of them turned round."""
+    if not text:
+        return "x"
+    at, way = pick.below(len(text)), pick.below(5)
+    if way == 4:
+        return text.swapcase()
+    letter, rest = text[at], text[at + 1 :]
+    return text[:at] + ("" if way == 0 else letter * 2 if way == 1 else "q" if way == 2 else rest[:1] + letter) + rest[way == 3 :]
+
+
+class _Maker:
+    """One program while it is made. Each method adds the steps of one thing and gives the number of
+    the last one.
+    """
+
+    def __init__(self, pick: Pick, wrong: bool, words: Words) -> None:
+        self.pick, self.words = pick, words
         self.steps: list[Call] = []
         self.slips = wrong and pick.below(8) == 0
 
     def give(self, function: str, *texts: str, takes: Sequence[int] = ()) -> int:
         if self.slips and texts and self.pick.below(6) == 0:
             at = self.pick.below(len(texts))
-            texts = (*texts[:at], self.pick.one(WRONG), *texts[at + 1 :])
+            slip = self.pick.one(WRONG) if self.pick.below(2) else typo(self.pick, texts[at])
+            texts = (*texts[:at], slip, *texts[at + 1 :])
         self.steps.append((function, texts, tuple(takes)))
         return len(self.steps) - 1
 
     def typed(self, kind: str) -> tuple[str, ...]:
         """A literal of a type, with its operator."""
-        pick = self.pick
+        pick, words = self.pick, self.words
         if kind == "Str":
-            return (pick.one(TEXTS) if pick.below(4) else literal_of(a_value(pick)),)
+            return (pick.one(words.texts) if pick.below(4) else self.value(),)
         if kind == "Num":
-            quantity = pick.one(QUANTITIES) if pick.below(2) else f"{pick.below(4)} {pick.one(UNITS)}".removesuffix(" 1")
-            return (literal_of(quantity), pick.one(OPERATORS))
-        return (literal_of(pick.one(TIMES)), pick.one(OPERATORS))
+            small = f"{pick.below(4)} {pick.one(words.units)}".removesuffix(" 1")
+            return (literal_of(pick.one(words.quantities)) if pick.below(2) else small, pick.one(OPERATORS))
+        return (literal_of(pick.one(words.times)), pick.one(OPERATORS))
+
+    def value(self) -> str:
+        """Any literal."""
+        pick, words = self.pick, self.words
+        if words is PLAIN:
+            return literal_of(a_value(pick))
+        return literal_of(pick.one((words.texts, words.quantities, words.times)[pick.below(3)]))
 
     def filtered(self, depth: int) -> int:
         kind, of = self.pick.one(KINDS), self.a_set(depth - 1)
-        return self.give(f"Filter{kind}", self.pick.one(ATTRIBUTES), *self.typed(kind), takes=[of])
+        return self.give(f"Filter{kind}", self.pick.one(self.words.attributes), *self.typed(kind), takes=[of])
 
     def facts(self, depth: int) -> int:
         way = self.pick.below(3)
@@ -61,41 +100,41 @@ class _Maker:
             return self.filtered(depth)
         if way == 0 or depth <= 0:
             of = self.a_set(depth - 1)
-            return self.give("Relate", self.pick.one(RELATIONS), self.pick.one(("forward", "backward")), takes=[of])
+            return self.give("Relate", self.pick.one(self.words.relations), self.pick.one(("forward", "backward")), takes=[of])
         kind, of = self.pick.one(KINDS), self.facts(depth - 1)
-        return self.give(f"QFilter{kind}", self.pick.one(QUALIFIERS), *self.typed(kind), takes=[of])
+        return self.give(f"QFilter{kind}", self.pick.one(self.words.qualifiers), *self.typed(kind), takes=[of])
 
     def a_set(self, depth: int) -> int:
         way = self.pick.below(2 if depth <= 0 else 8)
         if way == 0:
-            return self.give("Find", self.pick.one(NAMES))
+            return self.give("Find", self.pick.one(self.words.names))
         if way == 1:
             return self.give("FindAll")
         if way == 2:
             of = self.a_set(depth - 1)
-            return self.give("FilterConcept", self.pick.one(NAMES), takes=[of])
+            return self.give("FilterConcept", self.pick.one(self.words.names), takes=[of])
         if way == 3:
             takes = [self.a_set(depth - 1), self.a_set(depth - 1)]
             return self.give(self.pick.one(("And", "Or")), takes=takes)
         return self.facts(depth)
 
     def a_bag(self, depth: int) -> int:
-        way, pick = self.pick.below(6), self.pick
+        way, pick, words = self.pick.below(6), self.pick, self.words
         takes = [self.a_set(depth)]
         if way == 0:
             return self.give("QueryName", takes=takes)
         if way == 1:
-            return self.give("QueryAttr", pick.one(ATTRIBUTES), takes=takes)
+            return self.give("QueryAttr", pick.one(words.attributes), takes=takes)
         if way == 2:
-            text = literal_of(a_value(pick))
-            return self.give("QueryAttrUnderCondition", pick.one(ATTRIBUTES), pick.one(QUALIFIERS), text, takes=takes)
+            text = self.value()
+            return self.give("QueryAttrUnderCondition", pick.one(words.attributes), pick.one(words.qualifiers), text, takes=takes)
         if way == 3:
-            text = literal_of(a_value(pick))
-            return self.give("QueryAttrQualifier", pick.one(ATTRIBUTES), text, pick.one(QUALIFIERS), takes=takes)
+            text = self.value()
+            return self.give("QueryAttrQualifier", pick.one(words.attributes), text, pick.one(words.qualifiers), takes=takes)
         takes.append(self.a_set(depth))
         if way == 4:
             return self.give("QueryRelation", takes=takes)
-        return self.give("QueryRelationQualifier", pick.one(RELATIONS), pick.one(QUALIFIERS), takes=takes)
+        return self.give("QueryRelationQualifier", pick.one(words.relations), pick.one(words.qualifiers), takes=takes)
 
     def whole(self, depth: int) -> None:
         way, pick = self.pick.below(7), self.pick
@@ -108,9 +147,9 @@ class _Maker:
             self.give("Count", takes=[self.a_set(depth)])
         elif way == 1:
             takes = [self.a_set(depth), self.a_set(depth)]
-            self.give("SelectBetween", pick.one(ATTRIBUTES), pick.one(("greater", "less")), takes=takes)
+            self.give("SelectBetween", pick.one(self.words.attributes), pick.one(("greater", "less")), takes=takes)
         elif way == 2:
-            self.give("SelectAmong", pick.one(ATTRIBUTES), pick.one(("largest", "smallest")), takes=[self.a_set(depth)])
+            self.give("SelectAmong", pick.one(self.words.attributes), pick.one(("largest", "smallest")), takes=[self.a_set(depth)])
         elif way == 3:
             kind, of = pick.one(KINDS), self.a_bag(depth)
             self.give(f"Verify{kind}", *self.typed(kind), takes=[of])
@@ -120,14 +159,16 @@ class _Maker:
             self.a_bag(depth)
 
 
-def program(pick: Pick, *, most: int = 4, wrong: bool = True) -> list[Call]:
-    """A program of any of the 27 functions, post-fix. With `wrong`, now and then a name, a literal or a sort is wrong."""
-    maker = _Maker(pick, wrong)
+def program(pick: Pick, *, most: int = 4, wrong: bool = True, words: Words = PLAIN) -> list[Call]:
+    """A program of any of the 27 functions, post-fix. With `wrong`, now and then a name, a literal
+    or a sort is wrong.
+    """
+    maker = _Maker(pick, wrong, words)
     maker.whole(pick.below(most + 1))
     return maker.steps
 
 
-# -- written forms --------------------------------------------------------------------------------------------------------
+# -- written forms ---------------------------------------------------------------------------------
 
 
 def as_json(steps: Sequence[Call], *, dependencies: bool = True) -> list[dict[str, Any]]:

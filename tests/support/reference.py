@@ -1,7 +1,9 @@
-"""An interpreter of KoPL to hold the engine against: plain Python over sets, no index, no column, no plan.
+"""An interpreter of KoPL to hold the engine against: plain Python over sets, no index, no column,
+no plan.
 
-`Model` gathers a loader's items; `answer` runs a program given as steps (function, texts, dependencies). It is written from what
-the functions mean, and shares with the package only the records of items and the reading of literals (`facts`, `values`).
+`Model` gathers a loader's items; `answer` runs a program given as steps (function, texts,
+dependencies). It is written from what the functions mean, and shares with the package only the
+records of items and the reading of literals (`facts`, `values`).
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ from condgraph.engine.values import (
 
 
 def exact(number: Any) -> Fraction:
-    """A number as it prints: a float stands for its shortest text, or for the whole number that it is."""
+    """A number as it prints: a float stands for its shortest text, or for the whole number that it
+    is.
+    """
     return Fraction(Decimal(repr(number)) if isinstance(number, float) and not number.is_integer() else number)
 
 
@@ -155,7 +159,7 @@ class Model:
         fact = Fact(item.subject, item.predicate, identity(item.object), marks, as_kept(item.object), qualifiers)
         self.facts.setdefault(fact)
 
-    # -- what the functions ask ------------------------------------------------------------------------------------------
+    # -- what the functions ask --------------------------------------------------------------------
 
     def name(self, ident: str) -> str:
         """The name of an entity: the first one given, else its id."""
@@ -189,7 +193,7 @@ class Model:
         """The relations of this name that leave the entities."""
         return [f for ident in of for f in self.of_subject.get((key, ident), ()) if isinstance(f.object, Ref)]
 
-    # -- tests on values --------------------------------------------------------------------------------------------------
+    # -- tests on values ---------------------------------------------------------------------------
 
     def compare(self, operator: str, value: Any, literal: Any) -> bool:
         """Whether a value satisfies a comparison with a typed literal."""
@@ -251,7 +255,7 @@ def unbatched(batch: Batch) -> Iterable[Statement]:
         yield Statement(batch.subjects[i], predicates[i], objects[i], qualifiers, batch.rows[i], raws[i])
 
 
-# -- programs -------------------------------------------------------------------------------------------------------------
+# -- programs --------------------------------------------------------------------------------------
 
 #: A step of a program: function, texts, the steps whose results it takes.
 Call = tuple[str, Sequence[str], Sequence[int]]
@@ -260,7 +264,9 @@ OPERATORS = ("=", "!=", "<", ">", "<=", ">=")
 
 @dataclass
 class Result:
-    """What a step gave: `sort` is "entities", "facts", "values" (entity references are `Ref`), "names" or "one"."""
+    """What a step gave: `sort` is "entities", "facts", "values" (entity references are `Ref`),
+    "names" or "one".
+    """
 
     sort: str
     found: Any
@@ -269,7 +275,8 @@ class Result:
 def answer(model: Model, program: Sequence[Call], *, lenient: bool = False) -> list[str] | set[str]:
     """The texts of a program's answer, in the fixed order, each once.
 
-    Where the program is to be refused: the names of the errors that may be raised; which is met first is the engine's choice.
+    Where the program is to be refused: the names of the errors that may be raised; which is met
+    first is the engine's choice.
     """
     return answer_and_left_out(model, program, lenient=lenient)[0]
 
@@ -284,7 +291,9 @@ def answer_and_left_out(model: Model, program: Sequence[Call], *, lenient: bool 
 
 
 def texts_of(model: Model, result: Result) -> list[str]:
-    """A result as texts in the fixed order: entities by name; numbers, times, texts and names, the unknown."""
+    """A result as texts in the fixed order: entities by name; numbers, times, texts and names, the
+    unknown.
+    """
     if result.sort == "one":
         return [text_of(result.found)]
     if result.sort == "facts":
@@ -307,7 +316,9 @@ def _placed(model: Model, value: Any) -> tuple[Any, str]:
 
 
 class _Step:
-    """The functions. What is refused is gathered, and read as nothing, so that later steps are looked at, too."""
+    """The functions. What is refused is gathered, and read as nothing, so that later steps are
+    looked at, too.
+    """
 
     def __init__(self, model: Model, lenient: bool) -> None:
         self.model, self.lenient = model, lenient
@@ -320,7 +331,7 @@ class _Step:
                 return getattr(self, family.lower())(function.removeprefix(family), inputs, *texts)
         return getattr(self, function.lower())(inputs, *texts)
 
-    # -- what comes in ----------------------------------------------------------------------------------------------------
+    # -- what comes in -----------------------------------------------------------------------------
 
     def entities(self, result: Result) -> set[str]:
         if result.sort == "entities":
@@ -374,7 +385,9 @@ class _Step:
         return found
 
     def holds(self, operator: str, values: Iterable[Any], literals: list[Any]) -> list[bool]:
-        """For each value, whether one of the readings of a literal holds; counts those that no reading can be compared with."""
+        """For each value, whether one of the readings of a literal holds; counts those that no
+        reading can be compared with.
+        """
         found = list(values)
         wanted = {kind_of(literal) for literal in literals} | {("unknown", "1")}
         if ("text", "1") in wanted:
@@ -382,7 +395,7 @@ class _Step:
         self.left_out += sum(kind_of(value) not in wanted for value in found)
         return [any(self.model.compare(operator, value, literal) for literal in literals) for value in found]
 
-    # -- the functions ----------------------------------------------------------------------------------------------------
+    # -- the functions -----------------------------------------------------------------------------
 
     def findall(self, inputs: list[Result]) -> Result:
         return Result("entities", self.model.entities())
@@ -491,7 +504,9 @@ class _Step:
         return self._best(of, key, self.word(word, ("largest", "smallest")) == "largest")
 
     def _best(self, of: set[str], key: str, largest: bool) -> Result:
-        """All entities with the best value; those of the most frequent type and unit compete (times first, then units by name)."""
+        """All entities with the best value; those of the most frequent type and unit compete (times
+        first, then units by name).
+        """
         facts = [f for f in self.model.attributes(of, self.attribute(key)) if isinstance(f.object, Quantity | Time)]
         kinds = Counter(kind_of(f.object) for f in facts)
         if not kinds:

@@ -1,4 +1,6 @@
-"""A server of a test's own: up while the test runs; without the program it needs the test is skipped, in CI it fails."""
+"""A server of a test's own: up while the test runs; without the program it needs the test is
+skipped, in CI it fails.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,23 @@ TOOLS = Path(__file__).parents[2] / "tools"
 if str(TOOLS) not in sys.path:
     sys.path.append(str(TOOLS))
 
+from watched import watched  # noqa: E402 - a tool, found by the path above
+
 if TYPE_CHECKING:
     from service import Service
+
+__all__ = ["running", "watched"]
 
 S = TypeVar("S", bound="Service")
 
 
 @contextmanager
 def running(server: S, what: str, before: Callable[[], object] | None = None) -> Iterator[S]:
-    """A server that was started, after `before` was done; it is stopped and its data removed at the end.
+    """A server that was started, after `before` was done; it is stopped and its data removed at the
+    end.
 
-    Where it cannot be had the test is skipped and says why; with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure.
+    Where it cannot be had the test is skipped and says why; with `CONDGRAPH_SERVICES=1` (as CI sets
+    it) that is a failure.
     """
     from service import ServerError
 

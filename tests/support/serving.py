@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from queue import Queue
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from condgraph.sparql.endpoint import Limits, application
-from condgraph.sparql.endpoint_server import listen, server
+from condgraph.endpoint.app import application
+from condgraph.endpoint.clients import Bounds, Proxies
+from condgraph.endpoint.server import listen, server
+from condgraph.endpoint.service import Limits
 
 
 @contextmanager
-def serving(backend: Any, limits: Limits | None = None, grace: float = 1.0) -> Iterator[str]:
+def serving(
+    backend: Any, limits: Limits | None = None, grace: float = 1.0, bounds: Bounds | None = None, proxies: Sequence[str] = ()
+) -> Iterator[str]:
     """The address of a running endpoint."""
+    with running(backend, limits, grace, bounds, proxies) as (url, _):
+        yield url
+
+
+@contextmanager
+def running(
+    backend: Any, limits: Limits | None = None, grace: float = 1.0, bounds: Bounds | None = None, proxies: Sequence[str] = ()
+) -> Iterator[tuple[str, Any]]:
+    """The address of a running endpoint, and its server, which knows its connections and tasks."""
     found: Queue[str] = Queue()
     sock = listen("127.0.0.1", 0)
-    running = server(application(backend, limits), [sock], grace=grace, started=found.put)
+    running = server(application(backend, limits), [sock], grace=grace, started=found.put, bounds=bounds, proxies=Proxies(proxies))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     try:
-        yield found.get(timeout=20)
+        yield found.get(timeout=20), running
     finally:
         running.should_exit = True
         thread.join(20)
@@ -56,7 +69,9 @@ def ask(
     body: bytes | None = None,
     **query: Any,
 ) -> Reply:
-    """Send a request; keywords are parameters of the address, `default_graph_uri=[...]` several of one name."""
+    """Send a request; keywords are parameters of the address, `default_graph_uri=[...]` several of
+    one name.
+    """
     where = urlsplit(url)
     pairs = [(key.replace("_", "-"), value) for key, value in query.items()]
     address = urlencode(pairs, doseq=True)

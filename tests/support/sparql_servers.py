@@ -1,7 +1,9 @@
-"""Real RDF stores for the tests, one of each a session: Virtuoso (Debian's package) and Oxigraph's server (PyPI's).
+"""Real RDF stores for the tests, one of each a session: Virtuoso (Debian's package) and Oxigraph's
+server (PyPI's).
 
-Where a program is missing the tests are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure.
-`tests/conftest.py` takes the fixtures up, so that every folder has them and each server is started once.
+Where a program is missing the tests are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI
+sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that every folder has them
+and each server is started once.
 """
 
 from __future__ import annotations
@@ -15,12 +17,21 @@ from tests.support.servers import running
 
 
 @pytest.fixture(scope="session")
-def virtuoso_server() -> Iterator[Any]:
-    """A Virtuoso that is up (`tools/virtuoso_server.py`)."""
+def virtuoso_process() -> Iterator[Any]:
     from virtuoso_server import VirtuosoServer
 
     with running(VirtuosoServer(), "Virtuoso") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def virtuoso_server(virtuoso_process: Any) -> Any:
+    """A Virtuoso that is up (`tools/virtuoso_server.py`).
+
+    It takes pages that deleted graphs left only after a checkpoint; without any, inserts fail in the end ("out of seg data").
+    """
+    virtuoso_process.sql("checkpoint;")
+    return virtuoso_process
 
 
 @pytest.fixture(scope="session")

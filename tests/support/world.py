@@ -1,4 +1,6 @@
-"""A small graph with one of everything, and programs that touch every part of it: what every store is tested with first."""
+"""A small graph with one of everything, and programs that touch every part of it: what every store
+is tested with first.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ QUOTES = "back`tick \\u0060 'quote' \"double\""
 
 
 def items() -> list[Item]:
-    """Names that need quoting, every type of value, qualifiers, concepts, a key that is a relation too, joined statements."""
+    """Names that need quoting, every type of value, qualifiers, concepts, a key that is a relation
+    too, joined statements.
+    """
     return [
         Entity("human", "human", EntityKind.CONCEPT),
         Entity("person", "person", EntityKind.CONCEPT),

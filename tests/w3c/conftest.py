@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from condgraph.sparql.endpoint import Limits
-from condgraph.sparql.worker import AsyncResults, File, Query, WorkerPool
+from condgraph.endpoint.service import Limits
+from condgraph.sparql.workers.pool import AsyncResults, File, Query, WorkerPool
 from tests.support.serving import serving
 
 

@@ -1,4 +1,6 @@
-"""Tests of the W3C that are not passed, each with the defect of Oxigraph 0.5 that it shows; `docs/endpoint.md` prints them."""
+"""Tests of the W3C that are not passed, each with the defect of Oxigraph 0.5 that it shows;
+`docs/reference/endpoint.md` prints them.
+"""
 
 from __future__ import annotations
 

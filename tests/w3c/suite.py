@@ -13,8 +13,8 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from condgraph.sparql.protocol_text import survey
-from condgraph.sparql.worker import File
+from condgraph.sparql.text.survey import survey
+from condgraph.sparql.workers.pool import File
 
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
@@ -23,7 +23,8 @@ RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LABEL = ox.NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
-#: What the folder of the suites is called in IRIs: queries, data and results are relative to it alike.
+#: What the folder of the suites is called in IRIs: queries, data and results are relative to it
+#: alike.
 ROOT = "http://w3c.example/"
 
 QUERY_11 = [
@@ -144,12 +145,14 @@ def cases_of(root: Path, paths: list[str]) -> list[Case]:
     return found
 
 
-# -- results --------------------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 @dataclass
 class Solutions:
-    """The solutions of a SELECT: its variables, and a dictionary a solution; `ordered` where their order counts."""
+    """The solutions of a SELECT: its variables, and a dictionary a solution; `ordered` where their
+    order counts.
+    """
 
     variables: list[str]
     rows: list[dict[str, Any]]
@@ -157,7 +160,9 @@ class Solutions:
 
 
 def read_solutions(data: bytes, suffix: str, base: str) -> Solutions | bool:
-    """Results of a SELECT or ASK in one of the formats of results, or as a graph of the result set vocabulary."""
+    """Results of a SELECT or ASK in one of the formats of results, or as a graph of the result set
+    vocabulary.
+    """
     if suffix in (".ttl", ".rdf", ".n3"):
         return _from_graph(data, suffix, base)
     forms = {
@@ -194,7 +199,9 @@ def _from_graph(data: bytes, suffix: str, base: str) -> Solutions | bool:
 
 
 def same_solutions(one: Solutions, other: Solutions, *, reduced: bool) -> bool:
-    """Whether two results are equal up to the names of blank nodes, and to order where none is asked for."""
+    """Whether two results are equal up to the names of blank nodes, and to order where none is
+    asked for.
+    """
     if set(one.variables) != set(other.variables):
         return False
     if reduced:
@@ -219,7 +226,9 @@ def _canonical(rows: list[dict[str, Any]], ordered: bool) -> Any:
 
 
 def _text(term: Any) -> str:
-    """A term as text, its value written in one way: Oxigraph keeps numbers and truth values, not how they were written."""
+    """A term as text, its value written in one way: Oxigraph keeps numbers and truth values, not
+    how they were written.
+    """
     if isinstance(term, ox.Literal) and term.datatype.value.startswith(XSD):
         kind = term.datatype.value[len(XSD) :]
         try:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pyoxigraph as ox
 import pytest
 
-from condgraph.sparql.worker import File
+from condgraph.sparql.workers.pool import File
 from tests.support.serving import Reply
 from tests.w3c.conftest import SuiteServer
 from tests.w3c.suite import LABEL, MEDIA, MF, UT, Manifest, folder, node
@@ -100,7 +100,9 @@ def test_protocol(name: str, suite_server: SuiteServer) -> None:
 
 
 def test_the_service_description_suite(suite_server: SuiteServer) -> None:
-    """The three tests of service descriptions: RDF comes back, it names the service, and says no wrong word of the vocabulary."""
+    """The three tests of service descriptions: RDF comes back, it names the service, and says no
+    wrong word of the vocabulary.
+    """
     from tests.support.serving import ask
 
     reply = ask(suite_server.url, headers={"Accept": "text/turtle"})

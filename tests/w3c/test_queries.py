@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from condgraph.sparql.protocol_text import survey
+from condgraph.sparql.text.survey import survey
 from tests.support.serving import ask
 from tests.w3c.conftest import SuiteServer
 from tests.w3c.known import KNOWN
@@ -68,7 +68,9 @@ def test_query(case: Case, suite_server: SuiteServer) -> None:
 
 
 def rows(data: bytes) -> tuple[list[str], list[list[str]]]:
-    """The sorted header, and the sorted rows, of CSV; blank nodes are all one, numbers are written in one way."""
+    """The sorted header, and the sorted rows, of CSV; blank nodes are all one, numbers are written
+    in one way.
+    """
     header, *found = csv.reader(io.StringIO(data.decode("utf-8"), newline=""))
     order = sorted(range(len(header)), key=header.__getitem__)
     return sorted(header), sorted([[cell_text(row[i]) for i in order] for row in found])

@@ -1,39 +1,59 @@
 """The operators every way of asking is lowered to: small immutable records over four sorts.
 
-`Entities` is a set of entities; `Facts` a set of statements, each with the end that was reached; `Values` a bag of values, each
-carried by a statement, a qualifier or an entity; `Scalar` one number, text, time or truth value. A plan is a tree of these (a
-shared part stands once and is referred to twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on
-every store. Use the lower-case constructors where there is one: they normalise, and refuse nonsense.
+`Entities` is a set of entities; `Facts` a set of statements, each with the end that was reached;
+`Values` a bag of values, each carried by a statement, a qualifier or an entity; `Scalar` one
+number, text, time or truth value. A plan is a tree of these (a shared part stands once and is
+referred to twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on
+every store. Use the lower-case constructors where there is one: they normalise, and refuse
+nonsense.
 
-Two rules hold everywhere. A text literal compares with an entity by the entity's name. A test on one type of value is false for
-values of other types and, for quantities, of other units; the answer warns of them.
+Two rules hold everywhere. A text literal compares with an entity by the entity's name. A test on
+one type of value is false for values of other types and, for quantities, of other units; the answer
+warns of them.
 
-`sorts` says what the four are, `tests` what is asked of values; `entities`, `facts`, `values` and `scalars` hold the operators, by
-what they give; `constructors` put trees together and walk them.
+`sorts` says what the four are, `conditions` what is asked of values; `entities`, `facts`, `values`
+and `scalars` hold the operators, by what they give; `needs` is what the result of each rests on,
+`facets` what else others must know of it; `constructors` put trees together and walk them.
 """
 
-from condgraph.engine.algebra.constructors import any_of, intersect, postorder, reached, union
+from condgraph.engine.algebra.conditions import AllOf, Among, AnyOf, Compare, Equals, Not, Versus
+from condgraph.engine.algebra.constructors import (
+    any_of,
+    carried,
+    fields_of,
+    intersect,
+    monotone,
+    passed,
+    passing,
+    postorder,
+    reached,
+    union,
+    whole_inputs,
+)
 from condgraph.engine.algebra.entities import (
-    Best,
-    Every,
-    Holders,
+    AllEntities,
+    ArgExtreme,
+    ById,
+    ByName,
     Intersect,
-    Known,
     Members,
     Minus,
-    Named,
-    Namesakes,
     Neighbour,
     Reached,
     Referents,
+    SameName,
+    SubjectsOf,
     Union,
 )
-from condgraph.engine.algebra.facts import During, DuringAny, Scan, Turn, Where, WhereQualifier, WhereValidity
-from condgraph.engine.algebra.scalars import Count, Exists, Mean, Some, Sum
+from condgraph.engine.algebra.facets import ALWAYS, NEVER, Facets, Warns
+from condgraph.engine.algebra.facts import During, DuringAny, OtherEnd, Scan, Where, WhereQualifier, WhereValidity
+from condgraph.engine.algebra.needs import EACH, Needs
+from condgraph.engine.algebra.scalars import AnySatisfies, Count, Exists, Mean, Median, Sum
 from condgraph.engine.algebra.sorts import (
     ENTITY_KINDS,
     LITERAL_KINDS,
     OPERATORS,
+    Condition,
     Direction,
     End,
     Entities,
@@ -43,21 +63,19 @@ from condgraph.engine.algebra.sorts import (
     Operator,
     Scalar,
     Span,
-    Test,
     Values,
 )
-from condgraph.engine.algebra.tests import AllOf, Among, AnyOf, Compare, Equals, Not, Versus
 from condgraph.engine.algebra.values import (
     Apply,
     Bound,
     Choose,
     Clip,
     Concat,
+    Constants,
     Distinct,
     External,
     Extreme,
-    Given,
-    Keep,
+    FilterValues,
     Mode,
     Names,
     Nth,
@@ -71,19 +89,28 @@ from condgraph.engine.algebra.values import (
 )
 
 __all__ = [
+    "ALWAYS",
+    "EACH",
     "ENTITY_KINDS",
     "LITERAL_KINDS",
+    "NEVER",
     "OPERATORS",
+    "AllEntities",
     "AllOf",
     "Among",
     "AnyOf",
+    "AnySatisfies",
     "Apply",
-    "Best",
+    "ArgExtreme",
     "Bound",
+    "ById",
+    "ByName",
     "Choose",
     "Clip",
     "Compare",
     "Concat",
+    "Condition",
+    "Constants",
     "Count",
     "Direction",
     "Distinct",
@@ -92,54 +119,58 @@ __all__ = [
     "End",
     "Entities",
     "Equals",
-    "Every",
     "Exists",
     "External",
     "Extreme",
+    "Facets",
     "Facts",
     "Family",
-    "Given",
-    "Holders",
+    "FilterValues",
     "Intersect",
-    "Keep",
-    "Known",
     "Mean",
+    "Median",
     "Members",
     "Minus",
     "Mode",
-    "Named",
     "Names",
-    "Namesakes",
+    "Needs",
     "Neighbour",
     "Node",
     "Not",
     "Nth",
     "Objects",
     "Operator",
+    "OtherEnd",
     "Predicates",
     "QualifierKeys",
     "Qualifiers",
     "Reached",
     "Referents",
     "RowNumbers",
+    "SameName",
     "Scalar",
     "Scan",
     "Shown",
-    "Some",
     "Span",
+    "SubjectsOf",
     "Sum",
-    "Test",
-    "Turn",
     "Union",
     "Validity",
     "Values",
     "Versus",
+    "Warns",
     "Where",
     "WhereQualifier",
     "WhereValidity",
     "any_of",
+    "carried",
+    "fields_of",
     "intersect",
+    "monotone",
+    "passed",
+    "passing",
     "postorder",
     "reached",
     "union",
+    "whole_inputs",
 ]

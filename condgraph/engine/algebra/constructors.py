@@ -1,10 +1,15 @@
-"""Constructors that normalise, and refuse nonsense; and the walk over a plan."""
+"""Constructors that normalise, and refuse nonsense; the walk over a plan, and what of it has to be
+whole.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from condgraph.engine.algebra.conditions import AnyOf
 from condgraph.engine.algebra.entities import Intersect, Reached, Union
-from condgraph.engine.algebra.sorts import Entities, Facts, Node, Test
-from condgraph.engine.algebra.tests import AnyOf
+from condgraph.engine.algebra.sorts import Condition, Entities, Facts, Node
 from condgraph.engine.errors import PlanError
 
 
@@ -40,16 +45,19 @@ def reached(of: Entities | Facts) -> Entities:
     return Reached(of) if isinstance(of, Facts) else of
 
 
-def any_of(tests: list[Test] | tuple[Test, ...]) -> Test:
+def any_of(conditions: list[Condition] | tuple[Condition, ...]) -> Condition:
     """One test out of the readings of a literal; at least one."""
-    if not tests:
+    if not conditions:
         raise PlanError("a test without a reading")
-    return tests[0] if len(tests) == 1 else AnyOf(tuple(tests))
+    return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
 
 
 def postorder(root: Node) -> list[Node]:
-    """Every node below and including `root` once (by identity), inputs before what takes them; no recursion."""
-    # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts from being walked again and again.
+    """Every node below and including `root` once (by identity), inputs before what takes them; no
+    recursion.
+    """
+    # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts
+    # from being walked again and again.
     order: list[Node] = []
     stack: list[Node] = [root]
     while stack and len(order) < 64:
@@ -81,3 +89,54 @@ def _postorder(root: Node) -> list[Node]:
             seen.add(id(node))
             order.append(stack.pop())
     return order
+
+
+def carried(node: Node) -> list[Node]:
+    """The inputs whose entities, statements or values make up the result (`Facets.carries`)."""
+    return fields_of(node, node.facets.carries)
+
+
+def passed(facts: Facts) -> Facts | None:
+    """The facts that others are carried on from; None of a scan."""
+    found = carried(facts)
+    return found[0] if found and isinstance(found[0], Facts) else None
+
+
+def passing(facts: Facts, inner: Facts) -> Facts:
+    """The same facts, carried on from others."""
+    (name,) = facts.facets.carries
+    return replace(facts, **{name: inner})  # type: ignore[type-var]
+
+
+def fields_of(node: Node, names: tuple[str, ...]) -> list[Node]:
+    """The operators in some fields, in order; a field without any has none."""
+    found: list[Node] = []
+    for name in names:
+        value: Any = getattr(node, name)
+        found.extend(part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
+    return found
+
+
+def whole_inputs(node: Node) -> list[Node]:
+    """The inputs of which everything counts, and that there is no more; tests included."""
+    found: list[Node] = []
+    _gather_whole(node, False, found)
+    return found
+
+
+def _gather_whole(record: Node | Condition, within: bool, found: list[Node]) -> None:
+    for name in () if not record.inputs() else record.__dataclass_fields__:  # type: ignore[union-attr]
+        whole = within or name in record.needs.whole
+        value: Any = getattr(record, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Condition):
+                _gather_whole(part, whole, found)
+            elif whole and isinstance(part, Node):
+                found.append(part)
+
+
+def monotone(plan: Node) -> bool:
+    """Whether more statements can only give more, so that what the answer has is proved by what led
+    to it.
+    """
+    return not any(node.needs.graph or whole_inputs(node) for node in postorder(plan))

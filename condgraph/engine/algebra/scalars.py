@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from condgraph.engine.algebra.sorts import Entities, Facts, Node, Scalar, Test, Values
+from condgraph.engine.algebra.facets import ALWAYS, NEVER, Facets
+from condgraph.engine.algebra.needs import Needs
+from condgraph.engine.algebra.sorts import Condition, Entities, Facts, Node, Scalar, Values
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Scalar):
     """How many entities; of values, how many distinct texts."""
 
+    needs: ClassVar[Needs] = Needs(whole=("of",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="numbers", reads="nothing", warns=NEVER, total="counted")
     of: Entities | Values
 
     def inputs(self) -> tuple[Node, ...]:
@@ -21,6 +26,10 @@ class Count(Scalar):
 class Sum(Scalar):
     """The exactly rounded sum of all numbers of the bag; 0 of none."""
 
+    needs: ClassVar[Needs] = Needs(whole=("values",))
+    facets: ClassVar[Facets] = Facets(
+        carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS, total="summed"
+    )
     values: Values
 
     def inputs(self) -> tuple[Node, ...]:
@@ -31,6 +40,8 @@ class Sum(Scalar):
 class Mean(Scalar):
     """The mean of all numbers of the bag; nothing of none."""
 
+    needs: ClassVar[Needs] = Needs(whole=("values",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
     values: Values
 
     def inputs(self) -> tuple[Node, ...]:
@@ -38,20 +49,38 @@ class Mean(Scalar):
 
 
 @dataclass(frozen=True, slots=True)
-class Some(Scalar):
-    """Whether any value satisfies the test, and how many do."""
+class Median(Scalar):
+    """The middle of all numbers of the bag by size, the mean of the middle two of an even number;
+    nothing of none.
+    """
 
+    needs: ClassVar[Needs] = Needs(whole=("values",))
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
     values: Values
-    test: Test
 
     def inputs(self) -> tuple[Node, ...]:
-        return (self.values, *self.test.inputs())
+        return (self.values,)
+
+
+@dataclass(frozen=True, slots=True)
+class AnySatisfies(Scalar):
+    """Whether any value satisfies the test, and how many do."""
+
+    needs: ClassVar[Needs] = Needs(shown=True)
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="truths", reads="nothing", warns=NEVER, tests="values")
+    values: Values
+    condition: Condition
+
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.values, *self.condition.inputs())
 
 
 @dataclass(frozen=True, slots=True)
 class Exists(Scalar):
     """Whether there is any fact."""
 
+    needs: ClassVar[Needs] = Needs(shown=True)
+    facets: ClassVar[Facets] = Facets(carries=(), strict=("facts",), gives="truths", reads="nothing", warns=NEVER)
     facts: Facts
 
     def inputs(self) -> tuple[Node, ...]:

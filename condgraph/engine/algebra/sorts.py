@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final, Literal, TypeAlias
 
+from condgraph.engine.algebra.facets import Facets
+from condgraph.engine.algebra.needs import Needs, declared
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 
@@ -21,9 +24,24 @@ LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)
 
 
 class Node:
-    """An operator. `inputs` are the operators it takes."""
+    """An operator. `inputs` are the operators it takes; each operator says as class variables what
+    has to be whole for its result (`needs`), and what others must know of it (`facets`).
+    """
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        declared(cls, "Node", {"needs": Needs, "facets": Facets})
+
+    @property
+    @abstractmethod
+    def needs(self) -> Needs:
+        """What has to be whole for the result."""
+
+    @property
+    @abstractmethod
+    def facets(self) -> Facets:
+        """What others must know of it."""
 
     def inputs(self) -> tuple[Node, ...]:
         """The operators this one takes, in order."""
@@ -54,11 +72,21 @@ class Scalar(Node):
     __slots__ = ()
 
 
-class Test:
-    """What `Where`, `WhereQualifier`, `Keep` and `Some` ask of a value."""
+class Condition:
+    """What `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies` ask of a value; `needs` is
+    as of operators.
+    """
 
     __slots__ = ()
     __test__ = False
+
+    def __init_subclass__(cls) -> None:
+        declared(cls, "", {"needs": Needs})
+
+    @property
+    @abstractmethod
+    def needs(self) -> Needs:
+        """What has to be whole for it to hold."""
 
     def inputs(self) -> tuple[Node, ...]:
         """The operators the test refers to."""

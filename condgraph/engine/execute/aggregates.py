@@ -3,51 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra import Best, Count, Exists, Extreme, Mean, Mode, Scan, Some, Sum
-from condgraph.engine.execute.bags import Bag, Part
+from condgraph.engine.algebra import AnySatisfies, ArgExtreme, Count, Exists, Extreme, Mean, Median, Mode, Scan, Sum
+from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.bags import Bag, Part, shown
+from condgraph.engine.execute.conditions import Mask, decide, holds
 from condgraph.engine.execute.facts import literal, object_cells, scan
 from condgraph.engine.execute.factset import FEW
+from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbered
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
-from condgraph.engine.execute.tests import Mask, decide, holds
+from condgraph.engine.operands import Inapplicable, exact, plain
+from condgraph.engine.pieces import mapped, set_of, tally, watched
 from condgraph.engine.snapshot.ordered import Cells, add_types
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, format_number, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, as_float, format_number, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
+#: What keeps the numbers of units, -1 for none and less for those that the graph does not have,
+#: from being negative.
+_UNITS: Final = 1 << 31
+
+
 def competing(run: Run, cells: Cells, what: str) -> Mask:
-    """The cells of the most frequent comparable type and unit (ties: time first, then unit by name); the rest gives a warning."""
+    """The cells of the most frequent comparable type and unit (ties: time first, then unit by
+    name); the rest gives a warning.
+    """
     kind, unit = cells["kind"], cells["unit"]
     ordered: Mask = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
-    groups = Counter(zip(kind[ordered].tolist(), unit[ordered].tolist(), strict=True))
-    if not groups:
+    # Types and units as one number: most columns have one of each.
+    both = kind[ordered].astype(np.int64) << 32 | (unit[ordered].astype(np.int64) + _UNITS)
+    if not len(both):
         return ordered
-    texts = run.snapshot.texts
-
-    def rank(group: tuple[int, int]) -> tuple[int, int, str]:
-        return -groups[group], -group[0], texts[group[1]] if group[1] >= 0 else ""
-
-    best = min(groups, key=rank)
-    mask: Mask = ordered & (kind == best[0]) & (unit == best[1])
+    found, sizes = (both[:1], np.array([len(both)])) if (both == both[0]).all() else np.unique(both, return_counts=True)
+    groups: dict[tuple[Kind, str], int] = {}
+    units: dict[str, int] = {}
+    for one, size in zip(found.tolist(), sizes.tolist(), strict=True):
+        number = (one & 0xFFFFFFFF) - _UNITS
+        name = run.scope.text(number) if number != -1 else ""
+        groups[Kind(one >> 32), name], units[name] = size, number
+    best, name = most_frequent(groups)
+    mask: Mask = ordered & (kind == best) & (unit == units[name])
     rest = len(cells) - int(mask.sum())
     if rest:
-        unit_text = f" in {texts[best[1]]}" if best[1] >= 0 else ""
-        run.warn(f"{what}: {rest} values are no {Kind(best[0]).name.lower()}{unit_text} and do not compete")
+        run.warn(outnumbered(what, rest, best, name))
     return mask
 
 
 def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], largest: bool) -> NDArray[np.int64]:
-    """Positions of the best among cells of one type and unit: times by start for the smallest, by end for the largest."""
+    """Positions of the best among cells of one type and unit: times by start for the smallest, by
+    end for the largest.
+    """
     if not len(positions):
         return positions
     every = len(positions) == len(cells)
@@ -57,7 +72,7 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
         keys = cells.numbers()
     keys = keys if every else keys[positions]
     top = positions.compress(keys == (keys.max() if largest else keys.min()))
-    if run.snapshot.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
+    if run.scope.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
         top = top.compress(_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest))
     return top
 
@@ -65,20 +80,20 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
 def _exactly_best(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64], largest: bool) -> Mask:
     """Numbers a float cannot tell apart, compared as they were written: which of them are the best."""
     exact = [
-        Fraction(Decimal(str(parse_number(run.snapshot.texts[r])))) if r >= 0 else Fraction(format_number(x))
-        for r, x in zip(refs.tolist(), numbers.tolist(), strict=True)
+        Fraction(Decimal(str(parse_number(run.scope.text(r))))) if r != -1 else Fraction(format_number(x))
+        for r, x in watched(zip(refs.tolist(), numbers.tolist(), strict=True))
     ]
-    winner = max(exact) if largest else min(exact)
-    return np.array([value == winner for value in exact])
+    winner = max(watched(exact)) if largest else min(watched(exact))
+    return np.array([value == winner for value in watched(exact)])
 
 
-def best(run: Run, node: Best) -> Numbers:
+def best(run: Run, node: ArgExtreme) -> Numbers:
     """The entities with the best value of the key, all ties."""
     winners = best_facts(run, node)
     return distinct(run.snapshot.subjects(winners), run.snapshot.entities)
 
 
-def best_facts(run: Run, node: Best) -> Numbers:
+def best_facts(run: Run, node: ArgExtreme) -> Numbers:
     """The statements that hold the best value."""
     snapshot, largest = run.snapshot, node.direction == "largest"
     facts = scan(run, Scan(node.of, (node.key,), family="attribute"))
@@ -119,26 +134,49 @@ def best_facts(run: Run, node: Best) -> Numbers:
     return winners
 
 
+def competitors(run: Run, node: ArgExtreme) -> Numbers:
+    """The statements that prove which value is the best: those that hold it, or all, where several
+    types or units compete.
+    """
+    statements = scan(run, Scan(node.of, (node.key,), family="attribute")).all()
+    if not len(statements) or uniform(object_cells(run, statements)):
+        return best_facts(run, node) if len(statements) else statements
+    return statements
+
+
+def uniform(cells: Cells) -> bool:
+    """Whether all values are numbers of one unit, or times: fewer of them would compete in the same
+    way.
+    """
+    kind, unit = cells["kind"], cells["unit"]
+    if not len(kind) or kind[0] not in (Kind.QUANTITY, Kind.TIME):
+        return not len(kind)
+    return bool((kind == kind[0]).all() and (unit == unit[0]).all())
+
+
 def _largest_group(
     run: Run, groups: list[tuple[Kind, str, int, int]], statements: Numbers, key: str
 ) -> tuple[list[tuple[Kind, str, int, int]], Numbers]:
-    """The comparable type and unit that most of the statements have (ties: time first, then unit by name), and these statements."""
+    """The comparable type and unit that most of the statements have (ties: time first, then unit by
+    name), and these statements.
+    """
     base = run.snapshot.relations
     begins = statements.searchsorted(np.array([group[2] for group in groups], np.int32) + np.int32(base)).tolist()
     sizes = [high - low for low, high in pairwise([*begins, len(statements)])]
-    there = [i for i, size in enumerate(sizes) if size and groups[i][0] in (Kind.QUANTITY, Kind.TIME)]
+    there = {groups[i][:2]: i for i, size in enumerate(sizes) if size and groups[i][0] in (Kind.QUANTITY, Kind.TIME)}
     if not there:
         return [], EMPTY
-    best = min(there, key=lambda i: (-sizes[i], -groups[i][0], groups[i][1]))
-    kind, unit, _, _ = groups[best]
+    kind, unit = most_frequent({group: sizes[i] for group, i in there.items()})
+    best = there[kind, unit]
     if sizes[best] < len(statements):
-        in_unit = f" in {unit}" if unit != NO_UNIT else ""
-        run.warn(f"{key}: {len(statements) - sizes[best]} values are no {kind.name.lower()}{in_unit} and do not compete")
+        run.warn(outnumbered(key, len(statements) - sizes[best], kind, unit))
     return [groups[best]], statements[begins[best] : begins[best] + sizes[best]]
 
 
 def extreme(run: Run, node: Extreme) -> Bag:
-    """The best values with their carriers. Where nothing is a number or a time, texts compete, with a warning."""
+    """The best values with their carriers. Where nothing is a number or a time, texts compete, with
+    a warning.
+    """
     bag = run.values(node.values)
     cells = bag.cells()
     if not len(cells):
@@ -148,50 +186,52 @@ def extreme(run: Run, node: Extreme) -> Bag:
     mask = competing(run, cells, node.direction)
     if mask.any():
         return bag.take(_best_positions(run, cells, np.flatnonzero(mask), largest))
-    texts = bag.texts()
+    # By what they are, as numbers and times are, and not by how they stood.
+    texts = [shown(value) for value in bag.values()]
     if leading_numbers(texts) is not None:
         # 5-10 is more than 5-7: one number after the other.
         run.warn(f"{node.direction}: the values are texts and are compared by the numbers in them")
-        ranks = [inner_numbers(text) or [] for text in texts]
-        top = max(ranks) if largest else min(ranks)
-        return bag.take(np.array([rank == top for rank in ranks]))
+        ranks = mapped(lambda text: inner_numbers(text) or [], texts)
+        top = max(watched(ranks)) if largest else min(watched(ranks))
+        return bag.take(np.array([rank == top for rank in watched(ranks)]))
     run.warn(f"{node.direction}: the values are texts and are compared by code point")
-    winner = max(texts) if largest else min(texts)
-    return bag.take(np.array([text == winner for text in texts]))
+    winner = max(watched(texts)) if largest else min(watched(texts))
+    return bag.take(np.array([text == winner for text in watched(texts)]))
 
 
 def mode(run: Run, node: Mode) -> Bag:
     """The values that occur most or least often, with their carriers."""
     bag = run.values(node.values)
     texts = bag.texts()
-    counts = Counter(texts)
+    counts = tally(texts)
     if not counts:
         run.warn("the most frequent of no values is nothing")
         return bag
     wanted = max(counts.values()) if node.direction == "largest" else min(counts.values())
-    return bag.take(np.array([counts[text] == wanted for text in texts]))
+    return bag.take(np.array([counts[text] == wanted for text in watched(texts)]))
 
 
 def count(run: Run, node: Count) -> int:
     """How many entities, or distinct texts."""
     found: Any = run.results[id(node.of)]
-    return len(set(found.texts())) if isinstance(found, Bag) else len(found)
+    return len(set_of(found.texts())) if isinstance(found, Bag) else len(found)
 
 
 def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
-    """The numbers of a bag as loaded, and their unit; what is no number, or of a less frequent unit, is warned of."""
-    found = [value for value in bag.values() if isinstance(value, Quantity)]
+    """The numbers of a bag as loaded, and their unit; what is no number, or of a less frequent
+    unit, is warned of.
+    """
+    found = [value for value in watched(bag.values()) if isinstance(value, Quantity)]
     if not found and len(bag) and (numbers := leading_numbers(bag.texts())) is not None:
         run.warn(f"{what}: the values are texts and are read by the numbers they begin with")
         return numbers, NO_UNIT
     other = len(bag) - len(found)
-    units = Counter(value.unit for value in found)
-    unit = min(units, key=lambda u: (-units[u], u)) if units else NO_UNIT
-    chosen = [value.number for value in found if value.unit == unit]
+    units = tally(mapped(lambda value: (Kind.QUANTITY, value.unit), found))
+    _, unit = most_frequent(units) if units else (Kind.QUANTITY, NO_UNIT)
+    chosen = [value.number for value in watched(found) if value.unit == unit]
     other += len(found) - len(chosen)
     if other:
-        in_unit = f" in {unit}" if unit != NO_UNIT else ""
-        run.warn(f"{what}: {other} of {len(bag)} values are no numbers{in_unit} and are left out")
+        run.warn(no_such(what, other, len(bag), "number", unit))
     return chosen, unit
 
 
@@ -203,14 +243,23 @@ _INNER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", re.ASCII).fin
 
 def leading_numbers(texts: list[str]) -> list[Any] | None:
     """The numbers that texts begin with; None where one of them begins with something else."""
-    found = [_LEADING.match(text) for text in texts]
-    if not texts or not all(found):
-        return None
-    return [parse_number(one[1].replace(",", "").replace("−", "-")) for one in found if one is not None]
+    found: list[Any] = []
+    for text in watched(texts):
+        one = _LEADING.match(text)
+        if one is None:
+            return None
+        try:
+            found.append(parse_number(one[1].replace(",", "").replace("−", "-")))
+        except ValueError:
+            # More digits than a number may have.
+            return None
+    return found or None
 
 
 def inner_numbers(text: str) -> list[Decimal] | None:
-    """All numbers in a text that begins with one, by which `Extreme` compares such texts; None for others."""
+    """All numbers in a text that begins with one, by which `Extreme` compares such texts; None for
+    others.
+    """
     if _LEADING.match(text) is None:
         return None
     return [Decimal(number.replace(",", "")) for number in _INNER(text)]
@@ -218,48 +267,77 @@ def inner_numbers(text: str) -> list[Decimal] | None:
 
 def exact_sum(numbers: list[Any]) -> Fraction:
     """The exact sum of numbers as they were written (a float stands for its shortest text)."""
-    return sum((Fraction(Decimal(repr(n)) if isinstance(n, float) else n) for n in numbers), Fraction(0))
+    return sum(map(exact, watched(numbers)), Fraction(0))
 
 
-def as_number(exact: Fraction) -> int | float:
-    """An exact number as an integer where it is one, else the nearest float."""
-    return int(exact) if exact.denominator == 1 else float(exact)
+def middle(numbers: list[Any]) -> Fraction:
+    """The exact median of numbers as they were written, of which there is at least one."""
+    floats = np.fromiter((as_float(Quantity(n))[0] for n in watched(numbers)), np.float64, len(numbers))
+    ordered = np.sort(floats)
+    found = []
+    for place in ((len(numbers) - 1) // 2, len(numbers) // 2):
+        # Numbers are in the order of their floats, but for those that a float cannot tell apart.
+        alike = np.flatnonzero(floats == ordered[place]).tolist()
+        told_apart = sorted(mapped(lambda i: exact(numbers[i]), alike))
+        found.append(told_apart[place - int(ordered.searchsorted(ordered[place]))])
+    return sum(found, Fraction(0)) / 2
+
+
+def _bounded(number: Fraction) -> int | float:
+    """A result that can be printed; of an operator, one that cannot is an error."""
+    try:
+        return plain(number)
+    except Inapplicable as error:
+        raise PlanError(str(error)) from None
 
 
 def total(run: Run, node: Sum) -> Bag:
     """The sum of all numbers; 0 of none."""
     bag = run.values(node.values)
     numbers, unit = numbers_of(run, bag, "sum")
-    return _given(run, [Quantity(as_number(exact_sum(numbers)), unit)])
+    return _given(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
 
 
 def mean(run: Run, node: Mean) -> Bag:
     """The mean of all numbers; nothing, with a warning, of none."""
-    bag = run.values(node.values)
-    numbers, unit = numbers_of(run, bag, "mean")
+    return _of_numbers(run, node, "mean", lambda numbers: exact_sum(numbers) / len(numbers))
+
+
+def median(run: Run, node: Median) -> Bag:
+    """The median of all numbers; nothing, with a warning, of none."""
+    return _of_numbers(run, node, "median", middle)
+
+
+def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Fraction]) -> Bag:
+    numbers, unit = numbers_of(run, run.values(node.values), what)
     if not numbers:
-        run.warn("the mean of no numbers is nothing")
+        run.warn(f"the {what} of no numbers is nothing")
         return _given(run, [])
-    return _given(run, [Quantity(as_number(exact_sum(numbers) / len(numbers)), unit)])
+    return _given(run, [Quantity(_bounded(of(numbers)), unit)])
+
+
+def median_of(numbers: list[Any], unit: str) -> Quantity:
+    """The median of numbers of one unit; at least one."""
+    return Quantity(_bounded(middle(numbers)), unit)
 
 
 def _given(run: Run, values: list[Any]) -> Bag:
     return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
 
 
-def some(run: Run, node: Some) -> bool:
+def some(run: Run, node: AnySatisfies) -> bool:
     """Whether any value satisfies the test; the trace says how many do."""
     bag = run.values(node.values)
-    few = bag.few() if literal(node.test) else None
+    few = bag.few() if literal(node.condition) else None
     if few is not None:
         ordered, numbers = few
-        satisfies = decide(run, node.test)
-        run.warn_types(add_types(ordered, numbers), node.test)
+        satisfies = decide(run, node.condition)
+        run.warn_types(add_types(ordered, numbers), node.condition)
         satisfied = sum([bool(satisfies(ordered, number)) for number in numbers])
     else:
         cells = bag.cells()
-        run.warn_incomparable(cells, node.test)
-        satisfied = int(holds(run, node.test, cells).sum())
+        run.warn_incomparable(cells, node.condition)
+        satisfied = int(holds(run, node.condition, cells).sum())
     run.notes[id(node)] = f"{satisfied} of {len(bag)} values satisfy it"
     return satisfied > 0
 

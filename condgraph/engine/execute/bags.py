@@ -1,6 +1,8 @@
-"""Bags of values, read late: a bag knows which cells its values are, and turns them into Python values only when asked.
+"""Bags of values, read late: a bag knows which cells its values are, and turns them into Python
+values only when asked.
 
-A bag is a list of parts of one kind each. A part has `ids` (what the values are) and `carriers` (what carries them):
+A bag is a list of parts of one kind each. A part has `ids` (what the values are) and `carriers`
+(what carries them):
 
     att   ids: attributes, counted from 0        carriers: statements
     q     ids: qualifiers                        carriers: statements
@@ -20,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.execute import factset
-from condgraph.engine.execute.sets import Numbers
-from condgraph.engine.execute.tests import Mask
+from condgraph.engine.execute.sets import Mask, Numbers
 from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.pieces import PIECE, alike, pieces, watched
+from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
@@ -39,12 +42,13 @@ from condgraph.engine.values import (
 )
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.run import Run
-    from condgraph.engine.execute.scope import Scope
+    from condgraph.engine.execute.scope import Scoped
     from condgraph.engine.snapshot.ordered import Ordered
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
+#: Values from which on they are many for the garbage collector.
+_MANY: Final = 1 << 17
 #: What a value of an answer is: a typed value, an entity, a number, or a truth value.
 Result = Value | Entity | bool | int | float
 
@@ -67,7 +71,7 @@ class Bag:
 
     __slots__ = ("parts", "scope")
 
-    def __init__(self, run: Run | Scope, parts: list[Part]) -> None:
+    def __init__(self, run: Scoped, parts: list[Part]) -> None:
         self.scope = run.scope
         self.parts = [part for part in parts if len(part.ids)] if len(parts) > 1 else parts
 
@@ -89,7 +93,9 @@ class Bag:
         return Bag(self.scope, parts)
 
     def few(self) -> tuple[Ordered, list[int]] | None:
-        """The cells of a few attributes, or of a few qualifiers, and their numbers; None for others."""
+        """The cells of a few attributes, or of a few qualifiers, and their numbers; None for
+        others.
+        """
         if len(self.parts) != 1:
             return None
         part = self.parts[0]
@@ -97,10 +103,12 @@ class Bag:
             return None
         return self.scope.snapshot.ordered(part.kind), part.ids.tolist()
 
-    # -- as columns -------------------------------------------------------------------------------------------------------
+    # -- as columns --------------------------------------------------------------------------------
 
     def cells(self) -> Cells:
-        """All values as cells. Texts that the graph does not have get numbers below -1, the same for the same text."""
+        """All values as cells. Texts that the graph does not have get numbers below -1, the same
+        for the same text.
+        """
         parts = [self.part_cells(part) for part in self.parts]
         if len(parts) == 1:
             return parts[0]
@@ -132,7 +140,7 @@ class Bag:
             self.scope.encode_given([part.data[i] for i in part.ids.tolist()], columns)
         return Cells(n, lambda name: np.full(n, *_DEFAULTS[name]), columns)
 
-    # -- as Python values -------------------------------------------------------------------------------------------------
+    # -- as Python values --------------------------------------------------------------------------
 
     def values(self) -> list[Result]:
         """All values, repeats included, in the order of the parts."""
@@ -142,6 +150,14 @@ class Bag:
         return found
 
     def _part_values(self, part: Part) -> list[Any]:
+        if len(part.ids) <= PIECE:
+            return self._some_values(part)
+        found: list[Any] = []
+        for ids in pieces(part.ids):
+            found += self._some_values(Part(part.kind, ids, part.carriers, part.data))
+        return found
+
+    def _some_values(self, part: Part) -> list[Any]:
         snapshot = self.scope.snapshot
         if part.kind in ("att", "q"):
             return _decode(snapshot, part.kind, part.ids)
@@ -159,15 +175,25 @@ class Bag:
         return [part.data[i] for i in part.ids.tolist()]
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
-        """Every value, and how a user sees it: raw text of table cells as it stood, names of entities."""
+        """Every value, and how a user sees it: raw text of table cells as it stood, names of
+        entities.
+        """
+        if len(self) > _MANY:
+            # All of it is to stay: looking through it for what can go takes long, and cannot be
+            # ended.
+            with fewer_collections():
+                return self._values_and_texts()
+        return self._values_and_texts()
+
+    def _values_and_texts(self) -> tuple[list[Any], list[str]]:
         if len(self.parts) == 1:
             return self._part_values_and_texts(self.parts[0])
         values: list[Any] = []
         texts: list[str] = []
         for part in self.parts:
-            found, shown = self._part_values_and_texts(part)
+            found, said = self._part_values_and_texts(part)
             values.extend(found)
-            texts.extend(shown)
+            texts.extend(said)
         return values, texts
 
     def _part_values_and_texts(self, part: Part) -> tuple[list[Any], list[str]]:
@@ -175,13 +201,16 @@ class Bag:
         found = self._part_values(part)
         if part.kind == "name" or part.kind == "pred":
             return found, found
-        shown = [value if type(value) is str else _shown(value) for value in found]
+        texts = [value if type(value) is str else shown(value) for value in watched(found)]
         if part.kind == "att" and len(raws := snapshot.arrays.get("att.raw")):
-            shown = [snapshot.texts[r] if r >= 0 else text for r, text in zip(raws[part.ids].tolist(), shown, strict=True)]
-        return found, shown
+            pairs = zip(raws[part.ids].tolist(), texts, strict=True)
+            texts = [snapshot.texts[r] if r >= 0 else text for r, text in watched(pairs)]
+        return found, texts
 
     def in_order(self) -> bool:
-        """Whether the values certainly stand in the fixed order: names, and attributes of one predicate, type and unit."""
+        """Whether the values certainly stand in the fixed order: names, and attributes of one
+        predicate, type and unit.
+        """
         if len(self.parts) != 1:
             return False
         part = self.parts[0]
@@ -194,6 +223,8 @@ class Bag:
         return (
             same
             and not snapshot.inexact
+            # Equal values stand in the order of how they stood in their source.
+            and not (len(raws := snapshot.arrays.get("att.raw")) and (raws.take(ids) >= 0).any())
             and snapshot.predicate_of(first + base) == snapshot.predicate_of(last + base)
             and bool((ids[1:] >= ids[:-1]).all())
         )
@@ -203,7 +234,8 @@ class Bag:
         return self.values_and_texts()[1]
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a text; an entity by its name."""
     # A qualifier's value may be an entity.
     return value.name if isinstance(value, Entity) else text_of(value)
 
@@ -262,7 +294,9 @@ def _one(snapshot: Snapshot, family: str, number: int) -> Any:
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
-    """The fixed order of values: numbers by unit and size, times, then texts and entities by name (and id); unknown last."""
+    """The fixed order of values: numbers by unit and size, times, then texts and entities by name
+    (and id); unknown last.
+    """
     if isinstance(value, bool):
         return (0, "", value)
     if isinstance(value, Quantity):
@@ -290,7 +324,9 @@ _TELLING: Final[dict[int, tuple[str, ...]]] = {
 
 
 def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
-    """The first position of each distinct value, ascending; `ordered` says that equal values stand together already."""
+    """The first position of each distinct value, ascending; `ordered` says that equal values stand
+    together already.
+    """
     n = len(cells)
     if n < 2:
         return np.arange(n)
@@ -306,35 +342,35 @@ def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int
     varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
     if not varying:
         return np.zeros(1, np.int64)
-    order = varying[0].argsort(kind="stable") if len(varying) == 1 else np.lexsort(varying)
-    fresh = np.zeros(n, bool)
-    fresh[0] = True
-    for mark in varying:
-        sorted_mark = mark[order]
-        fresh[1:] |= sorted_mark[1:] != sorted_mark[:-1]
-    # lexsort is stable, so the first of a run of equals is the first position.
-    return np.sort(order[fresh])
+    first = np.zeros(n, bool)
+    for places, fresh in alike(varying):
+        # Equal ones are ascending, so the first of them is the first position.
+        first[places[fresh]] = True
+    return first.nonzero()[0]
 
 
-def equal_cells(run: Run, cells: Cells, other: Bag) -> Mask:
+def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
     """For each cell, whether it is one of the values of a bag; an entity and a text meet by name."""
     left, right = by_name(run, cells), by_name(run, other.cells())
-    rows = [np.stack([side[name].astype(np.int64) for name in _IDENTITY[:5]], axis=1) for side in (left, right)]
-    if not len(rows[0]) or not len(rows[1]):
-        return np.zeros(len(rows[0]), bool)
-    _, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    inverse = inverse.ravel()
-    found: Mask = np.isin(inverse[: len(rows[0])], inverse[len(rows[0]) :])
+    size = len(left)
+    found: Mask = np.zeros(size, bool)
+    if not size or not len(right):
+        return found
+    for places, fresh in alike([np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]):
+        group, ours = fresh.cumsum() - 1, places < size
+        there = np.zeros(int(group[-1]) + 1, bool)
+        there[group[~ours]] = True
+        found[places[ours]] = there[group[ours]]
     return found
 
 
-def by_name(run: Run, cells: Cells) -> Cells:
+def by_name(run: Scoped, cells: Cells) -> Cells:
     """Entities turned into the texts of their names."""
     entity = cells["kind"] == Kind.ENTITY
     if not entity.any():
         return cells
     refs = cells["ref"].copy()
-    refs[entity] = run.snapshot.entity_name[refs[entity]]
+    refs[entity] = run.scope.snapshot.entity_name[refs[entity]]
     return Cells(len(cells), cells.__getitem__, {"kind": np.where(entity, np.int8(Kind.TEXT), cells["kind"]), "ref": refs})
 
 
@@ -346,7 +382,9 @@ def span_part(statements: Numbers, start: NDArray[Any], end: NDArray[Any]) -> Pa
 
 
 def span_precision(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int8]:
-    """The precision of intervals, int8: that of a year, a month or a day where one is exactly that, else `Precision.SPAN`."""
+    """The precision of intervals, int8: that of a year, a month or a day where one is exactly that,
+    else `Precision.SPAN`.
+    """
     found = np.full(len(start), Precision.SPAN, np.int8)
     # Open sides would overflow, and longer intervals are none of these.
     short = np.flatnonzero((start > OPEN_START) & (end < UNKNOWN_END))

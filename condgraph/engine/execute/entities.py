@@ -7,28 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import (
-    Every,
-    Holders,
+    AllEntities,
+    ById,
+    ByName,
     Intersect,
-    Known,
     Members,
     Minus,
-    Named,
     Neighbour,
     Reached,
     Referents,
+    SubjectsOf,
     Union,
 )
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
+    from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-def every(run: Run, node: Every) -> Numbers:
-    """All entities of the kinds; of one source those that are rows of it or subject or object of its statements."""
+def every(run: Run, node: AllEntities) -> Numbers:
+    """All entities of the kinds; of one source those that are rows of it or subject or object of
+    its statements.
+    """
     snapshot = run.snapshot
     found = snapshot.every(node.kinds)
     if node.source is None:
@@ -42,13 +46,13 @@ def every(run: Run, node: Every) -> Numbers:
     return intersect(distinct(np.concatenate(parts), snapshot.entities), found, snapshot.entities)
 
 
-def known(run: Run, node: Known) -> Numbers:
+def known(run: Run, node: ById) -> Numbers:
     """Entities by id; ids that the graph does not have are left out (lowering has looked)."""
     found = {number for ident in node.ids if (number := run.snapshot.identified(ident)) >= 0}
     return np.array(sorted(found), np.int32)
 
 
-def named(run: Run, node: Named) -> Numbers:
+def named(run: Run, node: ByName) -> Numbers:
     """Entities and concepts by exact name."""
     if len(node.names) == 1:
         return run.snapshot.named(node.names[0])
@@ -62,7 +66,7 @@ def members(run: Run, node: Members) -> Numbers:
 
 def _concepts(run: Run, node: Members) -> tuple[int, ...]:
     concepts = node.concepts
-    if isinstance(concepts, Named) and len(concepts.names) == 1:
+    if isinstance(concepts, ByName) and len(concepts.names) == 1:
         return run.snapshot.concepts_named(concepts.names[0])
     found = run.entities(concepts)
     return tuple(found[run.snapshot.entity_kind[found] == EntityKind.CONCEPT].tolist())
@@ -87,7 +91,9 @@ def minus_of(run: Run, node: Minus) -> Numbers:
 
 
 def neighbour(run: Run, node: Neighbour) -> Numbers:
-    """Rows at a distance in the order of their source; entities that are no rows have none, and are counted in a warning."""
+    """Rows at a distance in the order of their source; entities that are no rows have none, and are
+    counted in a warning.
+    """
     snapshot = run.snapshot
     found = run.entities(node.of)
     places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
@@ -110,7 +116,7 @@ def reached(run: Run, node: Reached) -> Numbers:
     return run.facts(node.facts).ends()
 
 
-def holders(run: Run, node: Holders) -> Numbers:
+def holders(run: Run, node: SubjectsOf) -> Numbers:
     """The subjects of the carriers."""
     snapshot = run.snapshot
     parts = []
@@ -120,6 +126,15 @@ def holders(run: Run, node: Holders) -> Numbers:
         elif part.kind != "given":
             parts.append(distinct(snapshot.subjects(part.carriers), snapshot.entities))
     return union(parts, snapshot.entities)
+
+
+def named_runs(snapshot: Snapshot, names: Numbers) -> Numbers:
+    """The entities of these names, given as sorted numbers of texts: entities are numbered by name,
+    so each name is a run.
+    """
+    first = snapshot.entity_name.searchsorted(names)
+    last = snapshot.entity_name.searchsorted(names, side="right")
+    return ranges(first, last).astype(np.int32)
 
 
 def referents(run: Run, node: Referents) -> Numbers:
@@ -137,11 +152,10 @@ def referents(run: Run, node: Referents) -> Numbers:
         cells = run.values(node.values).part_cells(part)
         entity = cells["kind"] == Kind.ENTITY
         parts.append(distinct(cells["ref"][entity].astype(np.int32), snapshot.entities))
-        texts = np.unique(cells["ref"][cells["kind"] == Kind.TEXT])
-        first = np.searchsorted(snapshot.entity_name, texts)
-        last = np.searchsorted(snapshot.entity_name, texts, side="right")
-        for low, high in zip(first.tolist(), last.tolist(), strict=True):
-            parts.append(np.arange(low, high, dtype=np.int32))
+        texts = cells["ref"][cells["kind"] == Kind.TEXT]
+        # Texts that the graph does not have are no names in it.
+        texts = distinct(texts[texts >= 0].astype(np.int32), len(snapshot.texts))
+        parts.append(named_runs(snapshot, texts))
         other += int(((cells["kind"] != Kind.ENTITY) & (cells["kind"] != Kind.TEXT)).sum())
     if other:
         run.warn(f"{other} values are neither entities nor names of entities")

@@ -1,165 +1,153 @@
-"""From an answer back to the statements it rests on.
+"""From an answer back to what it rests on: statements, memberships, subclass steps, and entities
+named by none of these.
 
-Every operator is asked, outputs first, which part of its inputs led to the part of its result that is wanted; at a `Scan` these are
-statements, at `Members` memberships. What was looked at and led to nothing is no evidence, nor is what a difference took away.
+Every operator is asked, outputs first, which part of its inputs led to the part of its result that
+is wanted. What comes together is a proof: a graph of it alone gives each operator what is wanted of
+it, and nothing that it had not given before. So what was looked at and led to nothing is no
+evidence; what was taken away (`Minus`) is, as far as the rest of the evidence names it, since it
+would come back otherwise. What operators carry on, read, and want everything of they say themselves.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
-from condgraph.engine.execute.aggregates import best_facts
-from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect, union
-from condgraph.engine.execute.tests import holds
-from condgraph.engine.facts import EntityKind
-from condgraph.engine.snapshot.closure import descendants
+from condgraph.engine.bounds import check
+from condgraph.engine.execute.aggregates import competitors
+from condgraph.engine.execute.asked import Demand, inputs_asked, whole
+from condgraph.engine.execute.entities import neighbour
+from condgraph.engine.execute.memberships import Links, put_under
+from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
+from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
-class Demand:
-    """What is wanted of one operator's result: entities, and statements (that are its facts, or carry its values)."""
+@dataclass(slots=True)
+class Trail:
+    """What an answer rests on, by number; `demands` is what is wanted of each operator, by
+    identity.
 
-    __slots__ = ("entities", "statements")
+    `statements` are sorted. `entities` are those that count by themselves, sorted: found by name,
+    as a row, as one of all.
+    """
 
-    def __init__(self, entities: Numbers = EMPTY, statements: Numbers = EMPTY) -> None:
-        self.entities, self.statements = entities, statements
+    run: Run
+    demands: dict[int, Demand] = field(default_factory=dict)
+    statements: Numbers = field(default_factory=lambda: EMPTY)
+    memberships: Links = field(default_factory=list)
+    subclasses: Links = field(default_factory=list)
+    entities: Numbers = field(default_factory=lambda: EMPTY)
+
+    def told(self) -> Numbers:
+        """The entities that the statements, memberships and subclass steps name, sorted."""
+        snapshot = self.run.snapshot
+        relations = self.statements[: snapshot.split(self.statements)]
+        _, qualifiers = snapshot.qualifiers(self.statements)
+        kinds, refs = (snapshot.arrays.get(f"q.{name}").take(qualifiers) for name in ("kind", "ref"))
+        links = [end for link in (*self.memberships, *self.subclasses) for end in link]
+        parts = (snapshot.subjects(self.statements), snapshot.relation_object[relations], refs[kinds == Kind.ENTITY], links)
+        return distinct(np.concatenate(parts).astype(np.int32), snapshot.entities)
+
+    def named(self) -> Numbers:
+        """Every entity of a graph made of this, sorted."""
+        return union([self.told(), self.entities], self.run.snapshot.entities)
 
 
-def trace_back(run: Run, plan: Node) -> tuple[Numbers, list[tuple[int, int]]]:
-    """The statements an execution's answer rests on (sorted), and the memberships (entity, concept)."""
-    demands: dict[int, Demand] = {id(plan): whole(run, plan)}
+def trace_back(run: Run, plan: Node) -> Trail:
+    """What an execution's answer rests on."""
+    named = EMPTY
+    while True:
+        trail = _walk(run, plan, named)
+        found = trail.named()
+        if len(found) == len(named) or not any(isinstance(node, alg.Minus) for node in run.order):
+            return trail
+        # What was taken away counts where it is named, and its evidence names more.
+        named = union([named, found], run.snapshot.entities)
+
+
+def _walk(run: Run, plan: Node, named: Numbers) -> Trail:
+    snapshot, trail = run.snapshot, Trail(run)
+    demands = trail.demands
+    demands[id(plan)] = whole(run, plan)
     statements: list[Numbers] = []
+    entities: list[Numbers] = []
     memberships: set[tuple[int, int]] = set()
+    subclasses: set[tuple[int, int]] = set()
+    within: list[tuple[alg.AllEntities, Numbers]] = []
     for node in reversed(run.order):
+        check()
         demand = demands.get(id(node))
         if demand is None:
             continue
-        if isinstance(node, alg.Scan):
-            statements.append(demand.statements)
-        elif isinstance(node, alg.Best):
-            winners = best_facts(run, node)
-            subjects = run.snapshot.subjects(winners)
-            statements.append(winners[among(subjects, demand.entities, run.snapshot.entities)])
-        elif isinstance(node, alg.Members):
-            memberships |= _memberships(run, node, demand.entities)
-        for child, wanted in _inputs(run, node, demand):
+        asked = None
+        if node.facets.reads == "statements":
+            # The best value of a key needs those that it is better than, whoever wants it.
+            statements.append(competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements)
+        elif node.facets.reads == "members":
+            (concepts,) = node.inputs()
+            held, members, steps = put_under(snapshot, run.results[id(concepts)], demand.entities)
+            memberships.update(members)
+            subclasses.update(steps)
+            asked = [(concepts, Demand(held))]
+        elif node.facets.reads == "entities":
+            # They have to be there as such: no statement leads to them.
+            entities.append(demand.entities)
+            if isinstance(node, alg.Neighbour):
+                entities.append(_between(run, node))
+            elif isinstance(node, alg.AllEntities) and node.source is not None:
+                within.append((node, demand.entities))
+        for child, wanted in inputs_asked(run, node, demand, named) if asked is None else asked:
             known = demands.get(id(child))
             if known is not None:
                 wanted = Demand(
-                    union([known.entities, wanted.entities], run.snapshot.entities),
-                    union([known.statements, wanted.statements], run.snapshot.statements),
+                    union([known.entities, wanted.entities], snapshot.entities),
+                    union([known.statements, wanted.statements], snapshot.statements),
                 )
             demands[id(child)] = wanted
-    return union(statements, run.snapshot.statements), sorted(memberships)
+    trail.statements = union(statements, snapshot.statements)
+    for each in within:
+        trail.statements = union([trail.statements, _of_source(run, trail.statements, *each)], snapshot.statements)
+    trail.memberships, trail.subclasses = sorted(memberships), sorted(subclasses)
+    trail.entities = union(entities, snapshot.entities)
+    return trail
 
 
-def whole(run: Run, node: Node) -> Demand:
-    """Everything an operator gave."""
-    if isinstance(node, alg.Entities):
-        return Demand(entities=run.entities(node))
-    if isinstance(node, alg.Facts):
-        return Demand(statements=run.facts(node).all())
-    found: Any = run.results[id(node)]
-    return carriers(run, found) if isinstance(found, Bag) else Demand()
+def _between(run: Run, node: alg.Neighbour) -> Numbers:
+    """The rows that were gone past, and those that were found; which is the next row depends on
+    them.
+    """
+    if abs(node.distance) <= 1:
+        return run.entities(node)
+    ways = range(1, abs(node.distance) + 1)
+    found = [neighbour(run, replace(node, distance=way if node.distance > 0 else -way)) for way in ways]
+    return union(found, run.snapshot.entities)
 
 
-def carriers(run: Run, bag: Bag) -> Demand:
-    """The carriers of all values of a bag."""
-    snapshot = run.snapshot
-    entities, statements = [], []
-    for part in bag.parts:
-        if part.kind in ("name", "row"):
-            entities.append(distinct(part.carriers, snapshot.entities))
-        elif part.kind != "given":
-            statements.append(distinct(part.carriers, snapshot.statements))
-    return Demand(union(entities, snapshot.entities), union(statements, snapshot.statements))
+def _of_source(run: Run, statements: Numbers, node: alg.AllEntities, wanted: Numbers) -> Numbers:
+    """For entities wanted as those of a source: a statement each that makes them so, where they are
+    no rows of it.
+    """
+    snapshot, source = run.snapshot, run.source(node.source)
+    places = snapshot.arrays.get("ent.source")
+    wanted = wanted[places[wanted] != source] if len(places) else wanted
+    scoped = snapshot.sourced(source)
+    ends, _ = _ends(run, intersect(statements, scoped, snapshot.statements))
+    wanted = minus(wanted, distinct(ends, snapshot.entities), snapshot.entities)
+    ends, numbers = _ends(run, scoped)
+    order = np.lexsort((numbers, ends))
+    first = np.searchsorted(ends[order], wanted)
+    return distinct(numbers[order][first], snapshot.statements)
 
 
-def _inputs(run: Run, node: Node, demand: Demand) -> list[tuple[Node, Demand]]:
-    """What each input is asked for."""
-    snapshot = run.snapshot
-    wanted = demand.entities
-    if isinstance(node, alg.Union):
-        return [(part, Demand(intersect(wanted, run.entities(part), snapshot.entities))) for part in node.parts]
-    if isinstance(node, alg.Intersect):
-        return [(part, Demand(wanted)) for part in node.parts]
-    if isinstance(node, alg.Minus):
-        return [(node.left, Demand(wanted))]
-    if isinstance(node, alg.Best):
-        return [(node.of, Demand(wanted))]
-    if isinstance(node, alg.Neighbour):
-        return [(node.of, whole(run, node.of))]
-    if isinstance(node, alg.Reached):
-        facts = run.facts(node.facts)
-        numbers = facts.all()
-        ends = snapshot.relation_object[numbers] if facts.reach == "object" else snapshot.subjects(numbers)
-        return [(node.facts, Demand(statements=numbers[among(ends, wanted, snapshot.entities)]))]
-    if isinstance(node, alg.Holders):
-        held = carriers(run, run.values(node.values))
-        subjects = snapshot.subjects(held.statements)
-        chosen = held.statements[among(subjects, wanted, snapshot.entities)]
-        return [(node.values, Demand(intersect(held.entities, wanted, snapshot.entities), chosen))]
-    if isinstance(node, alg.Referents):
-        return [(node.values, carriers(run, run.values(node.values)))]
-    if isinstance(node, alg.Scan):
-        if node.of is None:
-            return []
-        ends = snapshot.relation_object[demand.statements] if node.anchor == "object" else snapshot.subjects(demand.statements)
-        return [(node.of, Demand(distinct(ends, snapshot.entities)))]
-    if isinstance(node, alg.Where):
-        pushed: list[tuple[Node, Demand]] = [(node.facts, demand)]
-        if isinstance(node.test, alg.Among):
-            objects = snapshot.relation_object[demand.statements[demand.statements < snapshot.relations]]
-            pushed.append((node.test.entities, Demand(distinct(objects, snapshot.entities))))
-        else:
-            pushed.extend((child, whole(run, child)) for child in node.test.inputs())
-        return pushed
-    if isinstance(node, alg.Names | alg.RowNumbers):
-        return [(node.entities, Demand(wanted))]
-    if isinstance(node, alg.Some):
-        bag = run.values(node.values)
-        satisfied = bag.take(holds(run, node.test, bag.cells()))
-        # With nothing that satisfies, all that was looked at is why the answer is no.
-        return [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
-    if isinstance(node, alg.Choose):
-        taken = node.then if run.results[id(node)] is run.results[id(node.then)] else node.otherwise
-        return [(node.test, whole(run, node.test)), (taken, demand)]
-    if isinstance(node, alg.Namesakes):
-        found = run.entities(node.of)
-        names = snapshot.entity_name.take(wanted)
-        return [(node.of, Demand(found[np.isin(snapshot.entity_name.take(found), names)]))]
-    if isinstance(node, alg.Shown):
-        return [(node.values, demand)]
-    if isinstance(node, alg.DuringAny | alg.WhereValidity):
-        return [(node.facts, demand), *((child, whole(run, child)) for child in node.inputs()[1:])]
-    if isinstance(node, alg.Keep | alg.Clip):
-        return [(node.values, demand), *((child, whole(run, child)) for child in node.inputs()[1:])]
-    if isinstance(node, alg.Count | alg.Sum | alg.Mean | alg.Exists | alg.Apply | alg.External | alg.Distinct):
-        return [(child, whole(run, child)) for child in node.inputs()]
-    # Every other operator hands its carriers or facts on.
-    return [(child, demand) for child in node.inputs()]
-
-
-def _memberships(run: Run, node: alg.Members, wanted: Numbers) -> set[tuple[int, int]]:
-    """Direct memberships that put these entities under the concepts."""
-    snapshot = run.snapshot
-    get = snapshot.arrays.get
-    children: dict[int, list[int]] = {}
-    for child, parent in zip(get("sub.c").tolist(), get("sub.p").tolist(), strict=True):
-        children.setdefault(parent, []).append(child)
-    found: set[tuple[int, int]] = set()
-    concepts = run.entities(node.concepts)
-    members, of = get("mem.e"), get("mem.c")
-    for concept in concepts[snapshot.entity_kind[concepts] == EntityKind.CONCEPT].tolist():
-        for below in descendants(children, concept):
-            low, high = np.searchsorted(of, [below, below + 1])
-            chosen = members[low:high]
-            found.update((entity, below) for entity in chosen[among(chosen, wanted, snapshot.entities)].tolist())
-    return found
+def _ends(run: Run, numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """The subjects and objects of sorted statements, and beside each its statement."""
+    relations = numbers[: run.snapshot.split(numbers)]
+    ends = [run.snapshot.subjects(numbers), run.snapshot.relation_object[relations]]
+    return np.concatenate(ends), np.concatenate([numbers, relations])

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import (
+    AllEntities,
     AllOf,
     Among,
     AnyOf,
     Compare,
+    Condition,
     During,
     End,
-    Every,
+    OtherEnd,
     Scan,
-    Test,
-    Turn,
     Where,
     WhereQualifier,
 )
+from condgraph.engine.execute.conditions import Mask, as_places, decide, holds, matches
 from condgraph.engine.execute.factset import FactSet, Runs
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, union
-from condgraph.engine.execute.tests import Mask, as_places, decide, holds, matches
 from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
 
@@ -40,7 +40,7 @@ def scan(run: Run, node: Scan) -> FactSet:
         attributes = anchor == "subject" and (family == "any" or node.reach == "subject")
     runs = run.snapshot.runs(node.predicates, family != "attribute", attributes)
     of = None if before is None else run.entities(before)
-    if type(before) is Every and before.source is None and len(before.kinds) > 1 and not _concepts_at(run, anchor, runs):
+    if type(before) is AllEntities and before.source is None and len(before.kinds) > 1 and not _concepts_at(run, anchor, runs):
         of = None  # every entity is every anchor: nothing to look up
     source = -1 if node.source is None else run.source(node.source)
     return FactSet(run, node.reach, runs=runs, of=of, anchor=anchor, source=source)
@@ -56,27 +56,27 @@ def _concepts_at(run: Run, anchor: End, runs: Runs) -> bool:
     return (runs[0][0] < base and counts["concept_subjects"] > 0) or (runs[-1][1] > base and counts["concept_attributes"] > 0)
 
 
-# -- tests on the object --------------------------------------------------------------------------------------------------
+# -- tests on the object ---------------------------------------------------------------------------
 
 
 def where(run: Run, node: Where) -> FactSet:
     """The facts whose object satisfies the test."""
-    facts, test = run.facts(node.facts), node.test
-    if isinstance(test, Among):
-        return facts.keep(_pointing_at(facts, run.entities(test.entities)))
-    if literal(test):
-        return _by_value(run, facts, test)
+    facts, condition = run.facts(node.facts), node.condition
+    if isinstance(condition, Among):
+        return facts.keep(_pointing_at(facts, run.entities(condition.entities)))
+    if literal(condition):
+        return _by_value(run, facts, condition)
     numbers = facts.all()
     cells = object_cells(run, numbers)
-    run.warn_incomparable(cells, test)
-    return facts.keep(numbers[holds(run, test, cells)])
+    run.warn_incomparable(cells, condition)
+    return facts.keep(numbers[holds(run, condition, cells)])
 
 
-def literal(test: Test) -> bool:
+def literal(condition: Condition) -> bool:
     """Whether a test compares with literals only, so that sorted values answer it."""
-    if isinstance(test, (AnyOf, AllOf)):
-        return all(literal(part) for part in test.tests)
-    return isinstance(test, Compare)
+    if isinstance(condition, (AnyOf, AllOf)):
+        return all(literal(part) for part in condition.conditions)
+    return isinstance(condition, Compare)
 
 
 def object_cells(run: Run, numbers: Numbers) -> Cells:
@@ -112,28 +112,30 @@ def _pointing_at(facts: FactSet, targets: Numbers) -> Numbers:
     return numbers[facts.scope.among(snapshot.relation_object.take(numbers), targets)]
 
 
-def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
-    """The facts that satisfy a test on literals: the values of each predicate are sorted, so that mostly the runs get shorter."""
+def _by_value(run: Run, facts: FactSet, condition: Condition) -> FactSet:
+    """The facts that satisfy a test on literals: the values of each predicate are sorted, so that
+    mostly the runs get shorter.
+    """
     snapshot = run.snapshot
     base = snapshot.relations
     runs: Runs = []
     single: list[Numbers] = []
     for low, high in facts.runs:
         if low < base:
-            if comparable(test, Kind.ENTITY, NO_UNIT):
-                single.append(_relations_by_name(run, facts.narrowed([(low, high)]), test))
+            if comparable(condition, Kind.ENTITY, NO_UNIT):
+                single.append(_relations_by_name(run, facts.narrowed([(low, high)]), condition))
             else:
-                run.leave_out(Kind.ENTITY, NO_UNIT, len(facts.narrowed([(low, high)])), test)
+                run.leave_out(Kind.ENTITY, NO_UNIT, len(facts.narrowed([(low, high)])), condition)
             continue
         for kind, unit, begin, end in snapshot.groups(low - base, high - base):
-            if comparable(test, kind, unit):
-                found = sorted_matches(run, test, snapshot.ordered("att"), kind, unit, begin, end)
+            if comparable(condition, kind, unit):
+                found = sorted_matches(run, condition, snapshot.ordered("att"), kind, unit, begin, end)
                 if isinstance(found, list):
                     runs.extend([(first + base, last + base) for first, last in found])
                 else:
                     single.append(facts.having(found + np.int32(base)))
             elif kind is not Kind.UNKNOWN:
-                run.leave_out(kind, unit, len(facts.narrowed([(begin + base, end + base)])), test)
+                run.leave_out(kind, unit, len(facts.narrowed([(begin + base, end + base)])), condition)
     if not single:
         return facts.narrowed(runs) if runs else facts.keep(EMPTY)
     if runs:
@@ -141,18 +143,20 @@ def _by_value(run: Run, facts: FactSet, test: Test) -> FactSet:
     return facts.keep(union(single, snapshot.statements))
 
 
-def sorted_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
-    """The cells of a sorted group of one type and unit that satisfy a test on literals: runs, or sorted single places."""
-    if isinstance(test, Compare):
-        return matches(run, test, cells, low, high, entities=kind is Kind.ENTITY) if comparable(test, kind, unit) else []
-    assert isinstance(test, (AnyOf, AllOf))
-    parts = [sorted_matches(run, part, cells, kind, unit, low, high) for part in test.tests]
-    if isinstance(test, AnyOf):
+def sorted_matches(run: Run, condition: Condition, cells: Ordered, kind: Kind, unit: str, low: int, high: int) -> Runs | Numbers:
+    """The cells of a sorted group of one type and unit that satisfy a test on literals: runs, or
+    sorted single places.
+    """
+    if isinstance(condition, Compare):
+        return matches(run, condition, cells, low, high, entities=kind is Kind.ENTITY) if comparable(condition, kind, unit) else []
+    assert isinstance(condition, (AnyOf, AllOf))
+    parts = [sorted_matches(run, part, cells, kind, unit, low, high) for part in condition.conditions]
+    if isinstance(condition, AnyOf):
         parts = [part for part in parts if len(part)]
     if len(parts) == 1:
         return parts[0]
     places = [as_places(part) for part in parts]
-    if isinstance(test, AnyOf):
+    if isinstance(condition, AnyOf):
         return union(places, high) if places else []
     result = places[0]
     for part in places[1:]:
@@ -160,69 +164,75 @@ def sorted_matches(run: Run, test: Test, cells: Ordered, kind: Kind, unit: str, 
     return result
 
 
-def comparable(test: Test, kind: Kind, unit: str) -> bool:
-    """Whether a test on literals can hold of values of a type and unit; a text also of entities, by their names."""
-    if isinstance(test, Compare):
-        value = test.value
+def comparable(condition: Condition, kind: Kind, unit: str) -> bool:
+    """Whether a test on literals can hold of values of a type and unit; a text also of entities, by
+    their names.
+    """
+    if isinstance(condition, Compare):
+        value = condition.value
         if isinstance(value, Time):
             return kind is Kind.TIME
         if isinstance(value, Quantity):
             return kind is Kind.QUANTITY and value.unit == unit
         return kind is Kind.TEXT or kind is Kind.ENTITY
-    assert isinstance(test, (AnyOf, AllOf))
-    return any(comparable(part, kind, unit) for part in test.tests)
+    assert isinstance(condition, (AnyOf, AllOf))
+    return any(comparable(part, kind, unit) for part in condition.conditions)
 
 
-def _relations_by_name(run: Run, facts: FactSet, test: Test) -> Numbers:
+def _relations_by_name(run: Run, facts: FactSet, condition: Condition) -> Numbers:
     """Relations whose object's name satisfies the test."""
-    if isinstance(test, Compare) and test.operator == "=" and isinstance(test.value, str):
-        return _pointing_at(facts, run.snapshot.named(test.value))
+    if isinstance(condition, Compare) and condition.operator == "=" and isinstance(condition.value, str):
+        return _pointing_at(facts, run.snapshot.named(condition.value))
     numbers = facts.all()
-    mask: Mask = holds(run, test, object_cells(run, numbers))
+    mask: Mask = holds(run, condition, object_cells(run, numbers))
     return numbers[mask]
 
 
-# -- tests on qualifiers and validity -------------------------------------------------------------------------------------
+# -- tests on qualifiers and validity --------------------------------------------------------------
 
 
 def where_qualifier(run: Run, node: WhereQualifier) -> FactSet:
     """The facts of which some qualifier of the key satisfies the test."""
     snapshot = run.snapshot
-    facts, test = run.facts(node.facts), node.test
+    facts, condition = run.facts(node.facts), node.condition
     key = snapshot.predicate(node.key)
     if key < 0:
         return facts.keep(EMPTY)
-    if literal(test):
+    if literal(condition):
         if facts.small():
-            return facts.keep(_one_by_one(run, facts.all(), key, test))
-        found = _by_qualifier(run, facts, key, test)
+            return facts.keep(_one_by_one(run, facts.all(), key, condition))
+        found = _by_qualifier(run, facts, key, condition)
         if found is not None:
             return facts.keep(found)
     statements = facts.all()
     positions, numbers = qualifiers_of(run, statements, key)
     cells = Cells(len(numbers), lambda name: snapshot.arrays.get(f"q.{name}").take(numbers))
-    run.warn_incomparable(cells, test)
-    return facts.keep(statements[distinct(positions[holds(run, test, cells)], len(statements))])
+    run.warn_incomparable(cells, condition)
+    return facts.keep(statements[distinct(positions[holds(run, condition, cells)], len(statements))])
 
 
 def qualifiers_of(run: Run, statements: Numbers, key: int) -> tuple[Numbers, Any]:
-    """The qualifiers of a key of sorted statements: for each the position of its statement, and its own number."""
+    """The qualifiers of a key of sorted statements: for each the position of its statement, and its
+    own number.
+    """
     positions, numbers = run.snapshot.qualifiers(statements)
     chosen = (run.snapshot.arrays.get("q.key").take(numbers) == key).nonzero()[0]
     return positions.take(chosen), numbers.take(chosen)
 
 
-def _one_by_one(run: Run, statements: Numbers, key: int, test: Test) -> Numbers:
+def _one_by_one(run: Run, statements: Numbers, key: int, condition: Condition) -> Numbers:
     """A few statements are looked at one by one."""
-    ordered, satisfies = run.snapshot.ordered("q"), decide(run, test)
+    ordered, satisfies = run.snapshot.ordered("q"), decide(run, condition)
     owned = qualifiers_one_by_one(run, statements, key)
-    run.warn_types(add_types(ordered, [number for _, number in owned]), test)
+    run.warn_types(add_types(ordered, [number for _, number in owned]), condition)
     found = dict.fromkeys([statement for statement, number in owned if satisfies(ordered, number)])
     return statements if len(found) == len(statements) else np.array(list(found), np.int32)
 
 
 def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> list[tuple[int, int]]:
-    """The qualifiers of a key (None: all) of a few statements: each with its statement, both by number."""
+    """The qualifiers of a key (None: all) of a few statements: each with its statement, both by
+    number.
+    """
     offsets, keys = run.snapshot.arrays.view("q.offsets"), run.snapshot.arrays.view("q.key")
     found = []
     for statement in statements.tolist() if len(offsets) else ():
@@ -232,8 +242,10 @@ def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> lis
     return found
 
 
-def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | None:
-    """The facts with a qualifier whose value satisfies a test on literals; None where it is better to look at all facts."""
+def _by_qualifier(run: Run, facts: FactSet, key: int, condition: Condition) -> Numbers | None:
+    """The facts with a qualifier whose value satisfies a test on literals; None where it is better
+    to look at all facts.
+    """
     snapshot = run.snapshot
     ordered = snapshot.ordered("q")
     owner = snapshot.arrays.get("q.owner")
@@ -241,8 +253,8 @@ def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | N
     parts: list[Numbers] = []
     others: list[tuple[Kind, str, int, int]] = []
     for kind, unit, low, high in snapshot.qualifier_groups(key):
-        if comparable(test, kind, unit):
-            found = sorted_matches(run, test, ordered, kind, unit, low, high)
+        if comparable(condition, kind, unit):
+            found = sorted_matches(run, condition, ordered, kind, unit, low, high)
             if isinstance(found, list):
                 runs.extend(found)
             else:
@@ -255,7 +267,7 @@ def _by_qualifier(run: Run, facts: FactSet, key: int, test: Test) -> Numbers | N
             return None
     parts.extend(ordered.numbers(low, high) for low, high in runs)
     for kind, unit, low, high in others:
-        run.leave_out(kind, unit, len(facts.having(owner.take(ordered.numbers(low, high)))), test)
+        run.leave_out(kind, unit, len(facts.having(owner.take(ordered.numbers(low, high)))), condition)
     numbers = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
     return distinct(facts.having(owner.take(numbers)), snapshot.statements)
 
@@ -281,7 +293,9 @@ def during(run: Run, node: During) -> FactSet:
 
 
 def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
-    """Validity against an interval; an unknown bound is taken at its least favourable, so that only certain facts stay."""
+    """Validity against an interval; an unknown bound is taken at its least favourable, so that only
+    certain facts stay.
+    """
     low, high = interval.start, interval.end
     no_start, no_end = start == UNKNOWN_START, end == UNKNOWN_END
     # What is certain of an unknown bound: it lies on its side of the known one.
@@ -313,7 +327,7 @@ def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
     return mask
 
 
-def turn(run: Run, node: Turn) -> FactSet:
+def turn(run: Run, node: OtherEnd) -> FactSet:
     """The same statements, with the other end reached; attributes have no entity at their object."""
     facts = run.facts(node.facts)
     numbers = facts.all()

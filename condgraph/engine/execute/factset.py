@@ -1,8 +1,9 @@
 """Sets of statements, looked at as late as possible.
 
-A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers, and the entities that one end
-must lie in. A scan is the runs of its predicates; as attributes are numbered by value, a test on the value makes the runs shorter.
-How the statements are then found (entity by entity, through the adjacency of all entities, or through the runs) is the one physical
+A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers,
+and the entities that one end must lie in. A scan is the runs of its predicates; as attributes are
+numbered by value, a test on the value makes the runs shorter. How the statements are then found
+(entity by entity, through the adjacency of all entities, or through the runs) is the one physical
 choice of execution, and is made here, by counting.
 """
 
@@ -16,23 +17,25 @@ from condgraph.engine.algebra import End
 from condgraph.engine.execute.sets import EMPTY, Numbers, among, intersect
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.run import Run
-    from condgraph.engine.execute.scope import Scope
+    from condgraph.engine.execute.scope import Scoped
 
-#: Up to this many entities, statements are looked up entity by entity; up to this many statements are looked at one by one.
+#: Up to this many entities, statements are looked up entity by entity; up to this many statements
+#: are looked at one by one.
 FEW: Final = 8
 
 Runs = list[tuple[int, int]]
 
 
 class FactSet:
-    """Statements with the end that was reached. `of` is None where the anchor may be any entity; a run lies in one family."""
+    """Statements with the end that was reached. `of` is None where the anchor may be any entity; a
+    run lies in one family.
+    """
 
     __slots__ = ("anchor", "numbers", "of", "reach", "runs", "scope", "source")
 
     def __init__(
         self,
-        run: Run | Scope,
+        run: Scoped,
         reach: End,
         *,
         numbers: Numbers | None = None,
@@ -66,7 +69,8 @@ class FactSet:
         if numbers is None:
             lazy = self.source < 0 and len(self.runs) == 1
             if lazy and (of is None or (len(of) > FEW and not _spread(self))):
-                # The numbers of the statements are not needed: one end is read where the other one fits.
+                # The numbers of the statements are not needed: one end is read where the other one
+                # fits.
                 low, high = self.runs[0]
                 ends = column(self, self.reach, low, high)
                 if of is not None:
@@ -138,7 +142,9 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 
 def _spread(facts: FactSet) -> bool:
-    """Whether the statements of the anchors are likely fewer than those of the runs, so that they are better looked up."""
+    """Whether the statements of the anchors are likely fewer than those of the runs, so that they
+    are better looked up.
+    """
     snapshot, of = facts.scope.snapshot, facts.of
     if of is None:
         return False
@@ -178,7 +184,9 @@ def _scan(facts: FactSet) -> Numbers:
 
 
 def _scan_source(facts: FactSet) -> Numbers:
-    """The statements of one source: its own are looked through, which are few where a graph has many sources."""
+    """The statements of one source: its own are looked through, which are few where a graph has
+    many sources.
+    """
     snapshot, of = facts.scope.snapshot, facts.of
     scoped = snapshot.sourced(facts.source)
     found = FactSet(facts.scope, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY

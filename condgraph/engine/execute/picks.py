@@ -1,4 +1,6 @@
-"""Operators that pick: one value of a bag by its place, values that stand for rows, entities of the same names."""
+"""Operators that pick: one value of a bag by its place, values that stand for rows, entities of the
+same names.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +9,46 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.algebra import Namesakes, Nth, Shown
+from condgraph.engine.algebra import Nth, SameName, Shown
 from condgraph.engine.execute.bags import Bag, order_key
-from condgraph.engine.execute.sets import Numbers, union
+from condgraph.engine.execute.entities import named_runs
+from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.pieces import places_in_order, watched
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
-def namesakes(run: Run, node: Namesakes) -> Numbers:
-    """All entities that share a name with these; entities are numbered by name, so that each name is a run of numbers."""
+def namesakes(run: Run, node: SameName) -> Numbers:
+    """All entities that share a name with these; entities are numbered by name, so that each name
+    is a run of numbers.
+    """
     snapshot = run.snapshot
     found = run.entities(node.of)
-    names = np.unique(snapshot.entity_name.take(found))
-    first = snapshot.entity_name.searchsorted(names)
-    last = snapshot.entity_name.searchsorted(names, side="right")
-    parts = [np.arange(low, high, dtype=np.int32) for low, high in zip(first.tolist(), last.tolist(), strict=True)]
-    return union(parts, snapshot.entities)
+    names = distinct(snapshot.entity_name.take(found), len(snapshot.texts))
+    return named_runs(snapshot, names)
 
 
 def nth(run: Run, node: Nth) -> Bag:
-    """The value at a place, in the order of rows or by value; equal values count once where the order is by value."""
+    """The value at a place, in the order of rows or by value; equal values count once where the
+    order is by value.
+    """
     bag = run.values(node.values)
     if not len(bag):
         run.warn("there is no first or last value of nothing")
         return bag
     values = bag.values()
+    groups: list[list[int]] = []
     if node.order == "row":
         rows = row_keys(run, bag)
-        order = sorted(range(len(values)), key=lambda i: (rows[i], i))
-        groups = [[i] for i in order]
+        # Of one row in the fixed order of values.
+        order = places_in_order(len(values), lambda i: (rows[i], order_key(values[i])))
+        if -len(order) <= node.place < len(order):
+            return bag.take(np.array([order[node.place]], np.int64))
+        groups = [[]] * len(order)
     else:
-        order = sorted(range(len(values)), key=lambda i: order_key(values[i]), reverse=node.order == "descending")
-        groups = []
-        for i in order:
+        order = places_in_order(len(values), lambda i: order_key(values[i]), reverse=node.order == "descending")
+        for i in watched(order):
             if groups and order_key(values[groups[-1][0]]) == order_key(values[i]):
                 groups[-1].append(i)
             else:
@@ -52,7 +60,9 @@ def nth(run: Run, node: Nth) -> Bag:
 
 
 def row_keys(run: Run, bag: Bag) -> list[int]:
-    """Where each value's carrier stands in its source: the row of a table's cell, the line of another statement."""
+    """Where each value's carrier stands in its source: the row of a table's cell, the line of
+    another statement.
+    """
     snapshot = run.snapshot
     rows: list[NDArray[np.int64]] = []
     for part in bag.parts:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int32]
+#: One truth value a number, a cell or a value.
+Mask: TypeAlias = NDArray[np.bool_]
 EMPTY: Final[Numbers] = np.empty(0, np.int32)
 EMPTY.flags.writeable = False
 
@@ -31,12 +33,16 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
 
 
 def ascending(numbers: NDArray[Any]) -> bool:
-    """Whether each number is more than the one before, as the ends of one entity's statements are: far quicker than sorting."""
+    """Whether each number is more than the one before, as the ends of one entity's statements are:
+    far quicker than sorting.
+    """
     return int(np.count_nonzero(numbers[1:] > numbers[:-1])) == len(numbers) - 1
 
 
 def by_mask(numbers: int, size: int) -> bool:
-    """Whether marking beats sorting, which it does once there are enough numbers for the size of the space."""
+    """Whether marking beats sorting, which it does once there are enough numbers for the size of
+    the space.
+    """
     return numbers * 32 >= size and numbers > 16
 
 

@@ -1,4 +1,6 @@
-"""Operators on validity and on bags of times: when facts hold, cutting times to limits, and their ends."""
+"""Operators on validity and on bags of times: when facts hold, cutting times to limits, and their
+ends.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Bound, Clip, DuringAny, Validity, WhereValidity
+from condgraph.engine.bounds import check
 from condgraph.engine.execute.bags import Bag, Part, span_part, span_precision
+from condgraph.engine.execute.conditions import Mask, holds
 from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.sets import Numbers, distinct
-from condgraph.engine.execute.tests import Mask, holds
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.pieces import alike, watched
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
@@ -67,9 +72,14 @@ def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
     time = cells["kind"] == Kind.TIME
     other = len(cells) - int(time.sum())
     if other:
-        run.warn(f"{what}: {other} of {len(cells)} values are no times and decide nothing")
-    pairs = np.unique(np.stack([cells["a"][time], cells["b"][time]], axis=1).astype(np.int64), axis=0)
-    return pairs[:, 0], pairs[:, 1]
+        are = "is not a time and decides" if other == 1 else "are not times and decide"
+        run.warn(f"{what}: {other} of {len(cells)} values {are} nothing")
+    start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
+    if len(start):
+        once = np.concatenate([places[fresh] for places, fresh in alike([start, end])])
+        start, end = start[once], end[once]
+    order = np.lexsort((end, start))
+    return start[order], end[order]
 
 
 def merged(start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -99,6 +109,7 @@ def during_any(run: Run, node: DuringAny) -> FactSet:
     positions, start, end = validity_of(run, statements)
     mask = np.zeros(len(positions), bool)
     for one, other in zip(low.tolist(), high.tolist(), strict=True):
+        check()
         mask |= interval_mask(node.relation, Time(one, other, Precision.SPAN), start, end)
     return facts.keep(statements[positions[mask]])
 
@@ -110,8 +121,8 @@ def where_validity(run: Run, node: WhereValidity) -> FactSet:
     part = _written(run, statements, node.part)
     bag = Bag(run, [part])
     cells = bag.cells()
-    run.warn_incomparable(cells, node.test)
-    return facts.keep(distinct(part.carriers[holds(run, node.test, cells)], run.snapshot.statements))
+    run.warn_incomparable(cells, node.condition)
+    return facts.keep(distinct(part.carriers[holds(run, node.condition, cells)], run.snapshot.statements))
 
 
 def clip(run: Run, node: Clip) -> Bag:
@@ -128,7 +139,7 @@ def clip(run: Run, node: Clip) -> Bag:
         other += len(cells) - len(time)
         parts.extend(_clipped(part.take(time), cells, time, node.operator, low, high))
     if other:
-        run.warn(f"keep: {other} of {len(bag)} values are no times and are left out")
+        run.warn(no_such("keep", other, len(bag), "time"))
     return Bag(run, parts)
 
 
@@ -146,9 +157,11 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
     outside: Mask = np.ones(len(start), bool)
     if operator == "!=":
         for one, two in zip(low.tolist(), high.tolist(), strict=True):
+            check()
             outside &= (end <= one) | (start >= two)
     found: list[Part] = []
     for begin, stop in windows:
+        check()
         first, last = np.maximum(start, begin), np.minimum(end, stop)
         there = (first < last) & outside
         whole = there & (first == start) & (last == end)
@@ -156,13 +169,25 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
         found.append(part.take(np.flatnonzero(whole)))
         if len(cut):
             first, last = first[cut], last[cut]
-            data = first, last, span_precision(first, last)
-            found.append(Part("span", np.arange(len(cut)), part.carriers[cut], data))
+            found.append(_intervals(part, cut, first, last, span_precision(first, last)))
     return [one for one in found if len(one.ids)]
 
 
+def _intervals(part: Part, of: NDArray[np.int64], start: Ints, end: Ints, precision: NDArray[Any]) -> Part:
+    """Intervals that come of some values of a part: with the carriers of these, where they have
+    any.
+    """
+    if part.kind == "given":
+        columns = zip(start.tolist(), end.tolist(), precision.tolist(), strict=True)
+        times = tuple(Time(first, last, Precision(exactly)) for first, last, exactly in columns)
+        return Part("given", np.arange(len(times)), part.carriers, times)
+    return Part("span", np.arange(len(start)), part.carriers[of], (start, end, precision))
+
+
 def bound(run: Run, node: Bound) -> Bag:
-    """The first or last year, month or day of intervals; a time that is one of these already stays as it is."""
+    """The first or last year, month or day of intervals; a time that is one of these already stays
+    as it is.
+    """
     bag = run.values(node.values)
     parts: list[Part] = []
     for part in bag.parts:
@@ -175,18 +200,18 @@ def bound(run: Run, node: Bound) -> Bag:
         start, end = cells["a"][span].astype(np.int64), cells["b"][span].astype(np.int64)
         edge = start if node.part == "start" else end
         known = (edge > OPEN_START) & (edge < UNKNOWN_END)
-        times = [_edge(a, b, node.part) for a, b in zip(start[known].tolist(), end[known].tolist(), strict=True)]
-        columns = (
-            np.array([time.start for time in times], np.int64),
-            np.array([time.end for time in times], np.int64),
-            np.array([time.precision for time in times], np.int8),
-        )
-        parts.append(Part("span", np.arange(len(times)), part.carriers[np.flatnonzero(span)[known]], columns))
+        pairs = zip(start[known].tolist(), end[known].tolist(), strict=True)
+        times = [_edge(a, b, node.part) for a, b in watched(pairs, 1 << 10)]
+        first, last = (np.array([getattr(time, side) for time in times], np.int64) for side in ("start", "end"))
+        precision = np.array([time.precision for time in times], np.int8)
+        parts.append(_intervals(part, np.flatnonzero(span)[known], first, last, precision))
     return Bag(run, parts)
 
 
 def _edge(start: int, end: int, part: str) -> Time:
-    """The first or last unit of an interval, the largest unit that the known ends are whole numbers of."""
+    """The first or last unit of an interval, the largest unit that the known ends are whole numbers
+    of.
+    """
     moment = start if part == "start" else end
     ends = [edge for edge in (start, end) if OPEN_START < edge < UNKNOWN_END]
     days = np.array([edge // DAY_SECONDS for edge in ends], np.int64).astype("M8[D]")

@@ -8,9 +8,9 @@ import numpy as np
 
 from condgraph.engine.algebra import (
     Concat,
+    Constants,
     Distinct,
-    Given,
-    Keep,
+    FilterValues,
     Names,
     Objects,
     Predicates,
@@ -20,9 +20,9 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part, distinct_positions
+from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.facts import qualifiers_of, qualifiers_one_by_one
 from condgraph.engine.execute.sets import EMPTY
-from condgraph.engine.execute.tests import holds
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -90,12 +90,12 @@ def row_numbers(run: Run, node: RowNumbers) -> Bag:
     return Bag(run, [Part("row", found, found)])
 
 
-def keep(run: Run, node: Keep) -> Bag:
+def keep(run: Run, node: FilterValues) -> Bag:
     """The values that satisfy the test."""
     bag = run.values(node.values)
     cells = bag.cells()
-    run.warn_incomparable(cells, node.test)
-    return bag.take(holds(run, node.test, cells))
+    run.warn_incomparable(cells, node.condition)
+    return bag.take(holds(run, node.condition, cells))
 
 
 def distinct(run: Run, node: Distinct) -> Bag:
@@ -123,6 +123,6 @@ def concat(run: Run, node: Concat) -> Bag:
     return Bag(run, [part for bag in bags for part in bag.parts])
 
 
-def given(run: Run, node: Given) -> Bag:
+def given(run: Run, node: Constants) -> Bag:
     """Values written in the program."""
     return Bag(run, [Part("given", np.arange(len(node.values)), EMPTY, node.values)])

@@ -1,4 +1,6 @@
-"""Comparison with the values of a bag: what an earlier step of a program gave stands where a literal would."""
+"""Comparison with the values of a bag: what an earlier step of a program gave stands where a
+literal would.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +9,46 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import Compare, Operator
+from condgraph.engine.bounds import check
 from condgraph.engine.execute.bags import Bag, by_name
-from condgraph.engine.execute.tests import Mask, holds
+from condgraph.engine.execute.sets import Mask
 from condgraph.engine.facts import Entity
+from condgraph.engine.operands import year_of
+from condgraph.engine.pieces import each_once
 from condgraph.engine.snapshot.ordered import Cells
-from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Unknown, civil
+from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Unknown
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.run import Run
+    from collections.abc import Callable
 
-#: More values than this are compared with only where that is what a program says, which no question needs.
+    from condgraph.engine.execute.state import State
+
+#: More values than this are compared with only where that is what a program says, which no question
+#: needs.
 _MANY = 10_000
 
 
-def versus(run: Run, operator: Operator, cells: Cells, bag: Bag) -> Mask:
-    """For each cell, whether it compares so with at least one value; numbers without a unit compare with every unit."""
+def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callable[..., Any]) -> Mask:
+    """For each cell, whether it compares so with at least one value; numbers without a unit compare
+    with every unit. `holds` decides a single comparison.
+    """
     found = np.zeros(len(cells), bool)
-    values: list[Any] = list(dict.fromkeys(bag.values()))
+    values: list[Any] = each_once(bag.values())
     if len(values) > _MANY:
         run.warn(f"a comparison with {len(values)} values looks at the first {_MANY}")
         values = values[:_MANY]
     cells = by_name(run, cells)
     for value in values:
+        check()
         for reading in readings_of(value):
-            found |= _holds(run, operator, reading, cells)
+            found |= _holds(run, operator, reading, cells, holds)
     return found
 
 
 def readings_of(value: Any) -> list[str | Quantity | Time]:
-    """What a value is compared as: a year is a number as well, and a number that can be a year a year."""
+    """What a value is compared as: a year is a number as well, and a number that can be a year a
+    year.
+    """
     if isinstance(value, Entity):
         return [value.name]
     if isinstance(value, (bool, Unknown)):
@@ -48,15 +61,15 @@ def readings_of(value: Any) -> list[str | Quantity | Time]:
             return [value, Time.year(year)]
         return [value]
     if isinstance(value, Time) and value.precision is Precision.YEAR:
-        return [value, Quantity(civil(value.start // 86_400)[0])]
+        return [value, Quantity(year_of(value))]
     return [value]
 
 
-def _holds(run: Run, operator: Operator, value: str | Quantity | Time, cells: Cells) -> Mask:
+def _holds(run: State, operator: Operator, value: str | Quantity | Time, cells: Cells, holds: Callable[..., Any]) -> Mask:
     if isinstance(value, Quantity) and value.unit == NO_UNIT:
         units = np.unique(cells["unit"][cells["kind"] == Kind.QUANTITY])
         masks = [
-            holds(run, Compare(operator, Quantity(value.number, run.snapshot.texts[u] if u >= 0 else NO_UNIT)), cells)
+            holds(run, Compare(operator, Quantity(value.number, run.scope.text(u) if u != -1 else NO_UNIT)), cells)
             for u in units.tolist()
         ]
         return np.logical_or.reduce(masks) if masks else np.zeros(len(cells), bool)

@@ -1,19 +1,20 @@
-"""Intersections within intersections become one, and "every entity" drops out where the rest are entities anyway.
+"""Intersections within intersections become one, and "every entity" drops out where the rest are
+entities anyway.
 
-Execution starts an intersection with its smallest part and looks the others up, so a concept that stands outside is met as early as
-one that stands inside.
+Execution starts an intersection with its smallest part and looks the others up, so a concept that
+stands outside is met as early as one that stands inside.
 
->>> from condgraph.engine.algebra import Every, Members, Named
->>> human, French, Ann = Members(Named(("human",))), Members(Named(("French",))), Named(("Ann",))
+>>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
+>>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
 >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
 True
->>> flatten(Intersect((Every(), human))) == human
+>>> flatten(Intersect((AllEntities(), human))) == human
 True
 """
 
 from __future__ import annotations
 
-from condgraph.engine.algebra import Entities, Every, Intersect, Members, Node, intersect
+from condgraph.engine.algebra import AllEntities, Entities, Intersect, Members, Node, intersect
 from condgraph.engine.passes.rewrite import rewrite
 
 
@@ -22,7 +23,7 @@ def applies(order: list[Node]) -> bool:
     for node in order:
         if type(node) is Intersect:
             for part in node.parts:
-                if type(part) is Intersect or type(part) is Every:
+                if type(part) is Intersect or type(part) is AllEntities:
                     return True
     return False
 
@@ -37,7 +38,7 @@ def _rule(node: Node) -> Node:
         return node
     parts = list(node.parts)
     if any(isinstance(part, Members) or (isinstance(part, Intersect) and _holds_members(part)) for part in parts):
-        parts = [part for part in parts if not (isinstance(part, Every) and part == Every())]
+        parts = [part for part in parts if not (isinstance(part, AllEntities) and part == AllEntities())]
     elif not any(isinstance(part, Intersect) for part in parts):
         return node
     return intersect(*parts)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import fields
 from typing import Any
 
-from condgraph.engine.algebra import Node, Test, postorder
+from condgraph.engine.algebra import Condition, Node, postorder
 
 
 def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
-    """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays shared."""
+    """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays
+    shared.
+    """
     done: dict[int, Node] = {}
     for node in postorder(plan):
         fresh = node
@@ -44,16 +46,17 @@ def rebuild(node: Any, done: dict[int, Node]) -> Any:
 def _replaced(value: Any, done: dict[int, Node]) -> Any:
     if isinstance(value, Node):
         return done.get(id(value), value)
-    if isinstance(value, Test):
+    if isinstance(value, Condition):
         return rebuild(value, done) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Test)):
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
         fresh = tuple([_replaced(part, done) for part in value])
         return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
     return value
 
 
 def mark(value: Any) -> Hashable:
-    """What two operators have in common exactly if they are equal, where their inputs are the same objects.
+    """What two operators have in common exactly if they are equal, where their inputs are the same
+    objects.
 
     Looking at one level instead of the whole tree below keeps a pass linear.
     """
@@ -63,8 +66,8 @@ def mark(value: Any) -> Hashable:
 def _marked(value: Any) -> Hashable:
     if isinstance(value, Node):
         return id(value)
-    if isinstance(value, Test):
+    if isinstance(value, Condition):
         return mark(value) if value.inputs() else value
-    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Test)):
+    if isinstance(value, tuple) and value and isinstance(value[0], (Node, Condition)):
         return tuple([_marked(part) for part in value])
     return value  # type: ignore[no-any-return]

@@ -1,8 +1,9 @@
 """From a loader's items to columns in load order: the first half of building a snapshot.
 
-A `Builder` takes items one by one or in batches, gives numbers to texts and entities in the order they come, and keeps
-everything in NumPy chunks. `layout` sorts, joins equal statements and makes the indexes. An append starts from the columns of
-the open snapshot, so that no source is read again.
+A `Builder` takes items one by one or in batches, gives numbers to texts and entities in the order
+they come, and keeps everything in NumPy chunks. `layout` sorts, joins equal statements and makes
+the indexes. An append starts from the columns of the open snapshot, so that no source is read
+again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from condgraph.engine.facts import (
     Texts,
     Values,
 )
+from condgraph.engine.origins import check_source
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
 from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.values import Value, collapse
@@ -47,7 +49,9 @@ _Chunk = dict[str, NDArray[Any]]
 
 
 class Builder:
-    """Gathers items. `begin` names the source of what follows; `add` takes items; `layout.lay_out(builder)` gives the columns."""
+    """Gathers items. `begin` names the source of what follows; `add` takes items;
+    `layout.lay_out(builder)` gives the columns.
+    """
 
     def __init__(self, previous: Snapshot | None = None) -> None:
         self.texts: defaultdict[str, int] = defaultdict(count().__next__)
@@ -59,7 +63,8 @@ class Builder:
         self.source_numbers: dict[str, int] = {}
         self.warnings: list[str] = []
         self.statements = 0
-        # Chunks of columns; every statement has a number in load order (`sid`), by which qualifiers and sources find it.
+        # Chunks of columns; every statement has a number in load order (`sid`), by which qualifiers
+        # and sources find it.
         self.relations: list[_Chunk] = []
         self.attributes: list[_Chunk] = []
         self.qualifiers: list[_Chunk] = []
@@ -74,7 +79,8 @@ class Builder:
             previous.seed(self)
 
     def begin(self, source: Source) -> None:
-        """Everything that follows comes from this source. A source of the same name is the same source.
+        """Everything that follows comes from this source. A source of the same name is the same
+        source.
 
         It becomes a source of the graph with the first item that it gives.
         """
@@ -89,8 +95,10 @@ class Builder:
         number = self.source_numbers.setdefault(source.name, len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
-        elif source.location:
-            self.sources[number] = source
+        else:
+            check_source(self.sources[number], source)
+            if source.location or source.content:
+                self.sources[number] = source
         return number
 
     def add(self, items: Iterable[Item]) -> None:
@@ -128,7 +136,7 @@ class Builder:
             if size >= _MOST:
                 raise LoadError(f"a graph holds fewer than {_MOST:,} {what}, and this one has {size:,}")
 
-    # -- entities ---------------------------------------------------------------------------------------------------------
+    # -- entities ----------------------------------------------------------------------------------
 
     def _concept(self, ident: str) -> int:
         number = self.entities[ident]
@@ -147,7 +155,7 @@ class Builder:
         if entity.kind is EntityKind.ROW:
             self.rows.setdefault(number, (self._current(), entity.row))
 
-    # -- statements -------------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def _add_sourced(self, sourced: Sourced) -> None:
         item = sourced.item
@@ -271,5 +279,7 @@ class Builder:
 
 
 def gather(chunks: list[_Chunk], names: Sequence[tuple[str, Any]]) -> _Chunk:
-    """Join chunks into one column a name; empty columns of the right type where there are no chunks."""
+    """Join chunks into one column a name; empty columns of the right type where there are no
+    chunks.
+    """
     return {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names}

@@ -1,6 +1,7 @@
 """Values as columns: how a value object, or a qualifier's value, is laid out in numbers.
 
-A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and `precision` (int8):
+A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and
+`precision` (int8):
 
     text      ref = the text's number
     quantity  a = the bits of its float64, unit = the unit's text number (-1: none), ref = the exact text where a float loses digits
@@ -155,7 +156,9 @@ def _cells(n: int, kind: Kind, **parts: NDArray[Any]) -> CellColumns:
 
 
 def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[np.int64]:
-    """Integers that order cells of one kind and unit as their values: text by code point, numbers by size, times by start."""
+    """Integers that order cells of one kind and unit as their values: text by code point, numbers
+    by size, times by start.
+    """
     key = a.copy()
     numbers = (kind == Kind.QUANTITY) & (a < 0)
     # Floats compare like their bits as integers, once those of negative numbers are turned round.

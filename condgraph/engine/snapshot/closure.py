@@ -23,7 +23,8 @@ def descendants(children: dict[int, list[int]], concept: int) -> list[int]:
 
 
 def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """`con.entity`, `con.offsets`, `con.items`: for each concept the entities (no concepts) it holds, sorted.
+    """`con.entity`, `con.offsets`, `con.items`: for each concept the entities (no concepts) it
+    holds, sorted.
 
     Reads `mem.e` and `mem.c` (sorted by concept), `sub.c`, `sub.p` and `ent.kind`.
     """

@@ -1,7 +1,8 @@
 """Fewer runs of the cyclic garbage collector while a graph is built.
 
-A load makes millions of small objects that live until it ends and hardly any cycles, so looking at all of them again and again
-finds nothing and costs half of the time. The collector is not switched off: what other threads leave behind is still found.
+A load makes millions of small objects that live until it ends and hardly any cycles, so looking at
+all of them again and again finds nothing and costs half of the time. The collector is not switched
+off: what other threads leave behind is still found.
 """
 
 from __future__ import annotations

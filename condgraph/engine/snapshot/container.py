@@ -1,7 +1,9 @@
-"""One file of arrays, and the table that finds them: how the columns of a generation are written, mapped and checked.
+"""One file of arrays, and the table that finds them: how the columns of a generation are written,
+mapped and checked.
 
-The file is the arrays one after the other, each at a multiple of 64 bytes. The table (part of the manifest, which `directory`
-writes) says for every array its offset, type, length and CRC-32. Mapping reads nothing but the table.
+The file is the arrays one after the other, each at a multiple of 64 bytes. The table (part of the
+manifest, which `directory` writes) says for every array its offset, type, length and CRC-32.
+Mapping reads nothing but the table.
 """
 
 from __future__ import annotations
@@ -61,9 +63,11 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 class ArrayFile:
-    """The arrays of one file, mapped read-only. `get(name)` is a NumPy view of the file, `view(name)` a memoryview of it.
+    """The arrays of one file, mapped read-only. `get(name)` is a NumPy view of the file,
+    `view(name)` a memoryview of it.
 
-    A memoryview gives plain Python numbers, three times faster than NumPy when one element is wanted.
+    A memoryview gives plain Python numbers, three times faster than NumPy when one element is
+    wanted.
     """
 
     def __init__(self, path: Path, table: Mapping[str, ArrayEntry]) -> None:
@@ -89,7 +93,9 @@ class ArrayFile:
         return list(self._table)
 
     def get(self, name: str) -> NDArray[Any]:
-        """The array as a read-only NumPy view of the file; empty where the file has none of this name."""
+        """The array as a read-only NumPy view of the file; empty where the file has none of this
+        name.
+        """
         found = self._arrays.get(name)
         if found is None:
             entry = self._table.get(name)
@@ -108,13 +114,17 @@ class ArrayFile:
         return found
 
     def raw(self, name: str) -> tuple[bytes | mmap.mmap, int]:
-        """What an array of bytes lies in, and where it begins there: slices of that are `bytes`, without a view between."""
+        """What an array of bytes lies in, and where it begins there: slices of that are `bytes`,
+        without a view between.
+        """
         if self._map is None or name not in self._table:
             return b"", 0
         return self._map, self._table[name]["offset"]
 
     def verify(self) -> None:
-        """Read every byte and compare checksums; raises `StoreDamagedError` naming the array that differs."""
+        """Read every byte and compare checksums; raises `StoreDamagedError` naming the array that
+        differs.
+        """
         end = 0
         for name, entry in self._table.items():
             if self._map is not None and any(self._map[end : entry["offset"]]):

@@ -4,8 +4,9 @@
     STORE/GRAPH/g000007/columns    the arrays
     STORE/GRAPH/lock               held by whoever writes
 
-A generation is written beside the current one, fsynced, and made current by renaming its manifest over the old one. A reader
-keeps what it has mapped, also when its directory is gone. What a killed writer left is removed by the next one.
+A generation is written beside the current one, fsynced, and made current by renaming its manifest
+over the old one. A reader keeps what it has mapped, also when its directory is gone. What a killed
+writer left is removed by the next one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -33,10 +33,13 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
+from condgraph.engine.snapshot.removal import VECTORS, remove_files, remove_generation
 
 FORMAT_VERSION: Final = 2
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
+_LOCK: Final = "lock"
+_VECTORS: Final = "vectors"
 _GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
 #: What file systems take as the name of one directory.
@@ -44,7 +47,9 @@ _LONGEST_NAME: Final = 255
 
 
 def graph_directory(store: Path, graph: str) -> Path:
-    """Where a graph of a store lives; any name is a legal directory name once quoted, if it is not empty and not too long."""
+    """Where a graph of a store lives; any name is a legal directory name once quoted, if it is not
+    empty and not too long.
+    """
     if not graph:
         raise OptionError("the name of a graph is empty")
     try:
@@ -72,7 +77,8 @@ def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
         try:
             return manifest, ArrayFile(directory / manifest["generation"] / _COLUMNS, manifest["arrays"])
         except StoreDamagedError:
-            # A writer may have switched and cleaned up between the two reads: then the manifest has changed.
+            # A writer may have switched and cleaned up between the two reads: then the manifest has
+            # changed.
             again = _read_manifest(directory)
             if attempt == 4 or again is None or again["generation"] == manifest["generation"]:
                 raise
@@ -84,8 +90,9 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     try:
         head, _, body = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
-        # The first writer leaves an empty manifest before anything else, so one that is missing was taken away.
-        if any(True for _ in _generations(directory)):
+        # The first writer leaves an empty manifest before anything else, so one that is missing was
+        # taken away.
+        if any((path / _COLUMNS).exists() for _, path in _generations(directory)):
             raise StoreDamagedError(f"{path} is missing", hint=LOST) from None
         return None
     except NotADirectoryError:
@@ -134,24 +141,47 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 @contextmanager
 def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. A dead process holds no lock."""
+    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. A dead
+    process holds no lock.
+    """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        handle = _locked(directory, time.monotonic() + wait)
     except OSError as error:
         raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
     try:
-        until = time.monotonic() + wait
-        while not _try_lock(handle):
-            if time.monotonic() >= until:
-                raise StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
-            time.sleep(0.05)
         manifest = _read_manifest(directory)
         if manifest is None:
             _write_manifest(directory, {"generation": "", "arrays": {}})
         _clean(directory, keep=manifest["generation"] if manifest else "")
         yield
     finally:
+        os.close(handle)
+
+
+def _locked(directory: Path, until: float) -> int:
+    """The lock file of a directory, open and locked."""
+    lock = directory / _LOCK
+    while True:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            # Whoever deleted the graph took the directory away in between.
+            continue
+        try:
+            while not _try_lock(handle):
+                if time.monotonic() >= until:
+                    raise StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
+                time.sleep(0.05)
+            with suppress(FileNotFoundError):
+                if os.path.sameopenfile(handle, found := os.open(lock, os.O_RDWR)):
+                    os.close(found)
+                    return handle
+                os.close(found)
+        except BaseException:
+            os.close(handle)
+            raise
+        # It was deleted with the graph while this one waited: the lock of nothing.
         os.close(handle)
 
 
@@ -182,12 +212,36 @@ def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _clean(directory: Path, *, keep: str) -> None:
-    """Remove generations that are not current, and manifests that never became one."""
+    """Remove generations that are not current, and a manifest that never became one."""
     for _, path in _generations(directory):
         if path.name != keep:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in directory.glob(f"{_MANIFEST}.*"):
-        path.unlink(missing_ok=True)
+            remove_generation(path)
+    (directory / f"{_MANIFEST}.new").unlink(missing_ok=True)
+
+
+def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
+    """Remove a graph's files, and its directory where nothing else is in it; whether there was a
+    graph.
+
+    Readers keep what they have mapped. One that was ended half way leaves no graph, and is gone on
+    with by the next.
+    """
+    if not (directory / _MANIFEST).exists():
+        return False
+    try:
+        with writing(directory, wait=wait):
+            manifest = _read_manifest(directory)
+            # From here on there is no graph, and what is left are files that nobody needs.
+            _write_manifest(directory, {"generation": "", "arrays": {}})
+            _clean(directory, keep="")
+            remove_files(directory / _VECTORS, VECTORS)
+            (directory / _MANIFEST).unlink(missing_ok=True)
+            (directory / _LOCK).unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be removed: {error.strerror}") from error
+    with suppress(OSError):
+        directory.rmdir()
+    return manifest is not None and bool(manifest["generation"])
 
 
 def _fsync_directory(directory: Path) -> None:

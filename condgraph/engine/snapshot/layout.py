@@ -1,11 +1,12 @@
 """From columns in load order to the columns of a snapshot: the second half of building.
 
-Everything is numbered so that order means something: texts by code point; entities by name, then id (the order of answers);
-predicates by name; relations by predicate, subject, object; attributes by predicate, type, unit, value, subject. Relations come
-first, so a statement's number tells which it is. Equal statements (subject, predicate, object, qualifiers) become one with all
-their sources.
+Everything is numbered so that order means something: texts by code point; entities by name, then id
+(the order of answers); predicates by name; relations by predicate, subject, object; attributes by
+predicate, type, unit, value, subject. Relations come first, so a statement's number tells which it
+is. Equal statements (subject, predicate, object, qualifiers) become one with all their sources.
 
-Columns (sizes: T texts, E entities, P predicates, R relations, A attributes, N = R + A, Q qualifiers):
+Columns (sizes: T texts, E entities, P predicates, R relations, A attributes, N = R + A, Q
+qualifiers):
 
     pool.*                               the texts (`pool`)
     ent.id ent.name ent.kind [E]         text numbers; `ent.by_id` [E] entities sorted by id
@@ -56,7 +57,9 @@ _QUALIFIER = (("sid", I32), ("key", I32), *PARTS)
 
 
 def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
-    """The columns of a snapshot, and its counts (entities, concepts, relations, attributes, qualifiers, sources)."""
+    """The columns of a snapshot, and its counts (entities, concepts, relations, attributes,
+    qualifiers, sources).
+    """
     builder.finish()
     columns: Columns = {}
     relations = gather(builder.relations, _RELATION)
@@ -102,24 +105,29 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     lay_memberships(columns, builder, entity)
     lay_sources(columns, builder, text)
     lay_schema(columns, kept_r, kept_a)
-    counts = {
+    return columns, _counts(columns)
+
+
+def _counts(columns: Columns) -> dict[str, int]:
+    """How many of everything there are."""
+    return {
         "entities": int((columns["ent.kind"] != EntityKind.CONCEPT).sum()),
         "concepts": int((columns["ent.kind"] == EntityKind.CONCEPT).sum()),
         "rows": len(columns["row.key"]),
-        "relations": len(kept_r["s"]),
-        "attributes": len(kept_a["s"]),
+        "relations": len(columns["rel.s"]),
+        "attributes": len(columns["att.s"]),
         "qualifiers": len(columns["q.owner"]),
         "memberships": len(columns["mem.e"]),
         "subclasses": len(columns["sub.c"]),
         "predicates": len(columns["pred.text"]),
         "sources": len(columns["src.name"]),
-        # What lets execution skip work: are concepts ever at these ends, are there numbers that a float cannot hold?
+        # What lets execution skip work: are concepts ever at these ends, are there numbers that a
+        # float cannot hold?
         "concept_subjects": _concepts(columns, "rel.s"),
         "concept_objects": _concepts(columns, "rel.o"),
         "concept_attributes": _concepts(columns, "att.s"),
         "inexact": sum(int(((columns[f"{f}.kind"] == Kind.QUANTITY) & (columns[f"{f}.ref"] >= 0)).sum()) for f in ("att", "q")),
     }
-    return columns, counts
 
 
 def _concepts(columns: Columns, ends: str) -> int:
@@ -134,14 +142,16 @@ def _map(numbers: NDArray[Any], to: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _entities(builder: Builder, columns: Columns) -> NDArray[np.int32]:
-    """Number texts and entities; returns the new number of each entity, and leaves that of each text under "text"."""
+    """Number texts and entities; returns the new number of each entity, and leaves that of each
+    text under "text".
+    """
     texts, known, n = builder.texts, builder.entities, len(builder.entities)
     given = [texts[name] for name in builder.names.values()]
     kinds = np.zeros(n, np.int8)
     for entity, kind in builder.kinds.items():
         kinds[entity] = kind
     for source in builder.sources:
-        for part in (source.name, source.location, source.format):
+        for part in (source.name, source.location, source.format, source.content):
             texts[part]
     # Ids are numbered already; only the other texts are added to them.
     others = [text for text in texts if text not in known]
@@ -172,7 +182,9 @@ def _entities(builder: Builder, columns: Columns) -> NDArray[np.int32]:
 
 
 def _predicates(columns: Columns, text: NDArray[np.int32], *families: Columns) -> NDArray[np.int32]:
-    """Number predicates and qualifier keys together, by name; returns the number for each load-order text (-1: none)."""
+    """Number predicates and qualifier keys together, by name; returns the number for each
+    load-order text (-1: none).
+    """
     used = np.zeros(len(text), bool)
     for family in families:
         used[family["p" if "p" in family else "key"]] = True

@@ -1,4 +1,6 @@
-"""Columns that answer questions: runs, adjacency, qualifiers by key, validity, memberships, sources, the schema."""
+"""Columns that answer questions: runs, adjacency, qualifiers by key, validity, memberships,
+sources, the schema.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def offsets_of(sorted_numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 
 def groups_of(marks: Columns, prefix: str) -> Columns:
-    """Runs of sorted cells with equal marks (predicate or key, type, unit): the marks of each, and where it starts."""
+    """Runs of sorted cells with equal marks (predicate or key, type, unit): the marks of each, and
+    where it starts.
+    """
     n = len(next(iter(marks.values())))
     fresh = np.zeros(n, bool)
     fresh[:1] = True
@@ -44,7 +48,9 @@ def lay_adjacency(columns: Columns, relations: Columns, attributes: Columns, ent
 
 
 def lay_qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32], predicates: int, statements: int) -> None:
-    """Qualifiers of the kept statements by (statement, key, value); where statements were joined, one copy of them."""
+    """Qualifiers of the kept statements by (statement, key, value); where statements were joined,
+    one copy of them.
+    """
     owner = number[qualifiers["sid"]] if len(qualifiers["sid"]) else qualifiers["sid"]
     value = sortable(qualifiers["kind"], qualifiers["a"], qualifiers["ref"])
     parts = ("key", *(name for name, _ in PARTS))
@@ -69,9 +75,11 @@ def lay_qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int
 
 
 def lay_validity(columns: Columns, text: NDArray[np.int32], builder: Builder) -> None:
-    """The interval a statement holds in, from its `start time`, `end time`, or else `point in time` qualifiers.
+    """The interval a statement holds in, from its `start time`, `end time`, or else `point in time`
+    qualifiers.
 
-    Several starts: the earliest; several ends: the latest. A side that is not given is open, one given as UNKNOWN is unknown.
+    Several starts: the earliest; several ends: the latest. A side that is not given is open, one
+    given as UNKNOWN is unknown.
     """
     places = {}
     for name in (START_TIME, END_TIME, POINT_IN_TIME):
@@ -134,14 +142,16 @@ def lay_memberships(columns: Columns, builder: Builder, entity: NDArray[np.int32
 
 
 def lay_sources(columns: Columns, builder: Builder, text: NDArray[np.int32]) -> None:
-    """Names, places and formats of the sources, and the statements of each."""
-    for part in ("name", "location", "format"):
+    """Names, places, formats and contents of the sources, and the statements of each."""
+    for part in ("name", "location", "format", "content"):
         numbers = [text[builder.texts[getattr(source, part)]] for source in builder.sources]
         columns[f"src.{part}"] = np.array(numbers, I32)
 
 
 def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> None:
-    """What lowering asks: the qualifier keys seen on each predicate with their types, and the sources of each predicate."""
+    """What lowering asks: the qualifier keys seen on each predicate with their types, and the
+    sources of each predicate.
+    """
     predicates = np.concatenate([relations["p"], attributes["p"]])
     owner = columns["q.owner"]
     table = np.stack([predicates[owner], columns["q.key"], columns["q.kind"], columns["q.unit"]], axis=1)
@@ -159,4 +169,8 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
         # The statements of each source, for queries that are scoped to one.
         statements = np.concatenate([np.arange(len(predicates), dtype=I32), columns["prov.stmt"]])
         order = np.lexsort((statements, sources))
-        columns["bysrc.items"], columns["bysrc.offsets"] = statements[order], offsets_of(sources[order], width)
+        statements, sources = statements[order], sources[order]
+        # A statement that stands in two rows of a source is one.
+        fresh = np.ones(len(statements), bool)
+        fresh[1:] = (statements[1:] != statements[:-1]) | (sources[1:] != sources[:-1])
+        columns["bysrc.items"], columns["bysrc.offsets"] = statements[fresh], offsets_of(sources[fresh], width)

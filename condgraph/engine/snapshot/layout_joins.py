@@ -1,4 +1,6 @@
-"""Equal statements become one: sorting by what makes statements equal, and what further sources said of them."""
+"""Equal statements become one: sorting by what makes statements equal, and what further sources
+said of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _mix(hashes: NDArray[np.uint64], column: NDArray[Any]) -> NDArray[np.uint64]
 
 
 def distinct_qualifiers(qualifiers: Columns, total: int) -> tuple[Columns, NDArray[np.uint64] | None]:
-    """Drop repeated qualifiers of a statement; returns the rest and one fingerprint a statement of its set of qualifiers."""
+    """Drop repeated qualifiers of a statement; returns the rest and one fingerprint a statement of
+    its set of qualifiers.
+    """
     n = len(qualifiers["sid"])
     if not n:
         return qualifiers, None
@@ -45,7 +49,9 @@ def distinct_qualifiers(qualifiers: Columns, total: int) -> tuple[Columns, NDArr
 def join_equal(
     family: Columns, keys: tuple[str, ...], fingerprint: NDArray[np.uint64] | None, number: NDArray[np.int32], base: int
 ) -> NDArray[np.int64]:
-    """Sort a family and join equal statements. Fills `number` (load order to final) from `base`; returns the kept positions."""
+    """Sort a family and join equal statements. Fills `number` (load order to final) from `base`;
+    returns the kept positions.
+    """
     n = len(family["sid"])
     if not n:
         return np.empty(0, np.int64)
@@ -63,7 +69,9 @@ def join_equal(
 
 
 def sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """A stable lexicographic order, the first mark the most significant; constant marks cost nothing, narrow ones are packed."""
+    """A stable lexicographic order, the first mark the most significant; constant marks cost
+    nothing, narrow ones are packed.
+    """
     packed: list[NDArray[Any]] = []
     width = 0
     for mark in marks:
@@ -99,7 +107,9 @@ def lay_provenance(
     kept_a: Columns,
     number: NDArray[np.int32],
 ) -> None:
-    """First source of each statement, and the further ones: of statements that were joined, and those given by `Sourced`."""
+    """First source of each statement, and the further ones: of statements that were joined, and
+    those given by `Sourced`.
+    """
     columns["st.src"] = np.concatenate([kept_r["src"], kept_a["src"]])
     columns["st.row"] = np.concatenate([kept_r["row"], kept_a["row"]])
     extra = [np.array(builder.provenance, np.int64).reshape(-1, 3)]

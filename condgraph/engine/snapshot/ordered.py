@@ -1,27 +1,33 @@
-"""Cells as they are read: columns gathered when a test asks, one at a time as Python numbers, runs in the order of their values.
+"""Cells as they are read: columns gathered when a test asks, one at a time as Python numbers, runs
+in the order of their values.
 
-Attributes are numbered by predicate, type, unit and value, so that every run of equal type and unit is sorted. Qualifiers are
-numbered by statement; `qkey.items` lists them by key, type, unit and value, and is sorted in the same way.
+Attributes are numbered by predicate, type, unit and value, so that every run of equal type and unit
+is sorted. Qualifiers are numbered by statement; `qkey.items` lists them by key, type, unit and
+value, and is sorted in the same way.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import check
+from condgraph.engine.pieces import tally
+
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.container import ArrayFile
 
 
 class Ordered:
-    """The cells of a family ("att" or "q"): a memoryview a part (`x` is the part "a" read as floats), and their order.
+    """The cells of a family ("att" or "q"): a memoryview a part (`x` is the part "a" read as
+    floats), and their order.
 
-    A place is where a cell stands in the order: of an attribute its number, of a qualifier its position in `qkey.items`.
+    A place is where a cell stands in the order: of an attribute its number, of a qualifier its
+    position in `qkey.items`.
     """
 
     __slots__ = ("_arrays", "_family", "a", "b", "items", "kind", "order", "precision", "ref", "unit", "x")
@@ -59,7 +65,9 @@ class Ordered:
 
 
 class Cells:
-    """Columns of values, gathered when a test asks for them: `cells["kind"]`, "a", "b", "ref", "unit", "precision"."""
+    """Columns of values, gathered when a test asks for them: `cells["kind"]`, "a", "b", "ref",
+    "unit", "precision".
+    """
 
     __slots__ = ("_columns", "_length", "_read")
 
@@ -75,6 +83,7 @@ class Cells:
         found = self._columns.get(name)
         if found is None:
             assert self._read is not None
+            check()
             found = self._columns[name] = self._read(name)
         return found
 
@@ -88,11 +97,13 @@ class Cells:
         first = int(kinds[0]), int(units[0])
         if (kinds == first[0]).all() and (units == first[1]).all():
             return {first: len(self)}
-        return Counter(zip(kinds.tolist(), units.tolist(), strict=True))
+        return tally(zip(kinds.tolist(), units.tolist(), strict=True))
 
 
 class Cell(Cells):
-    """One attribute or qualifier: its parts are Python numbers, ten times faster to compare than arrays of one."""
+    """One attribute or qualifier: its parts are Python numbers, ten times faster to compare than
+    arrays of one.
+    """
 
     __slots__ = ("_at", "_of")
 

@@ -1,8 +1,10 @@
-"""The string pool: every distinct text of a graph once, sorted by code point, so that comparing numbers compares texts.
+"""The string pool: every distinct text of a graph once, sorted by code point, so that comparing
+numbers compares texts.
 
-Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (int64, one more than texts), and a hash index, `pool.buckets` and
-`pool.items`: the texts whose CRC-32 ends in the bits b are `items[buckets[b]:buckets[b + 1]]`. UTF-8 keeps code-point order, so
-the number of a text is its rank.
+Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (int64, one more than texts), and a hash
+index, `pool.buckets` and `pool.items`: the texts whose CRC-32 ends in the bits b are
+`items[buckets[b]:buckets[b + 1]]`. UTF-8 keeps code-point order, so the number of a text is its
+rank.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import current
 from condgraph.engine.errors import LoadError
+from condgraph.engine.pieces import pieces
 from condgraph.engine.snapshot.container import ArrayFile
 
 #: Up to this many texts, their places are looked up one by one.
 _FEW: Final = 8
+#: Texts that are read between two looks at the clock.
+_SOME: Final = 1 << 15
 
 
 def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
@@ -28,7 +34,8 @@ def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[n
         encoded = [text.encode() for text in texts]
     except UnicodeEncodeError as error:
         raise LoadError(f"a text holds half a surrogate pair, which is no character: {error.object!r}") from None
-    # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own for them.
+    # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own
+    # for them.
     order = sorted(range(len(texts)), key=texts.__getitem__)
     number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
@@ -75,6 +82,8 @@ class Pool:
         if len(numbers) <= _FEW:
             offsets = self._offsets
             return [data[begin + offsets[n] : begin + offsets[n + 1]].decode() for n in numbers.tolist()]
+        if len(numbers) > _SOME and current() is not None:
+            return [text for some in pieces(numbers, _SOME) for text in self.take(some)]
         first, last = self._ends.take(numbers), self._ends[1:].take(numbers)
         if begin:
             first, last = first + begin, last + begin

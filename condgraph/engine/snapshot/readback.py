@@ -1,10 +1,12 @@
-"""A snapshot turned back into what it was built from: items for an export, columns for an append, statements for evidence."""
+"""A snapshot turned back into what it was built from: items for an export, columns for an append,
+statements for evidence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def seed(snapshot: Snapshot, builder: Builder) -> None:
-    """Start a builder with everything a snapshot holds: numbers in load order are the snapshot's own."""
+    """Start a builder with everything a snapshot holds: numbers in load order are the snapshot's
+    own.
+    """
     get = snapshot.arrays.get
     texts = snapshot.texts
     builder.texts.update((texts[i], i) for i in range(len(texts)))
@@ -67,7 +71,9 @@ _TOGETHER = 20_000
 
 
 def statements(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
-    """Sorted statements with their qualifiers and raw texts, each with every `(source, row)`, the first one first."""
+    """Sorted statements with their qualifiers and raw texts, each with every `(source, row)`, the
+    first one first.
+    """
     for start in range(0, len(numbers), _TOGETHER):
         yield from _read_together(snapshot, numbers[start : start + _TOGETHER])
 
@@ -113,16 +119,24 @@ def _further_sources(snapshot: Snapshot, numbers: Numbers) -> dict[int, list[tup
     }
 
 
-def membership_sources(snapshot: Snapshot, entity: int, concept: int) -> list[tuple[int, int]]:
-    """Every `(source, row)` that says the entity is a direct member of the concept."""
-    get = snapshot.arrays.get
-    low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
-    at = np.flatnonzero(get("mem.e")[low:high] == entity) + low
-    return [(int(get("mem.src")[i]), int(get("mem.row")[i])) for i in at]
+def link_sources(snapshot: Snapshot, table: Literal["mem", "sub"], below: int, above: int) -> list[tuple[int, int]]:
+    """Every `(source, row)` that says that an entity is a member of a concept ("mem"), or a concept
+    lies under another ("sub").
+    """
+    first, second = (snapshot.arrays.get(f"{table}.{name}") for name in ("ec" if table == "mem" else "cp"))
+    # Each table is sorted by its concepts: memberships by the one above, subclasses by the one
+    # below.
+    key, wanted = (second, above) if table == "mem" else (first, below)
+    low, high = np.searchsorted(key, [wanted, wanted + 1])
+    at = np.flatnonzero((first[low:high] == below) & (second[low:high] == above)) + low
+    sources, rows = (snapshot.arrays.get(f"{table}.{name}") for name in ("src", "row"))
+    return [(int(sources[i]), int(rows[i])) for i in at]
 
 
 def items(snapshot: Snapshot) -> Iterator[Source | Sourced | Entity]:
-    """Everything the snapshot holds, as items that load to an equal graph: sources, entities, memberships, statements."""
+    """Everything the snapshot holds, as items that load to an equal graph: sources, entities,
+    memberships, statements.
+    """
     get = snapshot.arrays.get
     sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
     yield from sources

@@ -1,7 +1,7 @@
 """An open snapshot: the access paths that execution, lowering and reading back stand on.
 
-Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1 (relations before attributes),
-predicates 0..P-1 by name. `layout` says what each column holds.
+Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1
+(relations before attributes), predicates 0..P-1 by name. `layout` says what each column holds.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Snapshot:
         self._qualifier_groups: dict[int, list[tuple[Kind, str, int, int]]] = {}
         self._runs: dict[tuple[tuple[str, ...] | None, bool, bool], list[tuple[int, int]]] = {}
         self._ordered: dict[str, Ordered] = {}
+        self._sourced: dict[int, Numbers] = {}
         self._schema: Schema | None = None
 
     @classmethod
@@ -87,7 +88,7 @@ class Snapshot:
             self._schema = Schema(self)
         return self._schema
 
-    # -- names ------------------------------------------------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------------------
 
     def named(self, name: str) -> Numbers:
         """The entities and concepts of exactly this name, in order; empty where there are none."""
@@ -103,7 +104,9 @@ class Snapshot:
         return found
 
     def name_rank(self, text: int) -> int:
-        """The first entity whose name is not before the text of this number; entities are numbered by name."""
+        """The first entity whose name is not before the text of this number; entities are numbered
+        by name.
+        """
         return bisect_left(self._name_view, text)
 
     def concepts_named(self, name: str) -> tuple[int, ...]:
@@ -158,16 +161,22 @@ class Snapshot:
         return self.texts[self._predicates[number]]
 
     @property
+    def folder(self) -> Path | None:
+        """The folder of the generation; None in memory."""
+        return None if isinstance(self.arrays, MemoryArrays) else self.arrays.path.parent
+
+    @property
     def predicate_count(self) -> int:
         """How many predicates and qualifier keys there are."""
         return len(self._predicates)
 
     def source_of(self, number: int) -> Source:
         """A source by its number."""
-        name, location, form = (self.texts[int(self.arrays.get(f"src.{p}")[number])] for p in ("name", "location", "format"))
-        return Source(name, location, form)
+        columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content"))
+        # Stores of earlier versions say nothing of the content.
+        return Source(*(self.texts[int(column[number])] if len(column) else "" for column in columns))
 
-    # -- sets of entities -------------------------------------------------------------------------------------------------
+    # -- sets of entities --------------------------------------------------------------------------
 
     def every(self, kinds: tuple[int, ...]) -> Numbers:
         """All entities of these kinds."""
@@ -177,7 +186,9 @@ class Snapshot:
         return found
 
     def members(self, concepts: tuple[int, ...]) -> Numbers:
-        """The entities (no concepts) in any of these concepts, closed under subclass. `concepts` are entity numbers."""
+        """The entities (no concepts) in any of these concepts, closed under subclass. `concepts`
+        are entity numbers.
+        """
         found = self._members.get(concepts)
         if found is None:
             items, parts = self.arrays.get("con.items"), []
@@ -191,7 +202,9 @@ class Snapshot:
         return found
 
     def mask_of(self, numbers: Numbers) -> NDArray[np.bool_] | None:
-        """The mask of a set that is kept here (`members`, `every`), known by identity; None for others."""
+        """The mask of a set that is kept here (`members`, `every`), known by identity; None for
+        others.
+        """
         concepts = self._kept_sets.get(id(numbers))
         return None if concepts is None else self.member_mask(concepts)
 
@@ -207,7 +220,7 @@ class Snapshot:
             self._masks[concepts] = found
         return found
 
-    # -- statements of entities -------------------------------------------------------------------------------------------
+    # -- statements of entities --------------------------------------------------------------------
 
     def outgoing(self, entity: int, low: int, high: int) -> Numbers:
         """Statements numbered `[low, high)` with this subject."""
@@ -224,7 +237,9 @@ class Snapshot:
         return items[begin : bisect_left(view, high, begin, last)]
 
     def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
-        """All statements with a subject (backward: relations with an object) among these entities, in no order."""
+        """All statements with a subject (backward: relations with an object) among these entities,
+        in no order.
+        """
         offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
         return take_ranges(self.in_items if backward else self.out_items, offsets.take(entities), offsets[1:].take(entities))
 
@@ -265,7 +280,9 @@ class Snapshot:
         return bisect_right(self.attribute_offsets, statement - self.relations) - 1
 
     def runs(self, predicates: tuple[str, ...] | None, relations: bool, attributes: bool) -> list[tuple[int, int]]:
-        """The runs of statements with these predicates (None: any), each within one family; not to be changed."""
+        """The runs of statements with these predicates (None: any), each within one family; not to
+        be changed.
+        """
         found = self._runs.get((predicates, relations, attributes))
         if found is None:
             families = []
@@ -284,7 +301,9 @@ class Snapshot:
         return found
 
     def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
-        """The runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type, unit, begin, end)."""
+        """The runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type,
+        unit, begin, end).
+        """
         found = self._groups.get((low, high))
         if found is None:
             starts = self.arrays.view("grp.start")
@@ -297,7 +316,9 @@ class Snapshot:
         return found
 
     def qualifier_groups(self, key: int) -> list[tuple[Kind, str, int, int]]:
-        """The runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as places in their order."""
+        """The runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as
+        places in their order.
+        """
         found = self._qualifier_groups.get(key)
         if found is None:
             keys = self.arrays.view("qgrp.key")
@@ -314,7 +335,9 @@ class Snapshot:
         ]
 
     def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
-        """The qualifiers of sorted statements: for each the position of its statement in the input, and its own number."""
+        """The qualifiers of sorted statements: for each the position of its statement in the input,
+        and its own number.
+        """
         offsets = self.arrays.get("q.offsets")
         if not len(offsets):
             return _NONE, np.empty(0, np.int64)
@@ -326,10 +349,17 @@ class Snapshot:
         """The statements of one source, sorted."""
         if len(self.arrays.get("src.name")) <= 1:
             return np.arange(self.statements, dtype=np.int32)
-        offsets = self.arrays.get("bysrc.offsets")
-        return self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
+        found = self._sourced.get(source)
+        if found is None:
+            offsets = self.arrays.get("bysrc.offsets")
+            found = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
+            if not (found[1:] > found[:-1]).all():
+                # Generations of 0.1 hold a statement once for each of its rows.
+                found = np.unique(found)
+            self._sourced[source] = found
+        return found
 
-    # -- values -----------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def ordered(self, family: str) -> Ordered:
         """The cells of attributes ("att") or qualifiers ("q"), one at a time and by value."""
@@ -339,7 +369,9 @@ class Snapshot:
         return found
 
     def value(self, family: str, number: int) -> Ref | Value:
-        """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its number, as a value."""
+        """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its
+        number, as a value.
+        """
         cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)[0]
 

@@ -1,0 +1,63 @@
+"""The command `condgraph generate`: questions from one's own graph, as a file."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.exits import guard
+
+
+class QuestionFormat(StrEnum):
+    """How questions are written."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    TEXT = "text"
+
+
+def generate(
+    store: StoreOption,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many questions.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same questions.")] = 0,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind of questions that is wanted; may be repeated.")
+    ] = None,
+    hops: Annotated[
+        list[int] | None, typer.Option("--hops", metavar="N", min=1, help="A number of hops that is wanted; may be repeated.")
+    ] = None,
+    qualifiers: Annotated[
+        float | None, typer.Option("--qualifiers", metavar="SHARE", min=0.0, max=1.0, help="The share of facts with qualifiers.")
+    ] = None,
+    graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    form: Annotated[
+        QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
+    ] = QuestionFormat.JSONL,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
+    ] = None,
+) -> None:
+    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section
+    4). Why there are fewer than wanted is told on standard error.
+    """
+    with guard(), opened(store, graph, user, password, database) as at:
+        from condgraph.questions.formats import write
+
+        queries = form is not QuestionFormat.TEXT
+        found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
+        if output is None:
+            write(found, sys.stdout, form.value)
+        else:
+            with output.open("w", encoding="utf-8", newline="") as file:
+                write(found, file, form.value)
+        for warning in found.warnings:
+            typer.echo(f"warning: {warning}", err=True)

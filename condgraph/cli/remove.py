@@ -1,0 +1,82 @@
+"""Commands that take something away from a store, or write it anew: a graph, a load that was not
+finished, an earlier layout.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.exits import Exit, complain, guard
+from condgraph.engine.errors import OptionError, StoreBusyError
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def delete(
+    store: StoreOption,
+    graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Remove a graph from a store, and nothing else. It asks first."""
+    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+        try:
+            counts = at.status().counts
+            holds = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
+        except StoreBusyError as error:
+            # Half loaded, or half deleted: it can be deleted all the same.
+            complain(f"warning: {error}")
+            holds = ""
+        _ask(f"Delete graph {graph!r}{holds} in {at.place}?", yes=yes)
+        at.delete()
+        typer.echo(f"graph {graph!r} is deleted")
+
+
+def abandon(
+    store: StoreOption,
+    graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Take back a load that was ended half way, so that the graph holds what it held before. It
+    asks first.
+    """
+    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+        _ask(f"Take back the unfinished load of graph {graph!r} in {at.place}?", yes=yes)
+        typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
+
+
+def convert(
+    store: StoreOption,
+    graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Bring a graph that an earlier version wrote to Neo4j into the layout of this one, in place."""
+    from condgraph.remote_neo4j import Neo4jGraph
+
+    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+        if not isinstance(at, Neo4jGraph):
+            raise OptionError("only graphs on Neo4j are converted", hint="others: export with the version that wrote it, and load")
+        counts = at.convert()
+        statements = counts["relations"] + counts["attributes"]
+        typer.echo(f"graph {graph!r} is converted: {counts['entities']:,} entities, {statements:,} statements")
+
+
+def _ask(question: str, *, yes: bool) -> None:
+    """Go on if a person says so; without a terminal nobody can."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        complain("error[option]: nobody can be asked here; --yes says that it is meant")
+        raise typer.Exit(Exit.USAGE)
+    typer.confirm(question, abort=True)

@@ -1,0 +1,228 @@
+"""Tests as Cypher conditions on a node or a map that has the properties of a `Value`.
+
+A comparison with something of another type is null, which a WHERE takes for false; `Not` says so
+explicitly.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from condgraph.cypher.compile.compiler import Compiler, ValueRows
+from condgraph.cypher.layout.cells import Bound, Cell
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Condition
+from condgraph.engine.algebra.tables import ConditionTable, by_type
+from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.versus import readings_of
+from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time, as_float
+
+#: More values than this are not compared with, as in process.
+MOST_COMPARED = 10_000
+
+
+def condition(compiler: Compiler, test: Condition, cell: Cell, ref: str | None = None) -> str:
+    """A condition on a cell; `ref` is the entity that the cell is, where it may be one."""
+    return _BY_TYPE[type(test)](compiler, test, cell, ref)
+
+
+def _any_of(compiler: Compiler, test: alg.AnyOf, cell: Cell, ref: str | None) -> str:
+    keys = keys_of(compiler, test)
+    if keys is not None:
+        return f"{cell.key} IN {compiler.parameter(keys)}"
+    return "(" + " OR ".join([condition(compiler, part, cell, ref) for part in test.conditions]) + ")"
+
+
+def _all_of(compiler: Compiler, test: alg.AllOf, cell: Cell, ref: str | None) -> str:
+    return "(" + " AND ".join([condition(compiler, part, cell, ref) for part in test.conditions]) + ")"
+
+
+def _not(compiler: Compiler, test: alg.Not, cell: Cell, ref: str | None) -> str:
+    return f"NOT coalesce({condition(compiler, test.condition, cell, ref)}, false)"
+
+
+def _among(compiler: Compiler, test: alg.Among, cell: Cell, ref: str | None) -> str:
+    return f"{ref or cell.whole} IN {compiler.set_of(test.entities)}"
+
+
+def _equals(compiler: Compiler, test: alg.Equals, cell: Cell, ref: str | None) -> str:
+    return f"{identity(cell)} IN {identities(compiler, test.values)}"
+
+
+def keys_of(compiler: Compiler, test: alg.AnyOf) -> list[str] | None:
+    """The texts that an alternative of equalities allows; None for other tests."""
+    found = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
+    texts = [compiler.layout.key(value) for value in found if isinstance(value, str)]
+    return texts if len(texts) == len(test.conditions) else None
+
+
+def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None) -> str:
+    value, operator = test.value, "<>" if test.operator == "!=" else test.operator
+    if isinstance(value, Time):
+        return time_condition(test.operator, cell, compiler.parameter(value.start), compiler.parameter(value.end))
+    if isinstance(value, Quantity):
+        number, exact = as_float(value)
+        unit, own = f"{cell.unit} = {compiler.parameter(value.unit)}", cell.number
+        if exact and not compiler.inexact:
+            there = f"{own} IS NOT NULL AND " if operator == "<>" else ""
+            return f"({there}{own} {operator} {compiler.parameter(number)} AND {unit})"
+        pair = compiler.parameter(number), compiler.parameter(compiler.layout.number_order(value.number))
+        return f"({exact_condition(test.operator, cell, *pair)} AND {unit})"
+    if not isinstance(value, str):
+        raise PlanError("nothing compares with a value that is not known")
+    key, layout = cell.key, compiler.layout
+    if test.operator in ("=", "!="):
+        there = f"{key} IS NOT NULL AND " if operator == "<>" else ""
+        return f"{there}{key} {operator} {compiler.parameter(layout.key(value))}"
+    return f"({key} IS NOT NULL AND {cell.ordered} {operator} {compiler.parameter(layout.text_order(value))})"
+
+
+def time_condition(operator: str, cell: Cell, start: str, end: str) -> str:
+    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after.
+
+    Each asks for the start and the end, which an index has side by side, and for a start the end
+    could not be without.
+    """
+    first, last = cell.start, cell.end
+    return {
+        "=": f"({first} >= {start} AND {first} < {end} AND {last} <= {end})",
+        # As a choice: an alternative would be two walks through the index.
+        "!=": f"({first} IS NOT NULL AND {last} IS NOT NULL AND CASE WHEN {first} >= {end} THEN true ELSE {last} <= {start} END)",
+        "<": f"({first} < {start} AND {last} <= {start})",
+        ">": f"({first} >= {end} AND {last} IS NOT NULL)",
+        "<=": f"({first} < {end} AND {last} <= {end})",
+        ">=": f"({first} >= {start} AND {last} IS NOT NULL)",
+    }[operator]
+
+
+def exact_condition(operator: str, cell: Cell, number: str, order: str) -> str:
+    """Comparison of numbers as they were written: of those that are one float, by what breaks the
+    tie.
+    """
+    own, mine = cell.number, f"coalesce({cell.order}, '1')"
+    same = f"{own} = {number}"
+    if operator == "=":
+        return f"({same} AND {mine} = {order})"
+    if operator == "!=":
+        return f"({own} <> {number} OR ({same} AND {mine} <> {order}))"
+    strict = operator[0]
+    return f"({own} {strict} {number} OR ({same} AND {mine} {operator} {order}))"
+
+
+def identity(cell: Cell) -> str:
+    """What tells values apart; an entity and a text meet by name. (The precision of a time does not
+    tell.)
+    """
+    key = cell.key
+    return (
+        f"[coalesce({key}, {cell.unit}, ''), coalesce({cell.number}, 0.0), "
+        f"CASE WHEN {key} IS NULL THEN coalesce({cell.order}, '') ELSE '' END, "
+        f"coalesce({cell.start}, 0), coalesce({cell.end}, 0), "
+        f"CASE WHEN {key} IS NOT NULL THEN 'text' ELSE {cell.kind} END]"
+    )
+
+
+def identities(compiler: Compiler, values: alg.Values) -> str:
+    """The identities of a bag as a list."""
+    if isinstance(values, alg.Constants):
+        cells = [compiler.cell_of(value) for value in values.values]
+        return compiler.parameter(
+            [
+                [
+                    cell.get("key", cell.get("unit", "")),
+                    cell.get("number", 0.0),
+                    "" if "key" in cell else cell.get("order", ""),
+                    cell.get("start", 0),
+                    cell.get("end", 0),
+                    "text" if "key" in cell else cell["kind"],
+                ]
+                for cell in cells
+            ]
+        )
+    rows = compiler.values(values)
+    return compiler.let(rows.clauses, f"collect(DISTINCT {identity(rows.cell)})")
+
+
+def versus(compiler: Compiler, test: alg.Versus, cell: Cell, ref: str | None) -> str:
+    """Comparison with at least one value of a bag: a year is a number as well, and a number that
+    can be a year a year.
+    """
+    name = compiler.name("y")
+    y = Bound(name)
+    if isinstance(test.values, alg.Constants):
+        written = [compiler.cell_of(reading) for value in dict.fromkeys(test.values.values) for reading in readings_of(value)]
+        values = compiler.parameter(written[:MOST_COMPARED])
+    else:
+        values = readings(compiler, compiler.values(test.values))
+    operator = "<>" if test.operator == "!=" else test.operator
+    numbers = (
+        exact_condition(test.operator, cell, y.number, f"coalesce({y.order}, '1')")
+        if compiler.inexact
+        else f"{cell.number} {operator} {y.number}"
+    )
+    texts = (
+        f"{cell.key} {operator} {y.key}"
+        if test.operator in ("=", "!=")
+        else f"({cell.key} IS NOT NULL AND {y.key} IS NOT NULL AND {cell.ordered} {operator} {y.ordered})"
+    )
+    units = f"({y.unit} = '1' OR {y.unit} = {cell.unit})"
+    times = time_condition(test.operator, cell, y.start, y.end)
+    return f"any({name} IN {values} WHERE ({numbers} AND {units}) OR {times} OR {texts})"
+
+
+def readings(compiler: Compiler, rows: ValueRows) -> str:
+    """The distinct values of a bag as what they are compared as, a list of cells."""
+    name, k = compiler.name("c"), compiler.name("k")
+    c = Bound(name)
+    first = [*rows.clauses, f"WITH {identity(rows.cell)} AS {k}, collect({rows.cell.whole})[0] AS {name} LIMIT {MOST_COMPARED}"]
+    year = f"toInteger({c.number})"
+    is_year = f"{c.unit} = '1' AND {c.number} = toFloat({year}) AND {c.number} >= 1000 AND {c.number} <= 2999"
+    begin, end = f"datetime({{year: {year}}}).epochSeconds", f"datetime({{year: {year} + 1}}).epochSeconds"
+    as_year = f"{{kind: 'time', start: {begin}, end: {end}}}"
+    as_number = f"{{kind: 'quantity', unit: '1', number: toFloat(datetime({{epochSeconds: {c.start}}}).year)}}"
+    expression = (
+        f"collect({name}) + collect(CASE WHEN {is_year} THEN {as_year} END) "
+        f"+ collect(CASE WHEN {c.kind} = 'time' AND {c.precision} = 1 THEN {as_number} END)"
+    )
+    return compiler.let(first, expression, "v")
+
+
+def span_condition(compiler: Compiler, relation: alg.Span, validity: tuple[str, str], low: str, high: str) -> str:
+    """How a validity (from when, until when) stands to an interval; a bound that is not known is taken at its least
+    favourable.
+    """
+    since, until = validity
+    # As parameters: the least number there is cannot be written as a literal.
+    first, last = compiler.constant(UNKNOWN_START), compiler.constant(UNKNOWN_END)
+    if relation == "overlaps":
+        inside_start = f"{since} <> {first} AND {since} >= {low} AND {since} < {high}"
+        inside_end = f"{until} <> {last} AND {until} > {low} AND {until} <= {high}"
+        both = f"{since} <> {first} AND {until} <> {last} AND {since} < {high} AND {until} > {low}"
+        return f"(({inside_start}) OR ({inside_end}) OR ({both}))"
+    open_start, open_end = compiler.constant(OPEN_START), compiler.constant(OPEN_END)
+    if relation == "contains":
+        latest_start = f"CASE WHEN {since} <> {first} THEN {since} WHEN {until} <> {last} THEN {until} ELSE {open_end} END"
+        earliest_end = f"CASE WHEN {until} <> {last} THEN {until} WHEN {since} <> {first} THEN {since} ELSE {open_start} END"
+        return f"({latest_start} <= {low} AND {earliest_end} >= {high})"
+    earliest_start = f"CASE WHEN {since} = {first} THEN {open_start} ELSE {since} END"
+    latest_end = f"CASE WHEN {until} = {last} THEN {open_end} ELSE {until} END"
+    return {
+        "disjoint": f"({latest_end} <= {low} OR {earliest_start} >= {high})",
+        "within": f"({earliest_start} >= {low} AND {latest_end} <= {high})",
+        "before": f"{latest_end} <= {low}",
+        "after": f"{earliest_start} >= {high}",
+        "until": f"{latest_end} <= {high}",
+        "from": f"{earliest_start} >= {low}",
+    }[relation]
+
+
+CONDITIONS: Final[ConditionTable[Compiler, [Cell, str | None], str]] = {
+    "Compare": _compare,
+    "AnyOf": _any_of,
+    "AllOf": _all_of,
+    "Among": _among,
+    "Equals": _equals,
+    "Versus": versus,
+    "Not": _not,
+}
+_BY_TYPE: Final = by_type(CONDITIONS)

@@ -1,0 +1,1 @@
+"""Graphs written to Neo4j, read back, converted and deleted."""

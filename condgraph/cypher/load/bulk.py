@@ -1,0 +1,387 @@
+"""A snapshot as CSV files for Neo4j's import tool, for graphs that are too large to be written over
+Bolt.
+
+The files hold what `write` writes, for the same layout. They are made a column at a time: each
+distinct text or value is looked at once, and columns take what was made of it. The tool fills an
+empty database; the indexes are made by whoever opens the graph first.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.cypher.layout.schema import (
+    CAPTION,
+    CONCEPT,
+    ENTITY,
+    FORMAT,
+    GRAPH,
+    PREDICATE,
+    QUALIFIER,
+    ROW,
+    SOURCE,
+    STATEMENT,
+    VALUE,
+    predicate_key,
+    time_text,
+    type_of,
+)
+from condgraph.cypher.load.bulk_columns import SEPARATOR, Columns, PoolColumns, chunks
+from condgraph.cypher.load.pairs import Pairs
+from condgraph.cypher.load.write import content_id
+from condgraph.engine.errors import OptionError
+from condgraph.engine.execute.bags import span_precision
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.identity import statement_ids
+from condgraph.engine.stored_schema import describe_schema
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+_TYPES: Final = {
+    "kind": "string",
+    "number": "double",
+    "start": "long",
+    "end": "long",
+    "precision": "long",
+    "ranks": "string[]",
+    "sid": "long",
+    "sources": "string[]",
+    "rows": "long[]",
+    "since": "long",
+    "until": "long",
+    "span": "long",
+    "row": "long",
+    "relations": "long",
+    "attributes": "long",
+    "qualifiers": "long",
+    "format": "long",
+    "complete": "boolean",
+    "bulk": "boolean",
+}
+
+
+class BulkWriter:
+    """Writes the files of one snapshot into a folder."""
+
+    def __init__(self, snapshot: Snapshot, graph: str, folder: Path) -> None:
+        self.snapshot, self.graph, self.folder = snapshot, graph, folder
+        self._get = snapshot.arrays.get
+        self._texts = PoolColumns(snapshot)
+        self._sids = statement_ids(snapshot)
+        self._sources = [snapshot.source_of(i) for i in range(len(self._get("src.name")))]
+        names = [source.name for source in self._sources]
+        if any(SEPARATOR in name for name in names):
+            raise OptionError("the name of a source holds the control character U+001F, which separates lists in the files")
+        self._source_names = names
+        self._parts: list[str] = []
+
+    def write(self) -> int:
+        """Write everything; how many statements there are."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._meta()
+        self._entities()
+        self._relations()
+        self._attributes()
+        self._qualifiers()
+        self._concepts()
+        (self.folder / "import.args").write_text("\n".join(self.arguments()) + "\n", encoding="utf-8")
+        (self.folder / "import.sh").write_text(f"#!/bin/sh\n{_ABOUT}{self.command()}\n", encoding="utf-8")
+        return self.snapshot.statements
+
+    def arguments(self) -> list[str]:
+        """The arguments of `neo4j-admin` that import the files; paths are relative to the folder."""
+        longest = int(np.diff(self._get("pool.offsets")).max(initial=0))
+        return [
+            "database",
+            "import",
+            "full",
+            "neo4j",
+            f"--array-delimiter=U+{ord(SEPARATOR):04X}",
+            "--multiline-fields=true",
+            f"--read-buffer-size={max(4 << 20, 4 * longest)}",
+            *self._parts,
+        ]
+
+    def command(self) -> str:
+        """The command for a shell."""
+        return 'cd "$(dirname "$0")" && neo4j-admin ' + " ".join(map(shlex.quote, self.arguments()))
+
+    # -- nodes without statements ------------------------------------------------------------------
+
+    def _meta(self) -> None:
+        import pyarrow as pa
+
+        snapshot, get = self.snapshot, self._get
+        about = {
+            "name": [self.graph],
+            "format": [FORMAT],
+            "complete": ["true"],
+            "bulk": ["true"],
+            "content": [content_id(snapshot)],
+            "counts": [json.dumps(snapshot.counts)],
+            "schema": [json.dumps(describe_schema(snapshot))],
+        }
+        self._file(f"nodes={GRAPH}", "graph", about)
+        if self._sources:
+            parts = ("name", "location", "format")
+            found: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
+            # What a load over Bolt leaves out as well.
+            found = {**found, "content": pa.array([source.content or None for source in self._sources], pa.string())}
+            sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **found}
+            self._file(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
+        if snapshot.predicate_count:
+            predicates = {
+                "graph": [self.graph] * snapshot.predicate_count,
+                "key": self._predicates(predicate_key),
+                "name": self._predicates(str),
+                "relations": np.diff(get("rel.offsets")),
+                "attributes": np.diff(get("att.offsets")),
+                "qualifiers": np.bincount(get("q.key"), minlength=snapshot.predicate_count),
+            }
+            self._file(f"nodes={PREDICATE}", "predicates", predicates)
+
+    def _entities(self) -> None:
+        import pyarrow as pa
+
+        snapshot, texts = self.snapshot, self._texts
+        labels = {
+            EntityKind.ENTITY: ENTITY,
+            EntityKind.CONCEPT: f"{ENTITY}{SEPARATOR}{CONCEPT}",
+            EntityKind.ROW: f"{ENTITY}{SEPARATOR}{ROW}",
+        }
+        words = pa.array([labels[kind] for kind in sorted(labels)])
+        places = self._get("ent.source")
+        for low, high in chunks(snapshot.entities):
+            names = snapshot.entity_name[low:high]
+            columns: Columns = {
+                ":ID(e){id-type:long}": np.arange(low, high),
+                ":LABEL": words.take(pa.array(snapshot.entity_kind[low:high].astype(np.int64))),
+                "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
+                "handle": texts.keys(snapshot.entity_id[low:high]),
+                "id": texts.take(snapshot.entity_id[low:high]),
+                "name": texts.take(names),
+                "key": texts.keys(names),
+                "kind": snapshot.entity_kind[low:high],
+                "order": texts.orders(names),
+                "ranks": texts.ranks(names),
+            }
+            if len(places):
+                numbers = places[low:high].astype(np.int64)
+                columns["source"] = pa.array(self._source_names).take(pa.array(numbers, mask=numbers < 0))
+                columns["row"] = pa.array(self._get("ent.row")[low:high].astype(np.int64), mask=numbers < 0)
+            self._file("nodes", "entities", columns, {"kind": "long"}, append=low > 0)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _relations(self) -> None:
+        import pyarrow as pa
+
+        snapshot = self.snapshot
+        owners = np.unique(self._get("q.owner"))
+        qualified = owners[: snapshot.split(owners)].astype(np.int64)
+        types, names = self._predicates(type_of), self._predicates(str)
+        for low, high in chunks(snapshot.relations):
+            numbers = np.arange(low, high, dtype=np.int32)
+            columns: Columns = {
+                ":START_ID(e)": snapshot.relation_subject[low:high],
+                ":END_ID(e)": snapshot.relation_object[low:high],
+                ":TYPE": types.take(pa.array(snapshot.predicates(numbers))),
+                "sid": self._sids[low:high],
+                **self._places(numbers),
+                **self._validity(numbers),
+            }
+            self._file("relationships", "relations", columns, append=low > 0)
+        if not len(qualified):
+            return
+        found = qualified.astype(np.int32)
+        self._file(
+            f"nodes={STATEMENT}",
+            "statements",
+            {
+                ":ID(s){id-type:long}": qualified,
+                "graph": [self.graph] * len(qualified),
+                "sid": self._sids[qualified],
+                "name": names.take(pa.array(snapshot.predicates(found))),
+            },
+        )
+        for word, ends in (("SUBJECT", snapshot.relation_subject), ("OBJECT", snapshot.relation_object)):
+            self._file(f"relationships={word}", word.lower(), {":START_ID(s)": qualified, ":END_ID(e)": ends[qualified]})
+
+    def _attributes(self) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        snapshot, first = self.snapshot, self.snapshot.relations
+        types, keys = self._predicates(type_of), self._predicates(predicate_key)
+        raws, ellipsis = self._get("att.raw"), [pa.scalar(text, pa.large_string()) for text in ("…", "")]
+        for low, high in chunks(snapshot.statements - first):
+            numbers = np.arange(first + low, first + high, dtype=np.int32)
+            predicates = pa.array(snapshot.predicates(numbers))
+            cells = self._texts.cells("att", slice(low, high))
+            raw = self._texts.take(raws[low:high]) if len(raws) else pa.nulls(high - low, pa.large_string())
+            shown = pc.coalesce(raw, cells["text"])
+            values: Columns = {
+                ":ID(v){id-type:long}": np.arange(low, high),
+                "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
+                "sid": self._sids[first + low : first + high],
+                **self._places(numbers),
+                "predicate": keys.take(predicates),
+                "name": pc.if_else(
+                    pc.greater(pc.utf8_length(shown), CAPTION),
+                    pc.binary_join_element_wise(pc.utf8_slice_codeunits(shown, 0, CAPTION - 1), *ellipsis),
+                    shown,
+                ),
+                "raw": raw,
+                **cells,
+            }
+            self._file(f"nodes={VALUE}", "values", values, append=low > 0)
+            edges: Columns = {
+                ":START_ID(e)": snapshot.attribute_subject[low:high],
+                ":END_ID(v)": np.arange(low, high),
+                ":TYPE": types.take(predicates),
+                "sid": values["sid"],
+                **self._validity(numbers),
+            }
+            self._file("relationships", "attributes", edges, append=low > 0)
+
+    def _qualifiers(self) -> None:
+        import pyarrow as pa
+
+        snapshot, owners = self.snapshot, self._get("q.owner")
+        names = self._predicates(str)
+        refs, entity = self._get("q.ref"), self._get("q.kind") == Kind.ENTITY
+        done = {"s": False, "v": False, "is": False}
+        for low, high in chunks(len(owners)):
+            part = slice(low, high)
+            here = entity[part]
+            columns: Columns = {
+                ":ID(q){id-type:long}": np.arange(low, high),
+                "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
+                "name": names.take(pa.array(self._get("q.key")[part].astype(np.int64))),
+                **self._texts.cells("q", part),
+                "id": self._texts.take(np.where(here, snapshot.entity_id.take(np.where(here, refs[part], 0)), -1))
+                if snapshot.entities
+                else pa.nulls(high - low, pa.large_string()),
+            }
+            self._file(f"nodes={QUALIFIER}", "qualifiers", columns, append=low > 0)
+            relation = owners[part] < snapshot.relations
+            for group, mask, shift in (("s", relation, 0), ("v", ~relation, snapshot.relations)):
+                if mask.any():
+                    edges = {f":START_ID({group})": owners[part][mask] - shift, ":END_ID(q)": np.arange(low, high)[mask]}
+                    self._file("relationships=QUALIFIER", f"qualifiers_of_{group}", edges, append=done[group])
+                    done[group] = True
+            if here.any():
+                edges = {":START_ID(q)": np.arange(low, high)[here], ":END_ID(e)": refs[part][here]}
+                self._file("relationships=IS", "is", edges, append=done["is"])
+                done["is"] = True
+
+    def _concepts(self) -> None:
+        for prefix, word in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
+            pairs = Pairs(self.snapshot, prefix)
+            for low, high in chunks(len(pairs.keys)):
+                first, second = np.divmod(pairs.keys[low:high], self.snapshot.entities)
+                bounds = list(zip(pairs.bounds[low:high].tolist(), pairs.bounds[low + 1 : high + 1].tolist(), strict=True))
+                sources, rows = pairs.sources.tolist(), pairs.rows.tolist()
+                columns: Columns = {
+                    ":START_ID(e)": first,
+                    ":END_ID(e)": second,
+                    "sources": [SEPARATOR.join(self._source_names[i] for i in sources[a:b]) or None for a, b in bounds],
+                    "rows": [SEPARATOR.join(map(str, rows[a:b])) or None for a, b in bounds],
+                }
+                self._file(f"relationships={word}", word.lower(), columns, append=low > 0)
+
+    # -- columns -----------------------------------------------------------------------------------
+
+    def _predicates(self, make: Callable[[str], str]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array([make(self.snapshot.predicate_name(i)) for i in range(self.snapshot.predicate_count)], pa.large_string())
+
+    def _places(self, numbers: NDArray[np.int32]) -> Columns:
+        """`sources` and `rows` of statements, side by side."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = pa.array(self._source_names, pa.large_string())
+        sources = names.take(pa.array(self.snapshot.source[numbers].astype(np.int64)))
+        rows = pc.cast(pa.array(self.snapshot.row[numbers].astype(np.int64)), pa.large_string())
+        owners = self._get("prov.stmt")
+        begin, end = np.searchsorted(owners, [numbers[0], numbers[-1] + 1]) if len(numbers) else (0, 0)
+        if begin < end:
+            # Few statements have further sources: those lists are put together one by one.
+            all_sources, all_rows = sources.to_pylist(), rows.to_pylist()
+            more = zip(*(self._get(f"prov.{name}")[begin:end].tolist() for name in ("stmt", "src", "row")), strict=True)
+            for statement, source, row in more:
+                at = statement - int(numbers[0])
+                all_sources[at] += SEPARATOR + self._source_names[source]
+                all_rows[at] += f"{SEPARATOR}{row}"
+            sources, rows = pa.array(all_sources, pa.large_string()), pa.array(all_rows, pa.large_string())
+        return {"sources": sources, "rows": rows}
+
+    def _validity(self, numbers: NDArray[np.int32]) -> Columns:
+        """`since`, `until`, `span` and `valid` of statements."""
+        import pyarrow as pa
+
+        owners = self._get("val.stmt")
+        if not len(owners) or not len(numbers):
+            return {}
+        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+        start, end, missing = self._get("val.start")[at], self._get("val.end")[at], owners[at] != numbers
+        if missing.all():
+            return {name: pa.nulls(len(numbers), pa.int64()) for name in ("since", "until", "span")} | {
+                "valid": pa.nulls(len(numbers), pa.large_string())
+            }
+        span = span_precision(start, end)
+        known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
+        valid: list[str | None] = [None] * len(numbers)
+        for i in np.flatnonzero(known).tolist():
+            valid[i] = time_text(int(start[i]), int(end[i]), int(span[i]))
+        columns = {"since": start, "until": end, "span": span.astype(np.int64)}
+        return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
+            "valid": pa.array(valid, pa.large_string())
+        }
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _file(self, what: str, name: str, columns: Columns, types: dict[str, str] | None = None, *, append: bool = False) -> None:
+        """Write columns to a file, its header to another, and note both for the command."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        known = _TYPES | (types or {})
+        if not append:
+            header = ",".join(one if one.startswith(":") else f"{one}:{known.get(one, 'string')}" for one in columns)
+            (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
+            # Neo4j 2026 wants a folder in each path.
+            self._parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
+        # Texts stand in quotes, which tell an empty one from none; numbers need none.
+        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
+        with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
+            pyarrow.csv.write_csv(pa.table(columns), file, options)
+
+
+_ABOUT: Final = """# Fills the empty database neo4j of a stopped server (Neo4j 5.26 or later); run it as the server's user, with
+# neo4j-admin in the PATH. The indexes are made by `condgraph` when the graph is opened for the first time.
+set -e
+"""
+
+
+def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:
+    """Write the files and the command (`import.sh`, its arguments one a line in `import.args`); how
+    many statements there are.
+    """
+    try:
+        return BulkWriter(snapshot, graph, folder).write()
+    except OSError as error:
+        raise OptionError(f"{folder} cannot be written: {error.strerror}") from None

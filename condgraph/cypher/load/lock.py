@@ -1,0 +1,221 @@
+"""The right to write one graph on a server: one writer at a time, a batch at a time, and why
+somebody has to wait.
+
+The graph's node says who writes it (`owner`), what for (`loading`, the hash of what is loaded;
+`what`, its sources) and since when nothing was heard of the writer (`beat`). Every batch makes sure
+that this is still so, and one who takes over from a writer that is gone can double nothing. The
+write lock on the graph's node, which makes the look at its owner safe, is taken last in a batch, so
+that it is held for the commit alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.cypher.layout.schema import FORMAT, FORMER, GRAPH, LOAD
+from condgraph.cypher.load.rows import Batch
+from condgraph.cypher.load.texts import TEXTS
+from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
+from condgraph.engine.owner import Owner
+from condgraph.engine.stored_schema import describe_schema
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+    from condgraph.cypher.interruptible import Transaction
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Seconds between two signs of life of a writer.
+_BEAT: Final = 10.0
+#: Seconds that a writer which failed waits for the server to hear that it is gone.
+_RELEASING: Final = 5.0
+#: What a graph's node says is being loaded while it is deleted.
+DELETED: Final = "deleted"
+#: What a person may do about a load that was ended.
+ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
+
+_LOCKED: Final = (
+    f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN properties(g) AS about, timestamp() AS now"
+)
+_OWN: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.format = $format, g.complete = false, g.loading = $load, g.owner = $owner, "
+    "g.what = $what, g.load = $stamp, g.beat = timestamp()"
+)
+_STILL: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.beat = timestamp() RETURN g.name AS name"
+_ONCE: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) "
+    f"MERGE (l:{LOAD} {{graph: $graph, batch: $batch}}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
+)
+_RELEASE: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) REMOVE g.owner"
+_DONE: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true, g.content = $content, g.counts = $counts, "
+    "g.schema = $schema REMOVE g.owner, g.loading, g.what, g.beat"
+)
+_BACK: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat"
+_FORGET: Final = tuple(
+    f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL WITH n LIMIT 10000 DELETE n"
+    for label, key in ((LOAD, "batch"), (FORMER, "at"))
+)
+
+
+class ChangedError(StoreBusyError):
+    """The graph is another one than it was when the load was prepared: to be looked at again."""
+
+
+class Loading:
+    """The right to write one graph, from `begin` to `finish` or `take_back`; a context manager that
+    gives it back.
+    """
+
+    def __init__(self, connection: Connection, graph: str) -> None:
+        self._connection, self.graph = connection, graph
+        self._owner = Owner()
+        self._ended = Event()
+        self.load = ""
+        #: What marks the records of this load, where the graph had content before.
+        self.stamp: int | None = None
+
+    def __enter__(self) -> Loading:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        self._owner.release()
+        if exception[0] is not None and self.load:
+            # Where the server is gone as well, or silent, whoever comes next sees that this writer
+            # is.
+            with suppress(StoreError, InterruptedQueryError):
+                self._connection.write(_RELEASE, {"graph": self.graph, "owner": self._owner.name}, patience=_RELEASING)
+
+    def begin(self, load: str, what: Sequence[str] = (), *, seen: dict[str, Any] | None = None) -> None:
+        """Become the writer of the graph for `load`, of the sources `what`; raises `StoreBusyError`
+        where it is another's.
+
+        `seen` is what the graph's node said when the load was prepared: where its content is
+        another now, somebody wrote between, and that is a `ChangedError`.
+        """
+        found = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen))
+        if found is not None:
+            raise found
+        self.load = load
+        Thread(target=self._live, name="condgraph-neo4j-beat", daemon=True).start()
+
+    def _begin(self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None) -> StoreBusyError | None:
+        # The write lock on the graph's node makes the look and the change one step.
+        found = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
+        about, now = found["about"], found["now"]
+        if about.get("owner") == self._owner.name and about.get("loading") == load:
+            # The answer to a commit was lost, and this is its second run.
+            return None
+        busy = busy_error(self.graph, about, now, load, what)
+        if busy is None and seen is not None and _state(about) != _state(seen):
+            busy = ChangedError(f"graph {self.graph!r} was written by somebody else meanwhile", hint="load again")
+        if busy is not None:
+            transaction.rollback()
+            return busy
+        before = about.get("load", 0)
+        self.stamp = None if "content" not in about else before if about.get("loading") == load else before + 1
+        own = {"graph": self.graph, "format": FORMAT, "load": load, "owner": self._owner.name, "what": what, "stamp": self.stamp}
+        transaction.run(_OWN, own)
+        return None
+
+    def _live(self) -> None:
+        """Tell others now and then that this writer is there."""
+        while not self._ended.wait(_BEAT):
+            try:
+                self._connection.transaction(self._still)
+            except StoreError:
+                # Whatever it is, the next batch meets it as well.
+                continue
+
+    def write(self, batch: Batch, attempt: str = "") -> None:
+        """Write one batch, unless it was written before."""
+        name = f"{self.load} {attempt}{batch.name}"
+        self._connection.transaction(lambda transaction: self._write(transaction, name, batch))
+
+    def _still(self, transaction: Transaction) -> None:
+        if not transaction.run(_STILL, {"graph": self.graph, "owner": self._owner.name}).rows:
+            raise self._taken()
+
+    def _taken(self) -> StoreBusyError:
+        return StoreBusyError(f"graph {self.graph!r} was taken over by another process, or deleted")
+
+    def _write(self, transaction: Transaction, name: str, batch: Batch) -> None:
+        about = {"graph": self.graph, "owner": self._owner.name, "batch": name, "records": len(batch.rows)}
+        once = transaction.run(_ONCE, about)
+        if not once.rows:
+            raise self._taken()
+        if once.nodes:
+            self._make(transaction, batch)
+        # Last, since it locks the graph's node until this is committed.
+        self._still(transaction)
+
+    def _make(self, transaction: Transaction, batch: Batch) -> None:
+        given = {"graph": self.graph, "ids": batch.ids, "rows": batch.rows, "stamp": self.stamp}
+        made = transaction.run(TEXTS[batch.kind], given)
+        for what, wanted, got in (("nodes", batch.nodes, made.nodes), ("relationships", batch.edges, made.edges)):
+            if wanted is not None and wanted != got:
+                raise StoreError(
+                    f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
+                )
+
+    def finish(self, content: str, snapshot: Snapshot) -> None:
+        """Say that the graph is complete, and forget how it was written."""
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
+        self._end(_DONE, {"content": content, **about})
+
+    def take_back(self) -> None:
+        """Say that the graph is what it was before the load, and forget the load."""
+        self._end(_BACK, {})
+
+    def _end(self, text: str, about: dict[str, Any]) -> None:
+        def done(transaction: Transaction) -> None:
+            self._still(transaction)
+            # What was noted for this load goes first: a second one would take it for its own.
+            transaction.run(text, {"graph": self.graph, "owner": self._owner.name, **about})
+
+        self._ended.set()
+        self._connection.transaction(done)
+        self.load = ""
+        forget(self._connection, self.graph)
+
+
+def forget(connection: Connection, graph: str) -> None:
+    """Take away what was noted of a load."""
+    for text in _FORGET:
+        while connection.write(text, {"graph": graph}).deleted:
+            pass
+
+
+def _state(about: dict[str, Any]) -> tuple[Any, ...]:
+    return about.get("content"), about.get("loading"), about.get("load")
+
+
+def busy_error(graph: str, about: dict[str, Any], now: int, load: str, what: Sequence[str] = ()) -> StoreBusyError | None:
+    """Why a graph cannot be written for `load` now, from what its node says; None where it can."""
+    since = max(now - about.get("beat", 0), 0) / 1000
+    if about.get("owner") and not Owner.gone(about["owner"], since):
+        return StoreBusyError(
+            f"graph {graph!r} is being loaded by another process, which wrote last {since:.0f} s ago", hint="wait= waits for it"
+        )
+    return None if about.get("loading") in (None, load) else unfinished(graph, about, what)
+
+
+def unfinished(graph: str, about: dict[str, Any], what: Sequence[str] | None = None) -> StoreBusyError:
+    """What to say of a graph whose load, or deletion, was ended; `what` are the sources that were
+    to be loaded now.
+    """
+    if about.get("loading") == DELETED:
+        return StoreBusyError(f"graph {graph!r} was not deleted to the end", hint="delete it again: `condgraph delete`")
+    begun = list(about.get("what") or ())
+    named = "another load" if not begun else f"a load of {', '.join(map(repr, begun[:5]))}{' and more' if len(begun) > 5 else ''}"
+    again = "load the same again, which goes on where that stopped"
+    if what and begun == list(what):
+        return StoreBusyError(
+            f"{named} into graph {graph!r} is not finished, and what it was read from has changed since",
+            hint=f"load it as it was, {ABANDON}",
+        )
+    return StoreBusyError(f"{named} into graph {graph!r} is not finished", hint=f"{again}, {ABANDON}")

@@ -1,0 +1,116 @@
+"""A load as a whole: who may write, what the graph holds already, what is written, and what it
+holds then.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from condgraph.cypher.layout.indexes import make_indexes, prepare
+from condgraph.cypher.layout.schema import GRAPH
+from condgraph.cypher.load.earlier import check_layout
+from condgraph.cypher.load.limits import check_loadable
+from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
+from condgraph.cypher.load.pull import graph_sources, pull
+from condgraph.cypher.load.write import Told, content_id, write_snapshot
+from condgraph.engine.bounds import LEAST, waiting
+from condgraph.engine.errors import StoreBusyError
+from condgraph.engine.origins import check_sources
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Seconds for which a reader trusts what it last read of the graph's node.
+LEASE: Final = 1.0
+#: Seconds after which a loader looks again whether another one is done.
+_AGAIN: Final = 0.25
+_LOOK: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN properties(g) AS about, timestamp() AS now"
+
+Counts = dict[str, int]
+
+
+def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, told: Told) -> tuple[Counts, Counts]:
+    """Write a snapshot beside what a graph holds; what it held, and holds now.
+
+    `wait` is how many seconds to wait for other writers, one after the other; then raises
+    `StoreBusyError`.
+    """
+    with waiting(wait):
+        check_loadable(snapshot, connection)
+    adds = content_id(snapshot)
+    what = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+    until = time.monotonic() + wait
+    complete: bool | None = None
+    with Loading(connection, graph) as loading:
+        while True:
+            about = _wait_for_others(connection, graph, adds, what, until, held=bool(wait))
+            if not about:
+                check_layout(connection, graph)
+            held: Counts = json.loads(about["counts"]) if about.get("counts") else {}
+            if about.get("content") == adds and about.get("complete"):
+                return held, held
+            # Before anything is written: a load that fails for its sources leaves the graph as it
+            # was.
+            check_sources(graph_sources(connection, graph), snapshot)
+            if complete is None:
+                complete = prepare(connection)
+            try:
+                loading.begin(adds, what, seen=about)
+                break
+            except ChangedError:
+                # Others were quicker, and are done: the graph is looked at again, not given up.
+                continue
+            except StoreBusyError:
+                if time.monotonic() >= until:
+                    raise
+        previous, attempt = None, ""
+        if "content" in about:
+            if about.get("complete"):
+                # Readers who looked before hold on to what they saw for so long.
+                time.sleep(LEASE * 1.2)
+            from condgraph.engine.snapshot.build import Builder
+            from condgraph.engine.snapshot.layout import lay_out
+            from condgraph.engine.snapshot.readback import items
+            from condgraph.engine.snapshot.snapshot import Snapshot
+
+            # Also of a load that was ended: what it wrote is there, each statement with all that
+            # belongs to it.
+            previous, attempt = pull(connection, graph), f"{uuid4().hex} "
+            builder = Builder(previous)
+            builder.add(items(snapshot))
+            snapshot = Snapshot.of(*lay_out(builder))
+        write_snapshot(snapshot, loading, connection, previous=previous, told=told, attempt=attempt)
+        if not complete:
+            make_indexes(connection)
+        loading.finish(content_id(snapshot), snapshot)
+    return held, dict(snapshot.counts)
+
+
+def look(connection: Connection, graph: str, patience: float | None = None) -> tuple[dict[str, Any], int]:
+    """What the graph's node says, empty where there is none; and the server's clock, in
+    milliseconds.
+
+    The server has `patience` seconds to say it, at most as many as the connection gives it.
+    """
+    rows = connection.ask(_LOOK, {"graph": graph}, patience=patience)
+    return (rows[0]["about"], rows[0]["now"]) if rows else ({}, 0)
+
+
+def _wait_for_others(connection: Connection, graph: str, load: str, what: list[str], until: float, *, held: bool) -> dict[str, Any]:
+    """The state of the graph once nobody writes it; raises `StoreBusyError` when the time is over.
+
+    Where the time is `held`, a server that says nothing holds nobody for longer.
+    """
+    while True:
+        about, now = look(connection, graph, max(until - time.monotonic(), LEAST) if held else None)
+        busy = busy_error(graph, about, now, load, what)
+        if busy is None:
+            return about
+        left = until - time.monotonic()
+        if left <= 0:
+            raise busy
+        time.sleep(min(_AGAIN, left))

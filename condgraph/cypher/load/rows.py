@@ -1,0 +1,420 @@
+"""A snapshot as batches of rows: lists of plain values as they travel to the server, made from
+columns a batch at a time.
+
+A batch names its entities once (`ids`), and its rows say them by their place there, so that the
+server looks each up once a batch. Statements come sorted by subject, which keeps the relationships
+of a node together in the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.cypher.layout.schema import (
+    CAPTION,
+    CONCEPT,
+    ROW,
+    index_key,
+    inner_ranks,
+    predicate_key,
+    text_order,
+    tie_break,
+    time_text,
+    type_of,
+)
+from condgraph.cypher.load.pairs import Pairs
+from condgraph.engine.execute.bags import span_precision
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.identity import statement_ids
+from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Records a transaction writes. The first ones are small: until the server has warmed up, a large
+#: one only makes others wait. More are no quicker: what is not committed lives through collections
+#: of garbage, which with 20,000 are a fifth of the server's work.
+BATCH: Final = 5_000
+_FIRST: Final = 2_000
+
+#: The properties of a value, in the order in which rows have them.
+CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end", "precision", "order", "ranks")
+_NOTHING: Final = (None,) * len(CELL)
+_WORDS: Final = tuple(kind.name.lower() for kind in Kind)
+
+_LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [CONCEPT], EntityKind.ROW: [ROW]}
+
+Numbers = NDArray[np.int32]
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one kind: a `name` that is the same for the same batch, the `ids` (as they are
+    indexed) that rows name by place, the `rows`.
+
+    `nodes` and `edges` are how many the server has to make of it; None where it may find them
+    there.
+    """
+
+    kind: str
+    name: str
+    ids: list[str]
+    rows: Rows
+    nodes: int | None = None
+    edges: int | None = None
+
+
+class RowMaker:
+    """Makes batches of what `snapshot` has and `previous` has not."""
+
+    def __init__(self, snapshot: Snapshot, previous: Snapshot | None = None) -> None:
+        self.snapshot, self.previous = snapshot, previous
+        self._predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
+        self._types = list(map(type_of, self._predicates))
+        self._keys = list(map(predicate_key, self._predicates))
+        self._sources_named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        self._further: dict[int, list[tuple[int, int]]] = {}
+        get = snapshot.arrays.get
+        for statement, source, row in zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True):
+            self._further.setdefault(statement, []).append((source, row))
+        self.sids = statement_ids(snapshot)
+        known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
+        self._known = known
+        self._fresh = ~np.isin(self.sids, known) if len(known) else np.ones(len(self.sids), bool)
+
+    @cached_property
+    def total(self) -> int | None:
+        """How many records all batches hold; not known before they are made where there is a
+        previous snapshot.
+        """
+        if self.previous is not None:
+            return None
+        get, snapshot = self.snapshot.arrays.get, self.snapshot
+        pairs = sum(len(Pairs(snapshot, prefix).keys) for prefix in ("mem", "sub"))
+        return len(get("src.name")) + len(self._predicates) + snapshot.entities + snapshot.statements + pairs
+
+    def batches(self) -> Iterator[Batch]:
+        """All of them, in the order in which they have to be written."""
+        yield from self._cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
+        yield from self._cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
+        for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
+            yield from self._cut(kind, numbers, self._entities)
+        yield from self._statements()
+        yield from self._more_sources()
+        yield from self._concepts()
+
+    def _cut(
+        self, kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch], called: str | None = None
+    ) -> Iterator[Batch]:
+        """Batches of records by number; the first ones are smaller."""
+        at, size = 0, _FIRST
+        while at < len(numbers):
+            yield make(kind, f"{called or kind} {at}", numbers[at : at + size])
+            at, size = at + size, min(size * 2, BATCH)
+
+    # -- sources, predicates, entities -------------------------------------------------------------
+
+    def _sources(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        found = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
+        return Batch(kind, name, [], [[one.name, number, one.location, one.format, one.content or None] for number, one in found])
+
+    def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        get, rows = self.snapshot.arrays.get, []
+        keys = np.bincount(get("q.key"), minlength=len(self._predicates))
+        for number in numbers.tolist():
+            counts = [int(np.diff(get(f"{family}.offsets")[number : number + 2])[0]) for family in ("rel", "att")]
+            rows.append([self._predicates[number], *counts, int(keys[number]), self._keys[number]])
+        return Batch(kind, name, [], rows)
+
+    def _changed_entities(self) -> tuple[Numbers, Numbers]:
+        """Entities that are new, and those that are called or are otherwise than before."""
+        every = np.arange(self.snapshot.entities, dtype=np.int32)
+        previous = self.previous
+        if previous is None:
+            return every, every[:0]
+        new, changed = [], []
+        for number in every.tolist():
+            entity = self.snapshot.entity(number)
+            before = previous.identified(entity.id)
+            if before < 0:
+                new.append(number)
+            elif previous.entity(before) != entity:
+                changed.append(number)
+        return np.array(new, np.int32), np.array(changed, np.int32)
+
+    def _entities(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot, kinds = self.snapshot, self.snapshot.entity_kind[numbers].tolist()
+        idents = snapshot.texts.take(snapshot.entity_id[numbers])
+        called = snapshot.texts.take(snapshot.entity_name[numbers])
+        orders, ranks = map(_order, called), map(inner_ranks, called)
+        rows: Rows = [list(row) for row in zip(idents, called, map(index_key, called), kinds, orders, ranks, strict=True)]
+        if len(snapshot.arrays.get("ent.row")):
+            places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
+        else:
+            places = at = [-1] * len(rows)
+        for row, source, number in zip(rows, places, at, strict=True):
+            row += [self._sources_named[source], number] if source >= 0 else [None, None]
+            row += [index_key(row[0]), _LABELS[row[3]]]
+        return Batch(kind, name, [], rows, nodes=None if kind.endswith("changed") else len(rows))
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _statements(self) -> Iterator[Batch]:
+        """Relations and attributes, each without qualifiers and with them, by subject."""
+        snapshot = self.snapshot
+        owners = np.zeros(snapshot.statements, bool)
+        owners[snapshot.arrays.get("q.owner")] = True
+        for family, first, subjects, make in (
+            ("relations", 0, snapshot.relation_subject, self._relations),
+            ("attributes", snapshot.relations, snapshot.attribute_subject, self._attributes),
+        ):
+            order = np.argsort(subjects, kind="stable").astype(np.int32) + np.int32(first)
+            order = order[self._fresh[order]]
+            if family == "attributes":
+                yield from self._cut(family, order, make)
+                continue
+            for kind, numbers in ((family, order[~owners[order]]), (f"{family} with qualifiers", order[owners[order]])):
+                yield from self._cut(kind, numbers, make)
+
+    def _relations(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot = self.snapshot
+        ids = _Ids(snapshot)
+        predicates = snapshot.predicates(numbers).tolist()
+        subjects, objects = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
+        types, sids = [self._types[p] for p in predicates], self.sids[numbers].tolist()
+        rows: Rows = [
+            [s, o, t, sid, *places, *valid]
+            for s, o, t, sid, places, valid in zip(
+                subjects, objects, types, sids, self._places(numbers), self._validity(numbers), strict=True
+            )
+        ]
+        if not kind.endswith("qualifiers"):
+            return Batch(kind, name, ids.texts(), rows, 0, len(rows))
+        for row, predicate in zip(rows, predicates, strict=True):
+            row.append(self._predicates[predicate])
+        references, qualifiers = self._qualify(rows, numbers, ids)
+        return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, 3 * len(rows) + qualifiers + references)
+
+    def _attributes(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot = self.snapshot
+        get, ids = snapshot.arrays.get, _Ids(snapshot)
+        predicates = snapshot.predicates(numbers).tolist()
+        at = numbers - np.int32(snapshot.relations)
+        subjects = ids.places(snapshot.attribute_subject[at])
+        raws = get("att.raw")[at].tolist() if len(get("att.raw")) else [-1] * len(at)
+        cells = self._cells("att", at)
+        rows: Rows = []
+        for s, p, sid, places, valid, cell, raw in zip(
+            subjects,
+            predicates,
+            self.sids[numbers].tolist(),
+            self._places(numbers),
+            self._validity(numbers),
+            cells,
+            raws,
+            strict=True,
+        ):
+            shown = None if raw < 0 else snapshot.texts[raw]
+            caption = caption_of(cell[1] if shown is None else shown)
+            rows.append([s, self._types[p], sid, *places, *valid, self._keys[p], caption, shown, *cell])
+        references, qualifiers = self._qualify(rows, numbers, ids)
+        return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, len(rows) + qualifiers + references)
+
+    def _places(self, numbers: Numbers) -> Iterator[tuple[list[str], list[int]]]:
+        """The sources of each statement, and the rows there, side by side."""
+        sources, rows, names = self.snapshot.source[numbers].tolist(), self.snapshot.row[numbers].tolist(), self._sources_named
+        if not self._further:
+            alone = [[name] for name in names]
+            yield from ((alone[source], [row]) for source, row in zip(sources, rows, strict=True))
+            return
+        for number, source, row in zip(numbers.tolist(), sources, rows, strict=True):
+            more = self._further.get(number)
+            if more is None:
+                yield [names[source]], [row]
+            else:
+                yield [names[source], *(names[one] for one, _ in more)], [row, *(one for _, one in more)]
+
+    def _validity(self, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
+        """`since`, `until`, `span` and `valid` of each statement that has a validity."""
+        get = self.snapshot.arrays.get
+        owners, starts, ends = get("val.stmt"), get("val.start"), get("val.end")
+        if not len(owners):
+            yield from ((None, None, None, None),) * len(numbers)
+            return
+        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+        starts, ends = starts[at], ends[at]
+        columns = (owners[at] == numbers, starts, ends, span_precision(starts, ends))
+        for has, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
+            if not has:
+                yield None, None, None, None
+            else:
+                known = start != UNKNOWN_START and end != UNKNOWN_END
+                yield start, end, precision, time_text(start, end, precision) if known else None
+
+    def _qualify(self, rows: Rows, numbers: Numbers, ids: _Ids) -> tuple[int, int]:
+        """Append the qualifiers of each statement to its row; how many of them name entities, and
+        how many there are.
+        """
+        snapshot = self.snapshot
+        get = snapshot.arrays.get
+        order = np.argsort(numbers, kind="stable")
+        positions, found = snapshot.qualifiers(numbers[order])
+        refs = get("q.ref")[found]
+        named = get("q.kind")[found] == Kind.ENTITY
+        places = iter(ids.places(refs[named]))
+        for row in rows:
+            row.append([])
+        keys = get("q.key")[found].tolist()
+        for position, key, cell, ref, name in zip(
+            order[positions].tolist(), keys, self._cells("q", found), refs.tolist(), named.tolist(), strict=True
+        ):
+            ident, place = (snapshot.ident(ref), next(places)) if name else (None, None)
+            rows[position][-1].append([self._predicates[key], *cell, ident, place])
+        return int(named.sum()), len(keys)
+
+    def _cells(self, family: str, numbers: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+        """The properties of each cell, as `CELL` names them."""
+        get, texts = self.snapshot.arrays.get, self.snapshot.texts
+        columns = {part: get(f"{family}.{part}")[numbers] for part, _ in PARTS}
+        floats = columns["a"].view(np.float64).tolist()
+        units: dict[int, str] = {-1: NO_UNIT}
+        for x, kind, a, b, ref, unit, precision in zip(floats, *(columns[part].tolist() for part, _ in PARTS), strict=True):
+            word = _WORDS[kind]
+            if kind == Kind.TEXT:
+                text = texts[ref]
+                yield word, text, index_key(text), None, None, None, None, None, None, _order(text), inner_ranks(text)
+            elif kind == Kind.QUANTITY:
+                named = units.get(unit)
+                if named is None:
+                    named = units[unit] = texts[unit]
+                number = x if ref < 0 else parse_number(texts[ref])
+                order = None if ref < 0 else tie_break(number)
+                exact = str(number) if order not in (None, "1") else None
+                yield word, str(Quantity(number, named)), None, x, exact, named, None, None, None, exact and order, None
+            elif kind == Kind.TIME:
+                yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
+            elif kind == Kind.ENTITY:
+                name = self.snapshot.name(ref)
+                yield word, name, index_key(name), *_NOTHING[3:]
+            else:
+                yield word, str(UNKNOWN), *_NOTHING[2:]
+
+    def _more_sources(self) -> Iterator[Batch]:
+        """Statements that were there and have a further source now."""
+        snapshot, previous, known = self.snapshot, self.previous, self._known
+        if previous is None or not len(known):
+            return
+        before = np.bincount(previous.arrays.get("prov.stmt"), minlength=previous.statements)
+        now = np.bincount(snapshot.arrays.get("prov.stmt"), minlength=snapshot.statements)
+        order = np.argsort(known)
+        at = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
+        changed = np.flatnonzero((known[at] == self.sids) & (before[at] != now)).astype(np.int32)
+        split = snapshot.split(changed)
+
+        def relations(kind: str, name: str, numbers: Numbers) -> Batch:
+            ids = _Ids(snapshot)
+            types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
+            ends = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
+            rows: Rows = [
+                [s, o, t, sid, *places]
+                for s, o, t, sid, places in zip(*ends, types, self.sids[numbers].tolist(), self._places(numbers), strict=True)
+            ]
+            return Batch(kind, name, ids.texts(), rows)
+
+        def attributes(kind: str, name: str, numbers: Numbers) -> Batch:
+            ids = _Ids(snapshot)
+            types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
+            subjects = ids.places(snapshot.attribute_subject[numbers - np.int32(snapshot.relations)])
+            columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers)
+            return Batch(kind, name, ids.texts(), [[s, t, sid, *places] for s, t, sid, places in zip(*columns, strict=True)])
+
+        yield from self._cut("sources of relations", changed[:split], relations)
+        yield from self._cut("sources of attributes", changed[split:], attributes)
+
+    # -- concepts ----------------------------------------------------------------------------------
+
+    def _concepts(self) -> Iterator[Batch]:
+        """Membership, also what follows from it, and subclasses: those that are new, and those with
+        further sources.
+        """
+        snapshot, previous = self.snapshot, self.previous
+        for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
+            pairs = Pairs(snapshot, prefix)
+            every = np.arange(len(pairs.keys))
+            parts = (("members", every), ("members that changed", every[:0]))
+            if previous is not None:
+                numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
+                before = Pairs(previous, prefix, numbers, snapshot.entities)
+                at = np.minimum(np.searchsorted(before.keys, pairs.keys), max(len(before.keys) - 1, 0))
+                known = before.keys[at] == pairs.keys if len(before.keys) else np.zeros(len(every), bool)
+                # Sources are only ever added.
+                more = known & (np.diff(pairs.bounds) != (np.diff(before.bounds)[at] if len(before.keys) else 0))
+                parts = (("members", every[~known]), ("members that changed", every[more]))
+            for kind, places in parts:
+
+                def make(kind: str, name: str, at: Numbers, pairs: Pairs = pairs, edge: str = edge) -> Batch:
+                    return self._pairs(kind, name, at, pairs, edge)
+
+                yield from self._cut(kind, places.astype(np.int32), make, f"{kind} {edge}")
+
+    def _pairs(self, kind: str, name: str, at: Numbers, pairs: Pairs, edge: str) -> Batch:
+        ids = _Ids(self.snapshot)
+        ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
+        begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
+        rows: Rows = [
+            [one, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
+            + [None] * 4
+            for one, other, low, high in zip(*ends, begin, end, strict=True)
+        ]
+        if kind.endswith("changed"):
+            for row, pair in zip(rows, pairs.keys[at].tolist(), strict=True):
+                row.append(self._pair_key(edge, *divmod(pair, self.snapshot.entities)))
+        return Batch(kind, name, ids.texts(), rows, *((None, None) if kind.endswith("changed") else (0, len(rows))))
+
+    def _pair_key(self, edge: str, one: int, other: int) -> str:
+        """A name for a membership, for what is noted of it."""
+        ends = json.dumps([edge, self.snapshot.ident(one), self.snapshot.ident(other)])
+        return blake2b(ends.encode(), digest_size=16).hexdigest()
+
+
+class _Ids:
+    """The entities of a batch, each once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._places: dict[int, int] = {}
+
+    def places(self, numbers: NDArray[Any]) -> list[int]:
+        """The place of each entity in the batch's list."""
+        places = self._places
+        return [places.setdefault(number, len(places)) for number in numbers.tolist()]
+
+    def texts(self) -> list[str]:
+        """What they are looked up by, in the order of places."""
+        numbers = np.fromiter(self._places, np.int32, len(self._places))
+        return list(map(index_key, self._snapshot.texts.take(self._snapshot.entity_id[numbers])))
+
+
+def _order(text: str) -> str | None:
+    order = text_order(text)
+    return None if order == text else order
+
+
+def cell_properties(variable: str, first: int) -> str:
+    """The properties of a value in Cypher, where a list has them from a place on."""
+    return ", ".join(f"{name}: {variable}[{place}]" for place, name in enumerate(CELL, first))
+
+
+def caption_of(text: str) -> str:
+    """A text as Browser shows it in a node."""
+    return text if len(text) <= CAPTION else text[: CAPTION - 1] + "…"

@@ -1,0 +1,81 @@
+"""The texts that write the batches of a load: one for each kind of batch, each idempotent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from condgraph.cypher.layout.schema import ENTITY, FORMER, PREDICATE, QUALIFIER, SOURCE, STATEMENT, VALUE
+from condgraph.cypher.load.rows import CELL, cell_properties
+
+
+def _noted(thing: str, at: str, of: str, *names: str, **more: str) -> str:
+    """Note what a thing was before this load, once, unless the load itself made it."""
+    values = {name: f"{thing}.{name}" for name in names} | more
+    return (
+        f"FOREACH (_ IN CASE WHEN coalesce({thing}.load, 0) <> $stamp THEN [1] ELSE [] END | "
+        f"MERGE (u:{FORMER} {{graph: $graph, load: $stamp, at: {at}}}) "
+        f"ON CREATE SET u.of = '{of}', {', '.join(f'u.{name} = {value}' for name, value in values.items())}) "
+    )
+
+
+_ENTITIES: Final = (
+    # The hint keeps the plan that is right for a large graph, whatever the statistics say while the
+    # graph is empty.
+    f"UNWIND range(0, size($ids) - 1) AS i MATCH (e:{ENTITY} {{graph: $graph, handle: $ids[i]}}) "
+    f"USING INDEX e:{ENTITY}(graph, handle) WITH i, e ORDER BY i WITH collect(e) AS es UNWIND $rows AS r "
+)
+_PAIR: Final = _ENTITIES + "WITH es, es[r[0]] AS a, es[r[1]] AS b, r "
+_QUALIFIERS: Final = (
+    f"WITH es, o, q CREATE (o)-[:QUALIFIER]->(x:{QUALIFIER} {{graph: $graph, name: q[0], {cell_properties('q', 1)}, "
+    f"id: q[{len(CELL) + 1}]}}) "
+    f"WITH x, es[q[{len(CELL) + 2}]] AS e WHERE e IS NOT NULL CREATE (x)-[:IS]->(e)"
+)
+_RELATION: Final = (
+    _PAIR + "CREATE (a)-[f:$(r[2]) {sid: r[3], sources: r[4], rows: r[5], since: r[6], until: r[7], span: r[8], valid: r[9], "
+    "load: $stamp}]->(b) "
+)
+_ATTRIBUTE: Final = (
+    _ENTITIES + "WITH es, es[r[0]] AS a, r CREATE (a)-[f:$(r[1]) {sid: r[2], since: r[5], until: r[6], span: r[7], valid: r[8]}]->"
+    f"(o:{VALUE} {{graph: $graph, sid: r[2], sources: r[3], rows: r[4], predicate: r[9], name: r[10], raw: r[11], "
+    f"load: $stamp, {cell_properties('r', 12)}}}) "
+)
+#: The properties of an entity, as rows have them; its labels follow.
+ENTITY_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row", "handle")
+_LABELS: Final = f"r[{len(ENTITY_PROPERTIES)}]"
+_CHANGING: Final = ENTITY_PROPERTIES[1:-1]
+#: What a statement or a membership is found again by.
+_ENDS: Final = {"subject": "a.handle", "type": "type(f)"}
+#: The text that writes each kind of batch. They are few, since the first run of a text costs the
+#: server its planning.
+TEXTS: Final[dict[str, str]] = {
+    "sources": f"UNWIND $rows AS r MERGE (s:{SOURCE} {{graph: $graph, name: r[0]}}) ON CREATE SET s.load = $stamp "
+    + _noted("s", "'source ' + r[0]", "source", "name", "number", "location", "format", "content")
+    + "SET s.number = r[1], s.location = r[2], s.format = r[3], s.content = r[4]",
+    "predicates": f"UNWIND $rows AS r MERGE (p:{PREDICATE} {{graph: $graph, key: r[4]}}) ON CREATE SET p.load = $stamp "
+    + _noted("p", "'predicate ' + r[4]", "predicate", "key", "relations", "attributes", "qualifiers")
+    + "SET p.name = r[0], p.relations = r[1], p.attributes = r[2], p.qualifiers = r[3]",
+    "entities": f"UNWIND $rows AS r CREATE (:{ENTITY}:$({_LABELS}) {{graph: $graph, load: $stamp, "
+    f"{', '.join(f'{name}: r[{i}]' for i, name in enumerate(ENTITY_PROPERTIES))}}})",
+    "entities that changed": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[{len(ENTITY_PROPERTIES) - 1}]}}) "
+    + _noted("e", "'entity ' + e.handle", "entity", "handle", *_CHANGING)
+    + f"SET e:$({_LABELS}), {', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_CHANGING, 1))}",
+    "relations": _RELATION,
+    "relations with qualifiers": _RELATION
+    + f"CREATE (a)<-[:SUBJECT]-(o:{STATEMENT} {{graph: $graph, sid: r[3], name: r[10], load: $stamp}})-[:OBJECT]->(b) "
+    + "WITH es, o, r UNWIND r[11] AS q "
+    + _QUALIFIERS,
+    "attributes": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
+    "sources of relations": _PAIR
+    + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] "
+    + _noted("f", "'relation ' + toString(f.sid)", "relation", "sid", "sources", "rows", **_ENDS)
+    + "SET f.sources = r[4], f.rows = r[5]",
+    "sources of attributes": _ENTITIES
+    + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2] "
+    + _noted("v", "'attribute ' + toString(v.sid)", "attribute", "sid", "sources", "rows", **_ENDS)
+    + "SET v.sources = r[3], v.rows = r[4]",
+    "members": _RELATION,
+    "members that changed": _PAIR
+    + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL "
+    + _noted("f", "'member ' + r[10]", "member", "sources", "rows", **_ENDS, object="b.handle")
+    + "SET f.sources = r[4], f.rows = r[5]",
+}

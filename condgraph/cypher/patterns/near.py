@@ -1,0 +1,182 @@
+"""Patterns on Neo4j by candidates from the server's vector index: nothing is pulled that grows with
+the graph.
+
+The index finds names near to a text; their vectors come along, so that distances are exact for all
+that it found. What it misses is not found, so an answer says that it is approximate, and by which
+index. Types hold on the server, by memberships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.cypher.answer import pasted
+from condgraph.cypher.layout.edges import EDGES
+from condgraph.cypher.layout.schema import CONCEPT, EMBEDDING, ENTITY, VALUE, index_key
+from condgraph.cypher.patterns.place import Place
+from condgraph.cypher.patterns.vectors import LEXICAL, index_name
+from condgraph.patterns.distance.domains import Domain
+from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
+from condgraph.patterns.distance.terms import Terms
+from condgraph.patterns.graph import Costs, Numbers
+from condgraph.patterns.matches import Matches
+from condgraph.patterns.remote.match import match_remote
+from condgraph.patterns.remote.near_catalogue import NearCatalogue
+from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.terms import exact_distances, predicate_terms
+from condgraph.vectors.encoder import Encoder, LexicalEncoder
+
+if TYPE_CHECKING:
+    from condgraph.cypher.store import Neo4jStore
+
+#: Times as many names are asked of the index as candidates are wanted, since it ranks by its own,
+#: coarser distances.
+_WIDER: Final = 2
+#: Names of which types are looked for among the nearest, more where they are too few.
+_TYPES: Final = (256, 4096, 65_536)
+#: Names that a message chooses near ones of.
+_SOME: Final = 1 << 16
+#: The names near to a vector, and the one that is the text itself, which an index may miss.
+_NEAR: Final = (
+    "CALL () { CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node "
+    f"UNION MATCH (node:{EMBEDDING}) WHERE node.graph = $graph AND node.kind = 'node' AND node.key = $key RETURN node }} "
+)
+#: The text itself alone, for one without content, which has no direction to look into.
+_SAME: Final = f"MATCH (node:{EMBEDDING}) WHERE node.graph = $graph AND node.kind = 'node' AND node.key = $key "
+_NODES: Final = (
+    f"WITH node, COLLECT {{ MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key = node.key "
+    "RETURN [e.id, e.name, e.kind] } AS here, "
+    f"EXISTS {{ MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = node.key AND v.kind = 'text' }} AS text "
+    "RETURN node.text, node.key, node.packed, here, text"
+)
+_CONCEPTS: Final = f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND c.key = node.key RETURN node.text, node.key, node.packed, c.id"
+_ANY_CONCEPT: Final = f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND c.key IS NOT NULL RETURN c.id LIMIT 1"
+_NAMED: Final = f"MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key = $key RETURN e.id, e.name, e.kind"
+_TEXT: Final = f"MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = $key AND v.kind = 'text' RETURN v.text LIMIT 1"
+_ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN e.id, e.name, e.kind"
+_WHOLE: Final = (
+    f"UNWIND $keys AS key MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = key AND v.kind = 'text' "
+    "WITH key, head(collect(v.text)) AS text RETURN key, text"
+)
+_NAMES: Final = f"MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key IS NOT NULL RETURN e.name LIMIT $most"
+
+
+class Near:
+    """What the client keeps of one content of a graph with an index by one encoder: its predicates,
+    and their vectors.
+    """
+
+    def __init__(
+        self, store: Neo4jStore, place: Place, content: str, encoder: Encoder, predicates: Mapping[str, bool],
+        *, memberships: bool, texts: bool, current: bool,
+    ) -> None:  # fmt: skip
+        """`current` says that the index was made of this very content."""
+        self.content, self.encoder = content, encoder
+        self._store, self._place, self._predicates = store, place, predicates
+        self._memberships, self._texts, self._current = memberships, texts, current
+        self._terms = predicate_terms(self._catalogue(Tally()), encoder)
+        self.has_types = bool(store.connection.values(_ANY_CONCEPT, {"graph": store.name}))
+
+    def _catalogue(self, tally: Tally) -> NearCatalogue:
+        def reading(ids: Sequence[str], texts: Sequence[str]) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
+            entities = self.ask(tally, _ENTITY, ids=list(map(index_key, ids))) if ids else []
+            whole = self.ask(tally, _WHOLE, keys=list(texts)) if texts else []
+            return {ident: (name, kind) for ident, name, kind in entities}, dict(map(tuple, whole))
+
+        return NearCatalogue(self._predicates, reading, memberships=self._memberships, texts=self._texts)
+
+    def ask(self, tally: Tally, text: str, **parameters: Any) -> list[list[Any]]:
+        """The rows of a query, counted."""
+        rows = self._store.connection.values(text, {"graph": self._store.name, **parameters})
+        tally.queries, tally.rows = tally.queries + 1, tally.rows + len(rows)
+        return rows
+
+    def match(self, program: Any, *, limit: int | None, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern among the candidates that the index finds."""
+        tally = Tally()
+        k, catalogue = options.get("k_nodes"), self._catalogue(tally)
+        wanted = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
+        search = _Search(self, catalogue, tally, wanted)
+        told = []
+        if not self._current:
+            told.append(f"{index_name(self._store.name)} is of an earlier state of the graph: names since are not in it")
+        exact = self._terms
+        terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare)
+        found, tally = match_remote(
+            self._place, search, catalogue, terms, program, limit=limit,
+            index=f"{index_name(self._store.name)} of Neo4j", tally=tally, told=told, **options,
+        )  # fmt: skip
+        found.cypher_queries, found.pasted = tuple(tally.joins), pasted
+        return found
+
+    def near(self, search: _Search, text: str, query: str, k: int) -> tuple[list[list[Any]], Costs]:
+        """Rows of what `query` finds by the k names near to a text, and their exact distances.
+
+        A row begins with the text, the key and the vector of a name.
+        """
+        vector = self._terms.vector(text)
+        finder = LexicalEncoder(min(self.encoder.dimension, LEXICAL)) if isinstance(self.encoder, LexicalEncoder) else None
+        asked = vector if finder is None else finder.encode([text])[0]
+        parameters = {"name": index_name(self._store.name), "k": k, "vector": asked.tolist(), "key": index_key(text)}
+        rows = self.ask(search.tally, (_NEAR if asked.any() else _SAME) + query, **parameters)
+        size = 4 * self.encoder.dimension
+        known = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
+        return rows, exact_distances(self.encoder, vector, [row[0] for row in rows], known)
+
+
+class _Search:
+    """One search: the names that pricing asks for (`match.Names`), and candidates, all of nodes
+    that it has met.
+    """
+
+    def __init__(self, near: Near, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
+        self._near, self._catalogue, self.tally, self._wanted = near, catalogue, tally, wanted
+        self.graph, self.predicate_names, self.has_types = catalogue.graph, catalogue.predicate_names, near.has_types
+
+    def candidates(self, text: str) -> tuple[Numbers, Costs]:
+        """The nodes whose names are near to a text, ascending, with their terms."""
+        rows, distances = self._near.near(self, text, _NODES, self._wanted)
+        found: dict[int, int] = {}
+        for (whole, key, _, here, value), distance in zip(rows, distances.tolist(), strict=True):
+            self._catalogue.learn(map(tuple, here), {key: whole} if value else {})
+            found.update((self._catalogue.identified(ident), distance) for ident, _, _ in here)
+            if value:
+                found[self._catalogue.text(key)] = distance
+        numbers = sorted(found)
+        return np.array(numbers, np.int32), np.array([found[number] for number in numbers], np.int64)
+
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """What is in one of the k types nearest to a hint; the server knows the members."""
+        domain = Domain()
+        for width in _TYPES:
+            rows, distances = self._near.near(self, hint, _CONCEPTS, max(width, _WIDER * k))
+            if len(rows) >= k:
+                break
+        if not rows:
+            warnings.append(f"no type is among the {_TYPES[-1]:,} names nearest to {hint!r}: the hint does nothing")
+            return domain
+        ranked = sorted((distance, row[3]) for row, distance in zip(rows, distances.tolist(), strict=True))
+        domain.types = tuple(ident for _, ident in ranked[:k])
+        return domain
+
+    def identified(self, ident: str) -> int:
+        """The node of an entity's id, or -1."""
+        rows = self._near.ask(self.tally, _ENTITY, ids=[index_key(ident)])
+        self._catalogue.learn(map(tuple, rows), {})
+        return self._catalogue.identified(ident) if rows else -1
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        rows = self._near.ask(self.tally, _NAMED, key=index_key(name))
+        self._catalogue.learn(map(tuple, rows), {index_key(name): name})
+        found = [self._catalogue.identified(row[0]) for row in rows]
+        if self._near.ask(self.tally, _TEXT, key=index_key(name)):
+            found.append(self._catalogue.text(index_key(name)))
+        return found
+
+    def some_names(self) -> Sequence[str]:
+        """Names of entities, for a message."""
+        return [row[0] for row in self._near.ask(self.tally, _NAMES, most=_SOME)]

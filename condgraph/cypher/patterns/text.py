@@ -1,0 +1,273 @@
+"""A connected part of a pattern as one Cypher query: the join under its bound, ranked by the
+server.
+
+Rows grow by one node of the pattern a step, and go as soon as they are above what the bound leaves
+(Eq. 11). Of an unknown leaf only the nearest few beside each parent are looked at, and they are
+looked for as soon as the parent is found, once for all rows that grow from it. Where the best of
+each group is asked for, what comes after the nodes of the group is looked for group by group: the
+server keeps one row of each, and stops where nothing better can come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from condgraph.cypher.layout.cells import Bound
+from condgraph.cypher.layout.edges import EDGES
+from condgraph.cypher.patterns.parts import Parts
+from condgraph.patterns.remote.parts import PartPlan, StepPlan
+
+
+def render(
+    plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """The query of a part, and its parameters.
+
+    It gives one record, `rows`, with all rows as one list; without a limit a record a row. A row is
+    `[sum, orders of the nodes, keys of the nodes]`, without the keys that are what is ordered by
+    (`keys_of`). `attributes` are all predicates with text values, `valued` all types of
+    relationships that values have. `orders` says for ids that the server would put in another order
+    what they are ordered by.
+    """
+    return Writer(plan, graph, attributes, valued, orders).whole()
+
+
+def keys_of(plan: PartPlan, orders: Mapping[str, str]) -> list[int]:
+    """Where in a row the key of each node of the plan stands."""
+    places, behind = [], len(plan.nodes)
+    for place, node in enumerate(plan.nodes, 1):
+        apart = plan.sorts[node] == "text" or bool(orders)
+        behind += apart
+        places.append(behind if apart else place)
+    return places
+
+
+class Writer(Parts):
+    """Writes the text of one plan."""
+
+    def __init__(
+        self, plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
+    ) -> None:
+        super().__init__(plan, graph, attributes, valued, orders)
+        #: Lists of what leaves may be, by leaf, that were looked for ahead.
+        self._lists: dict[int, str] = {}
+
+    def carried(self, nodes: Sequence[int]) -> list[str]:
+        """The variables that rows have."""
+        return [*self.variables(nodes), *self._lists.values()]
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def seed(self) -> list[str]:
+        """The candidates to begin with."""
+        plan, node = self.plan, self.plan.seed
+        candidates = plan.candidates.get(node)
+        if candidates is None:
+            conditions, _ = self.terms(node)
+            pattern, inside = EDGES.entity(f"n{node}")
+            lines = [f"MATCH {pattern}", f"WHERE {' AND '.join([inside, *conditions])}"]
+            lines.append(f"WITH n{node}, 0 AS d")
+        elif self.entity(node) and len(candidates) == 1:
+            ident, cost = candidates[0]
+            lines = [f"MATCH {EDGES.at(f'n{node}', self.parameter(EDGES.handle(ident)))}"]
+            lines.append(f"WITH n{node}, {self.parameter(cost)} AS d")
+        elif self.entity(node):
+            rows = self.parameter([[EDGES.handle(ident), cost] for ident, cost in candidates])
+            lines = [f"UNWIND {rows} AS c MATCH {EDGES.at(f'n{node}', 'c[0]')}", f"WITH n{node}, c[1] AS d"]
+        else:
+            rows = self.parameter([[EDGES.key(text), EDGES.text_order(text), cost] for text, cost in candidates])
+            lines = [f"UNWIND {rows} AS c WITH c[0] AS k{node}, c[1] AS o{node}, c[2] AS d"]
+        return lines + self.checks([node], [node], plan.most)
+
+    def checks(self, found: Sequence[int], fresh: Sequence[int], most: int) -> list[str]:
+        """Loops at nodes just found, and edges that must not be."""
+        lines = []
+        carried = ", ".join(self.carried(found))
+        for node in fresh:
+            loop = self.plan.loops.get(node)
+            if loop is not None:
+                _, patterns, conditions, price = self.bond(loop, fresh=False)
+                where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+                lines.append(f"MATCH {', '.join(patterns)}{where}")
+                lines.append(f"WITH {carried}, d + {price or 0} AS d WHERE d <= {self.parameter(most)}")
+        tests = []
+        for one, two, forward, backward in self.plan.apart:
+            if {one, two} <= set(found) and {one, two} & set(fresh):
+                tests += [
+                    self.unjoined(a, b) for a, b, way in ((one, two, forward), (two, one, backward)) if way and self.entity(a)
+                ]
+        if tests:
+            lines.append(f"WITH {carried}, d WHERE {' AND '.join(tests)}")
+        return lines
+
+    def unjoined(self, one: int, two: int) -> str:
+        """A condition: no edge runs from one node to the other."""
+        r = self.name("r")
+        if self.entity(two):
+            return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->(n{two}) WHERE {EDGES.is_edge(r)} }}"
+        v = self.name("v")
+        text = f"{EDGES.is_text(v)} AND {EDGES.text_key(v)} = k{two}"
+        return f"NOT EXISTS {{ MATCH (n{one})-[{r}]->{EDGES.value(v)} WHERE {text} }}"
+
+    def step(self, step: StepPlan, found: list[int], *, all_of: bool) -> list[str]:
+        """Find the node of a step; `all_of` says that a leaf is whatever it may be, and not the
+        nearest few alone.
+        """
+        node = step.node
+        if step.leaf and self.plan.few is not None and not all_of:
+            return self.leaf(step, found)
+        values, patterns, conditions, price = self.bond(step.bond, fresh=True)
+        grown = [*found, node]
+        most = self.parameter(step.most)
+        own: list[str] = []
+        term: str | None = None
+        lines = [f"MATCH {', '.join(patterns)}"]
+        named = self._named(node, values)
+        if self.entity(node):
+            own, term = self.terms(node)
+            conditions += own
+        conditions += self.distinct(node, found, values)
+        if conditions:
+            lines.append(f"WHERE {' AND '.join(conditions)}")
+        prices = [price] if price else []
+        carried = [*self.carried(found), *named]
+        if not self.entity(node):
+            lines.append(f"WITH {', '.join(carried)}, d + {price or 0} AS d")
+            own, term = self.terms(node)
+            prices = []
+            if own:
+                lines.append(f"WHERE {' AND '.join(own)}")
+            carried = self.carried(grown)
+        if term:
+            prices.append(term)
+        for closing in step.closing:
+            _, more, tests, extra = self.bond(closing, fresh=False)
+            # Names in the rows so far, before the next clause looks for its own.
+            lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
+            carried = self.carried(grown)
+            lines.append(f"MATCH {', '.join(more)}" + (f" WHERE {' AND '.join(tests)}" if tests else ""))
+            prices = [extra] if extra else []
+        lines.append(f"WITH {', '.join(carried)}, d + {' + '.join(prices) or 0} AS d WHERE d <= {most}")
+        return lines + self.checks(grown, [node], step.most)
+
+    def leaf(self, step: StepPlan, found: list[int]) -> list[str]:
+        """Put the nearest few choices of an unknown leaf beside each row, as they are looked for
+        here, or were ahead.
+        """
+        node, most = step.node, self.parameter(step.most)
+        ahead = self._lists.pop(node, None)
+        distinct = "".join(f" AND {one}" for one in self.distinct(node, found, []))
+        grown = ", ".join(self.carried([*found, node]))
+        if ahead is not None:
+            x = self.name("x")
+            own = ", ".join(f"{x}[{place}] AS {one}" for place, one in enumerate(self.variables([node])))
+            before = ", ".join(self.carried(found))
+            return [f"UNWIND {ahead} AS {x}", f"WITH {before}, {own}, d + {x}[-1] AS d WHERE d <= {most}{distinct}"]
+        c = self.name("c")
+        lines = [*self.choices(step, c), f"RETURN {', '.join(self.variables([node]))}, {c} }}"]
+        return [*lines, f"WITH {grown}, d + {c} AS d WHERE d <= {most}{distinct}"]
+
+    def look_ahead(self, step: StepPlan, found: list[int]) -> list[str]:
+        """The nearest few choices of a leaf as a list beside each row, before other steps make many
+        rows of each.
+        """
+        c, x = self.name("c"), f"l{step.node}"
+        lines = [*self.choices(step, c), f"RETURN collect([{', '.join(self.variables([step.node]))}, {c}]) AS {x} }}"]
+        before = ", ".join(self.carried(found))
+        self._lists[step.node] = x
+        return [*lines, f"WITH {before}, {x}, d"]
+
+    def choices(self, step: StepPlan, c: str) -> list[str]:
+        """Beside each parent the nearest few that an unknown leaf may be, with their cost; the
+        clause is left open.
+        """
+        node = step.node
+        values, patterns, conditions, price = self.bond(step.bond, fresh=True)
+        conditions += self.limits(node, self.key(node) if self.entity(node) else EDGES.text_key(values[0]))
+        lines = [f"CALL ({', '.join(self.variables([step.bond.near]))}) {{", f"MATCH {', '.join(patterns)}"]
+        if conditions:
+            lines.append(f"WHERE {' AND '.join(conditions)}")
+        least = f"min({price})" if price else "count(*) * 0"
+        lines.append(f"WITH {', '.join(self._named(node, values))}, {least} AS {c}")
+        return [*lines, f"ORDER BY {c}, {self.order(node)} LIMIT {self.parameter(self.plan.few)}"]
+
+    def _named(self, node: int, values: list[str]) -> list[str]:
+        if self.entity(node):
+            return [f"n{node}"]
+        v = Bound(values[0])
+        return [f"{v.key} AS k{node}", f"coalesce({v.order}, {v.text}) AS o{node}"]
+
+    def distinct(self, node: int, found: Sequence[int], values: list[str]) -> list[str]:
+        """Conditions: a node is none of those found before."""
+        if not self.plan.injective:
+            return []
+        same = [other for other in found if self.entity(other) == self.entity(node)]
+        if self.entity(node):
+            return [f"n{node} <> n{other}" for other in same]
+        key = EDGES.text_key(values[0]) if values else f"k{node}"
+        return [f"{key} <> k{other}" for other in same]
+
+    # -- the whole ---------------------------------------------------------------------------------
+
+    def whole(self) -> tuple[str, dict[str, Any]]:
+        """The text of the plan, and its parameters."""
+        plan = self.plan
+        lines, found = self.seed(), [plan.seed]
+        # What the rows of a group have in common; None while its nodes are not all found.
+        group: list[int] | None = None
+        ordered = False
+        for place, step in enumerate(plan.steps):
+            last = place + 1 == len(plan.steps)
+            if plan.by and group is None and set(plan.by) <= set(found):
+                group, ordered = list(found), False
+                names = ", ".join(self.carried(found))
+                lines += [f"WITH {names}, d AS b", f"CALL ({names}, b) {{", f"WITH {names}, b AS d"]
+            for later in plan.steps[place + 1 :]:
+                if later.leaf and plan.few is not None and later.bond.near == found[-1] and later.node not in self._lists:
+                    lines += self.look_ahead(later, found)
+            # Rows that come in their order are looked at one by one until one is whole, however
+            # many a leaf may make of them.
+            whole = last and group is not None and ordered and step.bond.near == found[-1]
+            lines += self.step(step, found, all_of=whole)
+            found.append(step.node)
+            ahead = self.settled(found, group or [])
+            if plan.tight and plan.limit is not None and (group is not None or not plan.by) and ahead and not ordered and not last:
+                # All are equally near, so ids alone decide: rows that come in their order need not
+                # all be looked at.
+                lines.append(f"WITH {', '.join(self.carried(found))}, d ORDER BY {', '.join(map(self.order, ahead))}")
+                ordered = True
+        if group is not None:
+            rest = [node for node in plan.nodes if node not in group]
+            order = ", ".join([*([] if plan.tight else ["d"]), *map(self.order, rest)])
+            lines += [f"RETURN {', '.join(self.variables(rest))}, d ORDER BY {order} LIMIT 1 }}"]
+        return "\n".join([*lines, *self.ranked()]), self.parameters
+
+    def settled(self, found: Sequence[int], group: Sequence[int]) -> list[int]:
+        """The nodes found, as far as they are the first that solutions (of a group) are ordered by."""
+        ahead = []
+        for node in self.plan.nodes:
+            if node in group:
+                continue
+            if node not in found:
+                break
+            ahead.append(node)
+        return ahead
+
+    def ranked(self) -> list[str]:
+        """The first rows, as they are given."""
+        plan = self.plan
+        orders = [self.order(node) for node in plan.nodes]
+        row = f"[d, {', '.join([*orders, *(self.key(node) for node in plan.nodes if self.key(node) != self.order(node))])}]"
+        given = "RETURN row" if plan.limit is None else "RETURN collect(row) AS rows"
+        limit = "" if plan.limit is None else f" LIMIT {self.parameter(plan.limit)}"
+        if plan.by:
+            groups = [self.key(node) if not self.entity(node) else f"n{node}" for node in plan.by]
+            named = ", ".join(f"{group} AS g{number}" for number, group in enumerate(groups))
+            return [f"WITH {named}, min({row}) AS row", f"WITH row ORDER BY row{limit}" if limit else "WITH row", given]
+        # At one distance every row of the same nodes is the same.
+        d = "d" if plan.tight else "min(d) AS d"
+        lines = [f"WITH {'DISTINCT ' if plan.tight else ''}{', '.join(self.variables(plan.nodes))}, {d}"]
+        if limit:
+            lines.append(f"WITH * ORDER BY {', '.join([*([] if plan.tight else ['d']), *orders])}{limit}")
+        return [*lines, f"WITH {row} AS row", given]

@@ -1,0 +1,3 @@
+"""The SPARQL endpoint: an application for HTTP servers, and the server that keeps slow clients
+apart from good ones.
+"""

@@ -1,0 +1,238 @@
+"""The SPARQL 1.1 endpoint: an ASGI application over a backend that answers queries.
+
+    /sparql         queries (SPARQL 1.1 Protocol); asked without a query, the description of the service, or the page for browsers
+    /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
+    /description    the description of the service, for browsers too
+    /health         whether the server runs
+    /               the page
+
+Every query has a deadline and a limit of results. What is found out before the first megabytes are
+there is a status: 400 for a query that is not well formed, 503 at the deadline. Results behind that
+are sent as they come, and where they cannot be sent to their end (the deadline, the limit), the
+connection is closed in the middle, so that nobody takes them for whole. Results that the limit cut,
+and that are sent at once, have the header `X-SPARQL-MaxRows` and a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.endpoint import description as protocol_description
+from condgraph.endpoint import page
+from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
+from condgraph.endpoint.formats import GRAPHS, HTML, SOLUTIONS, Chosen, choose, require
+from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
+from condgraph.endpoint.service import Backend, Limits
+from condgraph.endpoint.streams import Streams
+from condgraph.engine.errors import MissingExtraError
+from condgraph.sparql.text.survey import aside, survey
+from condgraph.sparql.workers.pool import Query
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+
+#: Bytes of results that are held back, so that what goes wrong early has a status.
+HOLD: Final = 4 << 20
+#: And for clients of HTTP/1.0, who are sent whole results only.
+MOST_HELD: Final = 64 << 20
+
+
+class Endpoint:
+    """The requests of the protocols, answered from a backend."""
+
+    def __init__(self, backend: Backend, limits: Limits) -> None:
+        self.backend, self.limits = backend, limits
+        self._streams = Streams(limits.streams)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def sparql(self, exchange: Exchange) -> None:
+        """A request to /sparql."""
+        if exchange.method not in ("GET", "HEAD", "POST"):
+            raise _not_allowed(READING)
+        body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
+        kind = exchange.header("content-type")
+        asked = await aside(len(body) + len(exchange.address), read, exchange.method, exchange.address, kind, body)
+        if asked.query is None:
+            await self._about(exchange)
+        else:
+            await self._answer(exchange, asked, asked.query)
+
+    async def data(self, exchange: Exchange) -> None:
+        """A request to /data."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        wanted = read_graph(exchange.address)
+        chosen = require(exchange.header("accept"), GRAPHS)
+        query = Query(
+            "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
+            triples=chosen.format.name,  # type: ignore[arg-type]
+            output_prefixes=self.backend.prefixes,
+            graph=wanted.graph or self.backend.default,
+        )
+        # A graph is wanted whole: there is no limit but a deadline, which is its own.
+        await self._send(exchange, query, chosen, self.limits.data_timeout)
+
+    async def page(self, exchange: Exchange) -> None:
+        """The page for people."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        await exchange.reply(200, page.render(self.backend, self.limits, exchange.root), page.HEADERS)
+
+    async def health(self, exchange: Exchange) -> None:
+        """Whether the server runs."""
+        await exchange.reply(200, page.health(self.backend), {"Content-Type": "application/json", "Cache-Control": "no-store"})
+
+    async def description(self, exchange: Exchange) -> None:
+        """The description of the service, for those too who accept nothing that it can be written
+        in.
+        """
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        await self._described(exchange, choose(exchange.header("accept"), GRAPHS) or Chosen(GRAPHS[0], GRAPHS[0].media_type))
+
+    async def _about(self, exchange: Exchange) -> None:
+        """The service itself: its description, or the page for those who like that better."""
+        chosen = require(exchange.header("accept"), (*GRAPHS, HTML))
+        if chosen.format is HTML:
+            await self.page(exchange)
+            return
+        await self._described(exchange, chosen)
+
+    async def _described(self, exchange: Exchange, chosen: Chosen) -> None:
+        about = protocol_description.describe(exchange.at("sparql"), self.backend.graphs, chosen.format)
+        await exchange.reply(200, about, {"Content-Type": chosen.content_type, "Vary": "Accept"})
+
+    async def _answer(self, exchange: Exchange, asked: Request, text: str) -> None:
+        found = await aside(len(text), survey, text)
+        if found.form == "update":
+            raise ProtocolError(400, "this is an update and no query; the endpoint is for reading")
+        if found.service:
+            raise ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
+        accept = exchange.header("accept")
+        chosen = require(accept, GRAPHS if found.form in ("construct", "describe") else SOLUTIONS)
+        dataset = asked.dataset
+        query = Query(
+            text,
+            solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
+            triples=chosen.format.name if chosen.format in GRAPHS else "turtle",  # type: ignore[arg-type]
+            base=self.backend.base or exchange.at("sparql"),
+            default_graphs=asked.default_graphs if dataset else None,
+            named_graphs=asked.named_graphs if dataset else None,
+            limit=self.limits.rows,
+            output_prefixes=self.backend.prefixes,
+        )
+        timeout = self.limits.timeout if asked.timeout is None else min(asked.timeout, self.limits.timeout)
+        await self._send(exchange, query, chosen, timeout)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+        """Run a query and send its results; ends the query when the other side goes away."""
+        work = asyncio.ensure_future(self._results(exchange, query, chosen, timeout))
+        gone = asyncio.ensure_future(exchange.gone())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                exchange.outcome = "gone"
+                return
+            await work
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
+        headers = {"Content-Type": chosen.content_type, "Vary": "Accept"}
+        until, stream = asyncio.get_running_loop().time() + timeout, None
+        results = await self.backend.query(query, timeout)
+        try:
+            parts, size = [], 0
+            whole = True
+            async for part in results:
+                parts.append(part)
+                size += len(part)
+                # A client of HTTP/1.0 cannot tell results that broke off from whole ones: it is
+                # sent whole ones only.
+                if size > HOLD and exchange.chunked:
+                    whole = False
+                    break
+                if size > MOST_HELD:
+                    raise ProtocolError(505, f"results of more than {MOST_HELD >> 20} MiB are sent to clients of HTTP/1.1 only")
+            if whole:
+                if results.cut:
+                    exchange.outcome = "cut"
+                    headers |= {"X-SPARQL-MaxRows": str(query.limit), "Warning": f'299 - "cut after {query.limit} results"'}
+                await exchange.reply(200, b"".join(parts), headers)
+                return
+            # Who reads slowly does not keep the query longer than its deadline.
+            async with asyncio.timeout_at(until) as deadline:
+                stream = self._streams.enter(deadline)
+                await exchange.start(200, headers)
+                if exchange.method == "HEAD":
+                    await exchange.end()
+                    return
+                for part in parts:
+                    await stream.send(len(part), exchange.part(part))
+                parts.clear()
+                async for part in results:
+                    await stream.send(len(part), exchange.part(part))
+                if results.cut:
+                    raise BrokenOffError(f"cut after {query.limit} results")
+                await exchange.end()
+        except TimeoutError:
+            slow = stream is not None and stream.gives_way
+            raise BrokenOffError("read more slowly than others, and too many are read" if slow else "deadline") from None
+        finally:
+            if stream is not None:
+                self._streams.leave(stream)
+            results.close()
+
+
+def _not_allowed(methods: str) -> ProtocolError:
+    return ProtocolError(405, f"this is for {methods}", {"Allow": methods})
+
+
+class _Route:
+    """A handler as an application of its own."""
+
+    def __init__(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        await Exchange(scope, receive, send).run(self._handler)
+
+
+def application(backend: Backend, limits: Limits | None = None) -> Starlette:
+    """The ASGI application. It closes the backend when it ends. Raises `MissingExtraError`."""
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+    except ImportError:
+        raise MissingExtraError("starlette", "serve") from None
+
+    endpoint = Endpoint(backend, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            backend.close()
+
+    paths = {
+        "/": endpoint.page,
+        "/sparql": endpoint.sparql,
+        "/sparql/": endpoint.sparql,
+        "/data": endpoint.data,
+        "/description": endpoint.description,
+        "/health": endpoint.health,
+    }
+    routes: list[Any] = [Route(path, _Route(handler)) for path, handler in paths.items()]
+    routes.append(Mount("/static", StaticFiles(directory=page.STATIC)))
+    return Starlette(routes=routes, lifespan=lifespan)

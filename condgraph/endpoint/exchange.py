@@ -1,0 +1,168 @@
+"""One request of the endpoint and its response: the body, the parts, errors as statuses, the line
+in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from condgraph.endpoint.protocol import DRAIN, ProtocolError
+from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
+from condgraph.sparql.workers.pool import UnwritableError
+from condgraph.sparql.workers.scheduler import BusyError
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = dict[str, str]
+
+_log: Final = logging.getLogger("condgraph.endpoint")
+READING: Final = "GET, HEAD, POST, OPTIONS"
+_CORS: Final = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"X-SPARQL-MaxRows, Warning, Retry-After"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Methods": READING,
+    "Access-Control-Allow-Headers": "Accept, Content-Type, Authorization, X-Requested-With",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class BrokenOffError(Exception):
+    """Results could not be sent to their end."""
+
+
+def _problem(error: Exception, text: str | None = None) -> ProtocolError:
+    """An error as a status and a message."""
+    if isinstance(error, ProtocolError):
+        return error
+    if isinstance(error, BusyError):
+        return ProtocolError(503, str(error), {"Retry-After": "1"})
+    if isinstance(error, DeadlineError):
+        return ProtocolError(503, str(error))
+    if isinstance(error, ParseError | OptionError):
+        return ProtocolError(400, str(error))
+    if isinstance(error, UnknownNameError):
+        return ProtocolError(404, str(error))
+    if isinstance(error, UnwritableError):
+        return ProtocolError(406, str(error))
+    return ProtocolError(500, str(error))
+
+
+class Exchange:
+    """One request and its response."""
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.method: str = scope["method"]
+        self.address: bytes = scope["query_string"]
+        self.chunked = scope["http_version"] != "1.0"
+        self.outcome, self.status, self.sent = "", 0, 0
+        self._begin = time.perf_counter()
+
+    def header(self, name: str) -> str | None:
+        """A header of the request; several of one name are one list."""
+        found = [value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode()]
+        return ", ".join(found) if found else None
+
+    @property
+    def root(self) -> str:
+        """The path that the application is at, which ends with a slash."""
+        return f"{self._scope.get('root_path', '').rstrip('/')}/"
+
+    def at(self, path: str) -> str:
+        """The address of a path of the application."""
+        host = self.header("host")
+        if host is None:
+            server = self._scope.get("server") or ("localhost", None)
+            host = f"{server[0]}:{server[1]}"
+        return f"{self._scope.get('scheme', 'http')}://{host}{self.root}{path}"
+
+    async def body(self, most: int) -> bytes:
+        """The body; raises status 413 where it has more than `most` bytes."""
+        too_long = ProtocolError(413, f"more than {most:,} bytes", {"Connection": "close"})
+        length = self.header("content-length")
+        if length and length.isdigit() and int(length) > most and self.header("expect"):
+            raise too_long
+        parts, size, more = [], 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise BrokenOffError("gone")
+            part = message.get("body", b"")
+            size += len(part)
+            # Those who send without asking read the answer when they have sent it all.
+            if size > max(DRAIN, most):
+                break
+            if size <= most:
+                parts.append(part)
+            more = message.get("more_body", False)
+        if size > most:
+            raise too_long
+        return b"".join(parts)
+
+    async def gone(self) -> None:
+        """Wait until the other side goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """Send the head of the response."""
+        self.status = status
+        raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *_CORS]})
+
+    async def part(self, data: bytes) -> None:
+        """Send a part of the body."""
+        self.sent += len(data)
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last part of the body."""
+        self.sent += len(data)
+        await self._send({"type": "http.response.body", "body": data})
+
+    async def reply(self, status: int, body: bytes, headers: Headers) -> None:
+        """Send a whole response."""
+        await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
+        await self.end(body)
+
+    async def run(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
+        """Answer the request, whatever happens, and write its line to the log."""
+        try:
+            if self.method == "OPTIONS":
+                allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else READING
+                await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
+            else:
+                await handler(self)
+        except BrokenOffError as error:
+            self.outcome = str(error)
+        except (ProtocolError, CondgraphError) as error:
+            await self._failed(_problem(error))
+        except asyncio.CancelledError:
+            self.outcome = "shutdown"
+            raise
+        finally:
+            self._logged()
+
+    async def _failed(self, problem: ProtocolError) -> None:
+        self.outcome = problem.message.partition("\n")[0]
+        if self.status:
+            return  # the head is out: the response stays without its end
+        headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"} | problem.headers
+        await self.reply(problem.status, (problem.message + "\n").encode("utf-8", "replace"), headers)
+
+    def _logged(self) -> None:
+        client = self._scope.get("client") or ("-",)
+        milliseconds = (time.perf_counter() - self._begin) * 1000
+        said = f" ({self.outcome})" if self.outcome else ""
+        _log.info(
+            '%s "%s %s" %s %d bytes %.1f ms%s',
+            client[0], self.method, self._scope["path"], self.status or "-", self.sent, milliseconds, said,
+        )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The page of an endpoint for people: YASGUI, served from the package, and what programs need to
+know.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from condgraph.endpoint.service import Backend, Limits
+
+#: Scripts and styles; `tools/yasgui.py` brings them.
+STATIC: Final = Path(__file__).with_name("static")
+#: The page asks nobody but its own server: names and literals of the data cannot bring scripts or
+#: images of others.
+HEADERS: Final = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Vary": "Accept",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "object-src 'none'; base-uri 'self'; frame-ancestors 'self'",
+}
+
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>condgraph: SPARQL</title>
+<base href="{root}">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="static/yasgui.min.css">
+<link rel="stylesheet" href="static/page.css">
+</head>
+<body>
+<header>
+<h1>condgraph</h1>
+<p>SPARQL 1.1 endpoint at <code>/sparql</code>, graphs at <code>/data</code>. Queries end after {timeout:g} s; {rows}.
+<a href="description">Description of the service</a></p>
+</header>
+<main id="yasgui"></main>
+<noscript>The query editor needs JavaScript; the endpoint does not.</noscript>
+<script type="application/json" id="settings">{settings}</script>
+<script src="static/yasgui.min.js"></script>
+<script src="static/page.js"></script>
+</body>
+</html>
+"""
+
+
+def render(backend: Backend, limits: Limits, root: str) -> bytes:
+    """The page as HTML; `root` is the path that the application is at."""
+    first = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in backend.prefixes.items())
+    first += "\nSELECT ?subject ?predicate ?object WHERE {\n  ?subject ?predicate ?object\n} LIMIT 10\n"
+    # Within a script element nothing is unescaped, and `<` alone could end it.
+    settings = json.dumps({"query": first.lstrip(), "prefixes": dict(backend.prefixes)}).replace("<", "\\u003c")
+    rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"
+    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=settings, root=escape(root)).encode()
+
+
+def health(backend: Backend) -> bytes:
+    """That the server runs, as JSON."""
+    return json.dumps({"status": "ok", **backend.status()}, ensure_ascii=False).encode()

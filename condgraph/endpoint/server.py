@@ -1,0 +1,145 @@
+"""Serve an endpoint over HTTP until it is told to stop; running queries then have some time to end."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import socket
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.endpoint.clients import Bounds, Forwarded, Proxies
+from condgraph.engine.errors import MissingExtraError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import uvicorn
+
+#: Connections that wait to be accepted: a storm of them keeps nobody from being heard.
+BACKLOG: Final = 2048
+#: Descriptors that are kept for files, pipes and worker processes.
+_RESERVE: Final = 256
+#: Bytes of results that the system keeps for a reader beyond those on their way: what he does not
+#: take is seen here soon.
+_AHEAD: Final = 128 << 10
+_log: Final = logging.getLogger("condgraph.endpoint")
+
+
+class _Known(logging.Filter):
+    """Leaves out what uvicorn says of responses that were broken off on purpose; of what is no
+    HTTP, `Door` tells.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        return "without completing response" not in said and not said.startswith("Invalid HTTP request")
+
+
+def server(
+    application: Any,
+    sockets: list[socket.socket],
+    *,
+    grace: float,
+    started: Callable[[str], None],
+    bounds: Bounds | None = None,
+    proxies: Proxies | None = None,
+) -> uvicorn.Server:
+    """A server of an application; `grace` is how many seconds queries have to end when it is
+    stopped (SIGTERM, SIGINT).
+
+    `bounds` is what clients may take, `proxies` are those that are believed when they say who asks.
+    Raises `MissingExtraError`.
+    """
+    try:
+        import httptools  # noqa: F401 - without it uvicorn would take another parser, and none of the bounds
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError(error.name or "uvicorn", "serve") from None
+    from condgraph.endpoint.connections import Connection
+    from condgraph.endpoint.door import Door
+
+    proxies = proxies or Proxies()
+    bounds, backlog = _descriptors(bounds or Bounds())
+    door = Door(bounds, proxies)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            for one in sockets or []:
+                started(address(one))
+
+    logging.getLogger("uvicorn.error").addFilter(_Known())
+    config = uvicorn.Config(
+        Forwarded(application, proxies, bounds.per_client) if proxies else application,
+        http=type("Connection", (Connection,), {"door": door}),
+        ws="none",
+        proxy_headers=False,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        backlog=backlog,
+        timeout_keep_alive=max(1, round(bounds.idle_timeout)),
+        timeout_graceful_shutdown=max(1, round(grace)),
+        lifespan="on",
+    )
+    return Server(config)
+
+
+def _descriptors(bounds: Bounds) -> tuple[Bounds, int]:
+    """Ask the system for as many descriptors as there may be connections; fewer connections, with a
+    warning, where it has fewer.
+    """
+    wanted = bounds.connections + BACKLOG + _RESERVE
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (wanted if one == resource.RLIM_INFINITY else one for one in limits)
+    there = max(soft, min(wanted, hard))
+    if there > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (there, limits[1]))
+    if there >= wanted:
+        return bounds, BACKLOG
+    backlog = min(BACKLOG, there // 4)
+    most = max(1, there - backlog - _RESERVE)
+    if most >= bounds.connections:
+        return bounds, backlog
+    _log.warning("the system gives %d descriptors: there are at most %d connections, not %d", there, most, bounds.connections)
+    return replace(bounds, connections=most), backlog
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 is any that is free. Raises `OptionError`."""
+    try:
+        family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.socket(family, kind, number)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _AHEAD)
+        try:
+            found.bind(place)
+            found.listen(BACKLOG)
+        except OSError:
+            found.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise OptionError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
+    return found
+
+
+def address(one: socket.socket) -> str:
+    """The address of a listening socket."""
+    host, port = one.getsockname()[:2]
+    return f"http://[{host}]:{port}" if one.family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+def log_to_stderr(*, requests: bool = True) -> None:
+    """Write a line for every request, and what goes wrong, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    for name in ("condgraph.endpoint", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.propagate = False
+    logging.getLogger("condgraph.endpoint").setLevel(logging.INFO if requests else logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

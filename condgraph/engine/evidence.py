@@ -1,0 +1,299 @@
+"""The evidence of an answer as records: statements with their sources, entities that count by
+themselves, what was looked through.
+
+A graph made of the records alone (`EvidenceList.items`), asked the same plan, gives the same
+answer; `check` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.snapshot import readback
+from condgraph.engine.values import Value, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.execute.evidence import Trail
+    from condgraph.engine.execute.searched import Look
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: The predicates that memberships and subclass steps are shown with.
+INSTANCE_OF: Final = "instance of"
+SUBCLASS_OF: Final = "subclass of"
+#: How many statements, or entities, each of some operators gives on the store that answered, within
+#: so many seconds.
+Counter: TypeAlias = Callable[[Sequence["Node"], float | None], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A statement an answer rests on, with every `(source, row)` it stands in.
+
+    `kind` tells statements from memberships (predicate "instance of") and steps from a concept to
+    one above it ("subclass of"). `raw` is the text as it stood in the source, where the object
+    prints in another way.
+    """
+
+    subject: Entity
+    predicate: str
+    object: Entity | Value
+    qualifiers: tuple[tuple[str, Entity | Value], ...]
+    sources: tuple[tuple[Source, int], ...]
+    kind: Literal["statement", "membership", "subclass"] = "statement"
+    raw: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.subject.name} | {self.predicate} | {_shown(self.object)}"
+        if self.qualifiers:
+            text += " (" + ", ".join(f"{key}: {_shown(value)}" for key, value in self.qualifiers) + ")"
+        return text + "  [" + "; ".join(s.name + (f", row {row}" if row else "") for s, row in self.sources) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An entity that an answer rests on by itself: found by its name, as one of all, or as a row,
+    which has a place in `source`.
+    """
+
+    entity: Entity
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        place = f"  [{self.source.name}, row {self.entity.row}]" if self.source is not None else ""
+        return f"{self.entity.name} ({self.entity.id}){place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was looked through, where an answer rests on there being no more.
+
+    `number` statements of the predicates `names` (none: of any), followed "forward" or "backward"
+    from `start` entities (None: from all); or members of the concepts `names`; or entities called
+    `names` (none: all), or rows. `source` is the one looked at.
+    """
+
+    what: Literal["statements", "members", "entities", "rows"]
+    number: int
+    names: tuple[str, ...] = ()
+    direction: Literal["", "forward", "backward"] = ""
+    start: int | None = None
+    source: str | None = None
+
+    def __str__(self) -> str:
+        names = " or ".join(self.names)
+        words = self.what if self.number != 1 else {"entities": "entity"}.get(self.what, self.what[:-1])
+        text = f"{self.number} {words}"
+        if self.what == "statements":
+            text += f" of {names or 'any predicate'}, {self.direction} from "
+            text += "all entities" if self.start is None else f"{self.start} entit{'y' if self.start == 1 else 'ies'}"
+        elif names:
+            text += f" of {names}" if self.what == "members" else f" called {names}"
+        return text + (f"  [{self.source}]" if self.source is not None else "")
+
+
+class EvidenceList(Sequence[Evidence]):
+    """The evidence of an answer, each statement read when it is looked at.
+
+    Beside the statements: `entities` count by themselves, `rows` have their places in tables;
+    `searched` is what was looked through, empty where the statements prove the answer; `monotone`
+    says that they do.
+    """
+
+    def __init__(self, trail: Trail, plan: Node | None = None, counter: Counter | None = None) -> None:
+        self.trail, self._plan, self._counter = trail, plan, counter
+        self._searched: tuple[Searched, ...] | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, statements: list[int], memberships: list[tuple[int, int]]) -> EvidenceList:
+        """Some statements and memberships of a snapshot, by number."""
+        from condgraph.engine.execute.evidence import Trail
+        from condgraph.engine.execute.run import Run
+
+        return cls(Trail(Run(snapshot), statements=np.array(statements, np.int32), memberships=memberships))
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self.trail.run.snapshot
+
+    def __len__(self) -> int:
+        return len(self.trail.statements) + len(self.trail.memberships) + len(self.trail.subclasses)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        at %= len(self)
+        trail = self.trail
+        if at < len(trail.statements):
+            return self._statement(int(trail.statements[at]))
+        at -= len(trail.statements)
+        if at < len(trail.memberships):
+            return self._link("mem", *trail.memberships[at])
+        return self._link("sub", *trail.subclasses[at - len(trail.memberships)])
+
+    def __iter__(self) -> Iterator[Evidence]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} statements of evidence>"
+
+    def _statement(self, number: int) -> Evidence:
+        snapshot = self._snapshot
+        found, places = next(readback.statements(snapshot, np.array([number], np.int32)))
+        return Evidence(
+            self._entity(found.subject),
+            found.predicate,
+            self._resolve(found.object),
+            tuple((key, self._resolve(value)) for key, value in found.qualifiers),
+            tuple((snapshot.source_of(s), row) for s, row in places),
+            raw=found.raw,
+        )
+
+    def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
+        snapshot = self._snapshot
+        places = readback.link_sources(snapshot, table, below, above)
+        sources = tuple((snapshot.source_of(s), row) for s, row in places)
+        predicate = INSTANCE_OF if table == "mem" else SUBCLASS_OF
+        kind: Literal["membership", "subclass"] = "membership" if table == "mem" else "subclass"
+        return Evidence(snapshot.entity(below), predicate, snapshot.entity(above), (), sources, kind)
+
+    def _entity(self, ident: str) -> Entity:
+        return self._snapshot.entity(self._snapshot.identified(ident))
+
+    def _resolve(self, value: Ref | Value) -> Entity | Value:
+        return self._entity(value.id) if isinstance(value, Ref) else value
+
+    # -- beside the statements ---------------------------------------------------------------------
+
+    @cached_property
+    def entities(self) -> tuple[Declared, ...]:
+        """The entities that count by themselves: found by name, as one of all or as a row, and
+        named by no statement here.
+        """
+        told = self.trail.told()
+        return tuple(map(self._declared, self.trail.entities[~np.isin(self.trail.entities, told)].tolist()))
+
+    @cached_property
+    def rows(self) -> tuple[Declared, ...]:
+        """The table rows that the statements name, with the places they have."""
+        places, told = self._snapshot.arrays.get("ent.source"), self.trail.told()
+        return tuple(map(self._declared, told[places[told] >= 0].tolist())) if len(places) else ()
+
+    def _declared(self, number: int) -> Declared:
+        snapshot, places = self._snapshot, self._snapshot.arrays.get("ent.source")
+        place = int(places[number]) if len(places) else -1
+        return Declared(snapshot.entity(number), snapshot.source_of(place) if place >= 0 else None)
+
+    @cached_property
+    def looks(self) -> list[Look]:
+        """What was looked through, as operators that count it."""
+        from condgraph.engine.execute.searched import looks
+
+        return [] if self._plan is None else looks(self.trail, self._plan)
+
+    @property
+    def searched(self) -> tuple[Searched, ...]:
+        """What was looked through where the answer rests on there being no more; on a server one
+        further query.
+        """
+        return self.search()
+
+    def search(self, timeout: float | None = None) -> tuple[Searched, ...]:
+        """`searched`, counted within so many seconds."""
+        if self._searched is None:
+            found = () if self._counter is None else counted(self.looks, self._counter, timeout)
+            # What looks alike otherwise is told apart by its numbers, so that the order is the same
+            # wherever it was run.
+            order = sorted(range(len(found)), key=lambda i: (_ORDER.index(found[i].what), _alike(found[i])))
+            self.looks = [self.looks[i] for i in order]
+            self._searched = tuple(found[i] for i in order)
+        return self._searched
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the statements alone prove the answer, so that nothing else had to be looked
+        through.
+        """
+        return not self.looks
+
+    def items(self) -> list[Item]:
+        """The evidence as items that make a graph of it:
+        `condgraph.open().add(answer.evidence.items())`.
+        """
+        return items(self, (*self.entities, *self.rows), self.sources)
+
+    @property
+    def sources(self) -> list[str]:
+        """The sources that the plan names, sorted."""
+        named = {source for node in self.trail.run.order if (source := getattr(node, "source", None)) is not None}
+        return sorted(named)
+
+
+_ORDER: Final = ("statements", "members", "entities", "rows")
+
+
+def _alike(one: Searched) -> tuple[Any, ...]:
+    return one.names, one.direction, one.source or "", -1 if one.start is None else one.start, one.number
+
+
+def counted(looked: Sequence[Look], counter: Counter, timeout: float | None = None) -> tuple[Searched, ...]:
+    """What was looked through, with how many there are."""
+    if not looked:
+        return ()
+    nodes: list[Node] = [look.counted for look in looked]
+    starts: list[Node] = [look.start for look in looked if look.start is not None]
+    sizes = counter([*nodes, *starts], timeout)
+    begun = iter(sizes[len(nodes) :])
+    return tuple(
+        Searched(look.what, size, look.names, look.direction, None if look.start is None else next(begun), look.source)
+        for look, size in zip(looked, sizes, strict=False)
+    )
+
+
+def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sources: Iterable[str] = ()) -> list[Item]:
+    """Evidence as items of a graph; `sources` are there in any case, since a program may name them."""
+    known: dict[str, Source] = {name: Source(name) for name in sources}
+    entities: dict[str, Item] = {}
+    facts: list[Item] = []
+    for one in declared:
+        entities[one.entity.id] = one.entity if one.source is None else _row(one.entity, one.source)
+        if one.source is not None:
+            known[one.source.name] = one.source
+
+    def ref(value: Entity | Value, place: Source) -> Ref | Value:
+        if not isinstance(value, Entity):
+            return value
+        if value.id not in entities:
+            entities[value.id] = _row(value, place) if value.kind is EntityKind.ROW else value
+        return Ref(value.id)
+
+    for fact in evidence:
+        known.update((source.name, source) for source, _ in fact.sources)
+        place = fact.sources[0][0] if fact.sources else Source("")
+        ref(fact.subject, place)
+        thing = ref(fact.object, place)
+        places = tuple((source.name, row) for source, row in fact.sources)
+        item: Member | Subclass | Statement
+        if isinstance(thing, Ref) and fact.kind != "statement":
+            item = (Member if fact.kind == "membership" else Subclass)(fact.subject.id, thing.id)
+        else:
+            qualifiers = tuple((key, ref(value, place)) for key, value in fact.qualifiers)
+            item = Statement(fact.subject.id, fact.predicate, thing, qualifiers, raw=fact.raw)
+        facts.append(Sourced(item, places))
+    return [*known.values(), *entities.values(), *facts]
+
+
+def _row(entity: Entity, source: Source) -> Item:
+    return Sourced(entity, ((source.name, entity.row),))
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, Entity) else text_of(value)

@@ -1,0 +1,293 @@
+"""Tests decided on columns: which cells satisfy a comparison, and which could not be compared.
+
+`holds` takes cells (`snapshot.ordered`) in any order, as columns or one at a time: the comparisons
+are written once, and work on arrays and on Python numbers. `matches` finds the cells of one sorted
+group (one predicate or key, type and unit) by binary search; it is what the index of a snapshot
+answers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator as compare_by
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Condition, Equals, Not, Operator, Versus
+from condgraph.engine.comparisons import OPERATORS
+from condgraph.engine.errors import PlanError
+from condgraph.engine.execute.bags import equal_cells
+from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.execute.sets import Mask as Mask
+from condgraph.engine.execute.versus import versus
+from condgraph.engine.pieces import watched
+from condgraph.engine.snapshot.ordered import Cell, Cells
+from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, as_float, format_number, parse_number
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.state import State
+    from condgraph.engine.snapshot.ordered import Ordered
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Runs = list[tuple[int, int]]
+_EXACT = 2**53
+
+
+def holds(run: State, condition: Condition, cells: Cells) -> Any:
+    """For each cell, whether it satisfies the test: a mask, of one `Cell` a truth value. Cells of
+    other types and units do not.
+    """
+    if isinstance(condition, Compare):
+        value = condition.value
+        if isinstance(value, Time):
+            return _time(condition.operator, value, cells)
+        if isinstance(value, Quantity):
+            return _quantity(run, condition.operator, value, cells)
+        if isinstance(value, str):
+            return _text(run, condition.operator, value, cells)
+        raise PlanError("nothing compares with a value that is not known")
+    if isinstance(condition, Among):
+        found = run.entities(condition.entities)
+        entity = cells["kind"] == Kind.ENTITY
+        return entity & run.among(np.where(entity, cells["ref"], 0), found)
+    if isinstance(condition, (AnyOf, AllOf)):
+        masks = [holds(run, part, cells) for part in condition.conditions]
+        return np.logical_or.reduce(masks) if isinstance(condition, AnyOf) else np.logical_and.reduce(masks)
+    if isinstance(condition, Not):
+        return ~holds(run, condition.condition, cells)
+    if isinstance(condition, Versus):
+        return versus(run, condition.operator, cells, run.values(condition.values), holds)
+    if isinstance(condition, Equals):
+        return equal_cells(run, cells, run.values(condition.values))
+    raise PlanError(f"no such test: {condition!r}")
+
+
+def decide(run: State, condition: Condition) -> Callable[[Ordered, int], Any]:
+    """`holds` for attributes or qualifiers one at a time, by number: what is the same for all of
+    them is looked up once.
+    """
+    if not isinstance(condition, Compare):
+        return lambda cells, at: holds(run, condition, Cell(cells, at))
+    value, operator = condition.value, condition.operator
+    if isinstance(value, str) and operator == "=":
+        found, names = run.snapshot.texts.find(value), run.snapshot.entity_name
+
+        def same(cells: Ordered, at: int) -> bool:
+            kind, ref = cells.kind[at], cells.ref[at]
+            return bool(ref == found if kind == 0 else kind == 3 and names[ref] == found)
+
+        return same if found >= 0 else lambda cells, at: False
+    if isinstance(value, Quantity) and not run.snapshot.inexact:
+        unit, compare = run.scope.unit_number(value.unit), _COMPARE[operator]
+        number, exact = as_float(value)
+        if exact:
+            return lambda cells, at: cells.kind[at] == 1 and cells.unit[at] == unit and compare(cells.x[at], number)
+    if isinstance(value, Time):
+        return lambda cells, at: cells.kind[at] == 2 and time_mask(operator, value, cells.a[at], cells.b[at])
+    return lambda cells, at: holds(run, condition, Cell(cells, at))
+
+
+_COMPARE: Final[dict[Operator, Callable[[float, float], bool]]] = {
+    "=": compare_by.eq, "!=": compare_by.ne, "<": compare_by.lt, ">": compare_by.gt, "<=": compare_by.le, ">=": compare_by.ge,
+}  # fmt: skip
+
+
+def compared_kinds(condition: Condition) -> set[tuple[Kind, str]]:
+    """The types and units a test can hold of (a text test holds of entities, too); empty for tests
+    that are no comparison.
+    """
+    if isinstance(condition, Compare):
+        value = condition.value
+        if isinstance(value, Time):
+            return {(Kind.TIME, NO_UNIT)}
+        if isinstance(value, Quantity):
+            return {(Kind.QUANTITY, value.unit)}
+        return {(Kind.TEXT, NO_UNIT), (Kind.ENTITY, NO_UNIT)}
+    if isinstance(condition, (AnyOf, AllOf)):
+        return set().union(*(compared_kinds(part) for part in condition.conditions))
+    return set()
+
+
+def _time(operator: Operator, literal: Time, cells: Cells) -> Any:
+    return (cells["kind"] == Kind.TIME) & time_mask(operator, literal, cells["a"], cells["b"])
+
+
+def time_mask(operator: Operator, literal: Time, start: Any, end: Any) -> Any:
+    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
+    low, high = literal.start, literal.end
+    mask: Any
+    if operator == "=":
+        mask = (start >= low) & (end <= high)
+    elif operator == "!=":
+        mask = (end <= low) | (start >= high)
+    elif operator == "<":
+        mask = end <= low
+    elif operator == ">":
+        mask = start >= high
+    elif operator == "<=":
+        mask = end <= high
+    else:
+        mask = start >= low
+    return mask
+
+
+def _number_mask(operator: Operator, numbers: NDArray[np.float64], literal: float) -> Mask:
+    mask: Mask
+    if operator == "=":
+        mask = numbers == literal
+    elif operator == "!=":
+        mask = numbers != literal
+    elif operator == "<":
+        mask = numbers < literal
+    elif operator == ">":
+        mask = numbers > literal
+    elif operator == "<=":
+        mask = numbers <= literal
+    else:
+        mask = numbers >= literal
+    return mask
+
+
+def _quantity(run: State, operator: Operator, literal: Quantity, cells: Cells) -> Any:
+    numbers = cells.numbers()
+    comparable = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == run.scope.unit_number(literal.unit))
+    value, exact = as_float(literal)
+    mask = comparable & _number_mask(operator, numbers, value)
+    # Numbers a float cannot tell apart are compared as they were written.
+    if exact and not run.scope.inexact:
+        return mask
+    close = comparable & (numbers == value) & ((cells["ref"] != -1) | (not exact))
+    if isinstance(cells, Cell):
+        return _exactly(operator, _written(run, cells["ref"], numbers), literal.number) if close else mask
+    for i in watched(np.flatnonzero(close).tolist()):
+        mask[i] = _exactly(operator, _written(run, int(cells["ref"][i]), float(numbers[i])), literal.number)
+    return mask
+
+
+def _written(run: State, ref: int, number: float) -> Number:
+    """A number as it was loaded."""
+    return parse_number(run.scope.text(ref)) if ref != -1 else number
+
+
+def _exactly(operator: Operator, left: Any, right: Any) -> bool:
+    # A float stands for what it prints as, here as everywhere.
+    a, b = (Decimal(format_number(n)) if isinstance(n, float) and not math.isinf(n) else n for n in (left, right))
+    return bool({"=": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator])
+
+
+def _text(run: State, operator: Operator, literal: str, cells: Cells) -> Any:
+    snapshot = run.snapshot
+    kind, refs = cells["kind"], cells["ref"]
+    entity = kind == Kind.ENTITY
+    if isinstance(cells, Cell):
+        refs = snapshot.entity_name[refs] if entity else refs
+    elif entity.any():
+        refs = refs.copy()
+        refs[entity] = snapshot.entity_name.take(refs[entity])
+    mask = text_mask(snapshot, operator, literal, refs)
+    if not isinstance(cells, Cell):
+        # Texts that the graph does not have are numbered as they come.
+        for i in watched(np.flatnonzero(refs < -1).tolist()):
+            mask[i] = OPERATORS[operator](run.scope.given_text(int(refs[i])), literal)
+    return (entity | (kind == Kind.TEXT)) & mask
+
+
+def text_mask(snapshot: Snapshot, operator: Operator, literal: str, refs: NDArray[Any]) -> Mask:
+    """Text comparison on the numbers of texts: equality, and order by code point."""
+    mask: Mask
+    if operator in ("=", "!="):
+        found = snapshot.texts.find(literal)
+        mask = refs == found if operator == "=" else refs != found
+        return mask
+    rank, known = snapshot.texts.rank(literal), snapshot.texts.find(literal) >= 0
+    if operator == "<":
+        mask = refs < rank
+    elif operator == ">=":
+        mask = refs >= rank
+    elif operator == ">":
+        mask = refs >= rank + known
+    else:
+        mask = refs < rank + known
+    return mask
+
+
+def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int, *, entities: bool = False) -> Runs | Numbers:
+    """The cells of the group `[low, high)`, which has the literal's type and unit, that satisfy the
+    test: runs, or single places.
+
+    A group is sorted by value, so this is a binary search, and for times a look at the ends. A text
+    is looked for among the names of a group of `entities`: they are numbered by name.
+    """
+    value, operator = condition.value, condition.operator
+    if isinstance(value, Time):
+        return _time_matches(operator, value, cells, low, high)
+    if isinstance(value, Quantity):
+        number, exact = as_float(value)
+        if not exact or run.snapshot.inexact:
+            part = Cells(high - low, lambda name: cells.column(name, low, high))
+            return _places(low, _quantity(run, operator, value, part))
+        first = cells.left(cells.x, number, low, high)
+        last = cells.right(cells.x, number, first, high)
+    else:
+        if not isinstance(value, str):
+            raise PlanError("nothing compares with a value that is not known")
+        texts = run.snapshot.texts
+        found = texts.find(value)
+        if found < 0 and operator in ("=", "!="):
+            first = last = high
+        else:
+            after = found + 1 if found >= 0 else texts.rank(value)
+            begin = found if found >= 0 else after
+            if entities:
+                begin, after = run.snapshot.name_rank(begin), run.snapshot.name_rank(after)
+            first = cells.left(cells.ref, begin, low, high)
+            last = cells.left(cells.ref, after, first, high)
+    if operator == "=":
+        runs = [(first, last)]
+    elif operator == "!=":
+        runs = [(low, first), (last, high)]
+    elif operator == "<":
+        runs = [(low, first)]
+    elif operator == ">":
+        runs = [(last, high)]
+    else:
+        runs = [(low, last)] if operator == "<=" else [(first, high)]
+    return [run for run in runs if run[0] < run[1]]
+
+
+def _time_matches(operator: Operator, literal: Time, cells: Ordered, low: int, high: int) -> Runs | Numbers:
+    begin, end = low, high
+    if operator in (">", "=", "!=", "<="):
+        end = cells.left(cells.a, literal.end, low, high)
+    if operator in (">=", "=", "<", "!="):
+        begin = cells.left(cells.a, literal.start, low, high)
+    if operator == ">":
+        return [(end, high)] if end < high else []
+    if operator == ">=":
+        return [(begin, high)] if begin < high else []
+    # What begins in time has to end in time, too.
+    first = begin if operator == "=" else low
+    last, limit = (end, literal.end) if operator in ("=", "<=") else (begin, literal.start)
+    if first >= last:
+        found: Runs | Numbers = []
+    else:
+        ended = cells.column("b", first, last) <= limit
+        found = [(first, last)] if np.count_nonzero(ended) == last - first else _places(first, ended)
+    if operator == "!=" and end < high:
+        found = [*found, (end, high)] if isinstance(found, list) else np.append(found, np.arange(end, high, dtype=np.int32))
+    return found
+
+
+def _places(low: int, mask: Mask) -> Numbers:
+    return (mask.nonzero()[0] + low).astype(np.int32)
+
+
+def as_places(found: Runs | Numbers) -> Numbers:
+    """Runs as single places."""
+    if not isinstance(found, list):
+        return found
+    return np.concatenate([np.arange(low, high, dtype=np.int32) for low, high in found]) if found else EMPTY

@@ -1,0 +1,179 @@
+"""What was looked through where an answer rests on there being no more: a count, the largest, a
+difference, "no", nothing.
+
+The same walk as for evidence, for the operators that have to be complete. What they look through
+are statements of predicates, members of concepts, entities of a name: each becomes a `Look`, an
+operator that counts them, on any store and at any time again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, monotone, postorder, whole_inputs
+from condgraph.engine.execute.bags import Bag
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.evidence import Trail
+    from condgraph.engine.execute.run import Run
+
+What = Literal["statements", "members", "entities", "rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Something that was looked through: the operator that gives it, and the one that it started
+    from.
+    """
+
+    what: What
+    names: tuple[str, ...]
+    direction: Literal["", "forward", "backward"]
+    source: str | None
+    counted: Node
+    start: alg.Entities | None = None
+
+
+def looks(trail: Trail, plan: Node) -> list[Look]:
+    """What had to be looked through for an answer, each once; nothing where what is there proves
+    it.
+    """
+    run = trail.run
+    if monotone(plan) and not nothing(run.results[id(plan)]):
+        return []
+    complete: set[int] = {id(plan)} if nothing(run.results[id(plan)]) else set()
+    found: dict[tuple[Any, ...], Look] = {}
+    bounded = _bounded(run.order)
+    for node in reversed(run.order):
+        if id(node) not in trail.demands:
+            continue
+        whole = {id(child) for child in whole_inputs(node)}
+        # A "yes" is shown by what shows it.
+        through = id(node) in complete and not (node.needs.shown and run.results[id(node)])
+        complete.update(id(child) for child in node.inputs() if through or id(child) in whole)
+        if (through and id(node) not in bounded) or node.needs.graph:
+            for look in _looks(run, node):
+                family = getattr(look.counted, "family", "")
+                found.setdefault((look.what, look.names, look.direction, look.source, id(look.start), family), look)
+    return list(found.values())
+
+
+def _bounded(order: list[Node]) -> set[int]:
+    """Where "every entity" only means any that statements or other sets lead to: nothing of it was
+    looked through.
+    """
+    free: set[int] = {id(order[-1])}
+    for node in order:
+        parts = node.parts if isinstance(node, alg.Intersect) else ()
+        if not isinstance(node, alg.Scan) and not any(not isinstance(part, alg.AllEntities) for part in parts):
+            free.update(map(id, node.inputs()))
+    return {id(node) for node in order if isinstance(node, alg.AllEntities) and id(node) not in free}
+
+
+def nothing(found: Any) -> bool:
+    """Whether a result is empty, or a "no"."""
+    if isinstance(found, np.ndarray):
+        return not len(found)
+    return found is None or found is False or (hasattr(found, "__len__") and not len(found))
+
+
+def _looks(run: Run, node: Node) -> Iterator[Look]:
+    """What an operator reads of the graph beside its inputs (`Facets.reads`)."""
+    return iter(()) if node.facets.reads == "nothing" else LOOKS[type(node)](run, node)
+
+
+def _scan(run: Run, node: alg.Scan) -> Iterator[Look]:
+    whole = node.of is None or node.of == alg.AllEntities()
+    direction: Literal["forward", "backward"] = "backward" if node.anchor == "object" else "forward"
+    yield Look("statements", node.predicates or (), direction, node.source, node, None if whole else node.of)
+
+
+def _best(run: Run, node: alg.ArgExtreme) -> Iterator[Look]:
+    scan = alg.Scan(node.of, (node.key,), family="attribute")
+    yield Look("statements", (node.key,), "forward", None, scan, None if node.of == alg.AllEntities() else node.of)
+
+
+def _members(run: Run, node: alg.Members) -> Iterator[Look]:
+    concepts = run.entities(node.concepts)
+    kinds = run.snapshot.entity_kind[concepts] == EntityKind.CONCEPT
+    names = node.concepts.names if isinstance(node.concepts, alg.ByName) else _names(run, concepts[kinds])
+    yield Look("members", names, "", None, node)
+
+
+def _rows(run: Run, node: alg.Neighbour) -> Iterator[Look]:
+    sources = {part.source for part in postorder(node) if isinstance(part, (alg.Scan, alg.AllEntities)) and part.source}
+    listed: list[str | None] = [*sorted(sources)] or [None]
+    for source in listed:
+        yield Look("rows", (), "", source, alg.AllEntities((EntityKind.ROW,), source))
+
+
+def _every(run: Run, node: alg.AllEntities) -> Iterator[Look]:
+    yield Look("rows" if node.kinds == (EntityKind.ROW,) else "entities", (), "", node.source, node)
+
+
+def _by_name(run: Run, node: alg.ByName) -> Iterator[Look]:
+    yield Look("entities", node.names, "", None, node)
+
+
+def _same_name(run: Run, node: alg.SameName) -> Iterator[Look]:
+    yield from _named(_names(run, run.entities(node.of)))
+
+
+def _referents(run: Run, node: alg.Referents) -> Iterator[Look]:
+    yield from _named(_texts(run, run.values(node.values)))
+
+
+def _named(names: tuple[str, ...]) -> Iterator[Look]:
+    if names:
+        yield Look("entities", names, "", None, alg.ByName(names))
+
+
+def _by_id(run: Run, node: alg.ById) -> Iterator[Look]:
+    """Nothing: an id has one entity or none."""
+    return iter(())
+
+
+#: Every operator that reads the graph; a test holds it against the algebra.
+LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[Look]]]] = {
+    alg.Scan: _scan,
+    alg.ArgExtreme: _best,
+    alg.Members: _members,
+    alg.Neighbour: _rows,
+    alg.AllEntities: _every,
+    alg.ById: _by_id,
+    alg.ByName: _by_name,
+    alg.SameName: _same_name,
+    alg.Referents: _referents,
+}
+
+
+def _names(run: Run, entities: Any) -> tuple[str, ...]:
+    return tuple(sorted(set(run.snapshot.texts.take(run.snapshot.entity_name.take(entities)))))
+
+
+def _texts(run: Run, bag: Bag) -> tuple[str, ...]:
+    """The texts of a bag, which may be names."""
+    cells = bag.cells()
+    refs = np.unique(cells["ref"][cells["kind"] == Kind.TEXT]).tolist()
+    return tuple(sorted({run.snapshot.texts[ref] if ref >= 0 else run.scope.given_text(ref) for ref in refs if ref != -1}))
+
+
+def countable(node: Node, beyond: Callable[[Node], bool], known: Callable[[alg.Entities], Sequence[str]]) -> Node:
+    """An operator as a store can count it: what is `beyond` the store is named by its ids, which
+    are `known`.
+    """
+    if not beyond(node):
+        return node
+    if isinstance(node, alg.Scan) and node.of is not None:
+        return replace(node, of=alg.ById(tuple(known(node.of))))
+    if isinstance(node, alg.Members):
+        return alg.Members(alg.ById(tuple(known(node.concepts))))
+    assert isinstance(node, alg.Entities)
+    return alg.ById(tuple(known(node)))

@@ -1,1 +1,0 @@
-"""The ways of asking: each module turns one language's text into a plan (`algebra`), resolving names from the schema on the way."""

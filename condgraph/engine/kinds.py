@@ -1,0 +1,107 @@
+"""Of which types and units the values are that an operator gives or looks at, by the schema alone,
+and whether it may warn of them: then a store need not be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Condition, Node, carried
+from condgraph.engine.schema import Kinds
+from condgraph.engine.values import NO_UNIT, Kind
+
+
+class GraphKnowledge(Protocol):
+    """What compiling may know of a graph: its schema, never its facts."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all sources."""
+
+    def has_relation(self, name: str) -> bool:
+        """Some statement with this predicate has an entity as object."""
+
+    def has_attribute(self, name: str) -> bool:
+        """Some statement with this predicate has a value as object."""
+
+    def attribute_kinds(self, name: str) -> Kinds:
+        """The types and units of an attribute's values."""
+
+    def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
+        """The types and units of a qualifier's values."""
+
+
+_ENTITIES: Final[Kinds] = {(Kind.ENTITY, NO_UNIT): 1}
+_TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
+#: The kinds of operators whose values are always of one.
+_ALWAYS: Final[dict[str, Kinds]] = {
+    "entities": _ENTITIES,
+    "times": _TIMES,
+    "numbers": {(Kind.QUANTITY, NO_UNIT): 1},
+    "texts": {(Kind.TEXT, NO_UNIT): 1},
+}
+#: What values can be, or name, an entity.
+_NAMING: Final = {(Kind.ENTITY, NO_UNIT), (Kind.TEXT, NO_UNIT)}
+
+
+def kinds_of(node: Node, schema: GraphKnowledge) -> Kinds | None:
+    """The types and units of what an operator gives (of facts: of their objects); None where the
+    schema does not say.
+    """
+    while node.facets.gives == "carried":
+        (node,) = carried(node)
+    return _stated(node, schema) if node.facets.gives == "stated" else _ALWAYS.get(node.facets.gives)
+
+
+def _stated(node: Node, schema: GraphKnowledge) -> Kinds | None:
+    if isinstance(node, alg.Qualifiers):
+        return None if node.key is None else schema.qualifier_kinds(node.key)
+    assert isinstance(node, alg.Scan)
+    if node.predicates is None or node.family == "any":
+        return None
+    if node.family == "relation":
+        return _ENTITIES
+    return {one: 1 for name in node.predicates for one in schema.attribute_kinds(name)}
+
+
+def condition_of(node: Node) -> Condition:
+    """The condition of an operator that has one (`Facets.tests`)."""
+    found: Condition = node.condition  # type: ignore[attr-defined]
+    return found
+
+
+def kinds_tested(node: Node, schema: GraphKnowledge) -> Kinds | None:
+    """The types and units of the values that an operator's condition is asked of; None where the
+    schema does not say.
+    """
+    if isinstance(node, alg.WhereQualifier):
+        return schema.qualifier_kinds(node.key)
+    if node.facets.tests == "validity":
+        return _TIMES
+    return kinds_of(node.inputs()[0], schema)
+
+
+def all_comparable(kinds: Iterable[tuple[Kind, str]], wanted: set[tuple[Kind, str]]) -> bool:
+    """Whether values of these types can all be compared, or are not known and count as nothing."""
+    return all(one in wanted or one[0] is Kind.UNKNOWN for one in kinds)
+
+
+def may_warn(node: Node, schema: GraphKnowledge, empty: bool) -> bool:
+    """Whether an operator may have something to say (`Facets.warns`), in a plan whose answer is
+    `empty` or not.
+    """
+    warns = node.facets.warns
+    if warns.when in ("never", "always"):
+        return warns.when == "always"
+    of = getattr(node, warns.of)
+    if isinstance(of, alg.Constants) and not warns.constants:
+        return empty
+    kinds = kinds_of(of, schema) if isinstance(of, Node) else schema.attribute_kinds(of)
+    if kinds is not None and warns.when == "empty":
+        return empty
+    if kinds is not None and warns.when == "nameless" and _NAMING.issuperset(kinds):
+        return False
+    alike = kinds is not None and len(kinds) == 1 and next(iter(kinds))[0] in (Kind.QUANTITY, Kind.TIME)
+    return empty or not alike

@@ -1,0 +1,256 @@
+"""Numbers in cells: separators, signs, currency, percent, scale words, ordinals, units, feet and
+inches.
+
+A cell may have several honest readings ("1.234" is a decimal, or 1234 where the dot separates
+thousands); the column decides between them (`cells.Profile`). Tags of the readings given here:
+
+- `num`    digits alone, with a sign, a currency, a percent sign or a unit: the same in every style
+- `en`     a point before decimals
+- `comma`  commas between thousands (also groups of two, as in 12,34,567, and apostrophes), a point before decimals
+- `eu`     a comma before decimals, points between thousands
+- `space`  spaces between thousands
+- `ord`    an ordinal: 3rd
+- `paren`  a number in parentheses, read as negative
+- `code`   digits with leading zeros, three or more: a code rather than a number
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from condgraph.engine.reading.words import KNOWN_UNITS, NO_UNITS
+from condgraph.engine.values import NO_UNIT, Number, Quantity, Value, format_number, parse_number
+
+Family: TypeAlias = Literal["number", "time", "clock"]
+
+
+MONEY: Final = "¤"
+
+
+class Reading(NamedTuple):
+    """One way to read a cell: the family it belongs to, the tag the column decides by, the value,
+    and a note.
+
+    For numbers the note is the unit as written where it is a word that only the column can confirm
+    as a unit, and `MONEY` for currencies and percent; for those in parentheses it is also the tag
+    of the number inside.
+    """
+
+    family: Family
+    tag: str
+    value: Value
+    note: str = ""
+
+
+_SCALES: Final = {
+    "hundred": 2,
+    "thousand": 3,
+    "million": 6,
+    "billion": 9,
+    "trillion": 12,
+}
+_MONEY_SCALES: Final = {"k": 3, "m": 6, "mn": 6, "mln": 6, "mil": 6, "b": 9, "bn": 9, "bln": 9, "tn": 12, **_SCALES}
+#: Vulgar fractions that end as decimals, and the digits they add after the point.
+_FRACTIONS: Final = {
+    "½": "5",
+    "¼": "25",
+    "¾": "75",
+    "⅛": "125",
+    "⅜": "375",
+    "⅝": "625",
+    "⅞": "875",
+    "1⁄2": "5",
+    "1⁄4": "25",
+    "3⁄4": "75",
+}
+
+CODES: Final = (
+    "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|AUD|CAD|NZD|HKD|SGD|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|MXN|ZAR|KRW|THB|IDR|PHP|MYR|ILS|AED"
+)
+_SIGNS: Final = "€£¥₹₩₽₺₪₫₱฿₴₦"
+_PREFIX: Final = rf"(?:US|AU|NZ|HK|CA|NT|MX|A|C|R|S)?\$|[{_SIGNS}]|Rs\.?(?=[\s\d])|(?:{CODES})(?=[\s\d+-])"
+_SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{CODES})")
+_PARTS: Final = re.compile(
+    rf"(?P<sign>[+-]\s?)?(?:(?P<money>{_PREFIX})\s?)?(?P<sign2>[+-])?"
+    r"(?P<body>(?:\d|\.\d)(?:[\d.,'’]*\d)?(?: \d{3}(?![\d:/]))*(?:(?<=\d \d{3})[.,]\d+)?)(?P<dot>\.(?=$))?"
+    r"(?P<exponent>[eE][+-]?\d{1,3}(?![\w.]))?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?\s?(?P<rest>.*)",
+    re.ASCII | re.DOTALL,
+)
+_COMMAS: Final = re.compile(
+    r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?|[1-9]\d{0,2}(?:['’]\d{3})+(?:\.\d+)?", re.ASCII
+)
+_POINT: Final = re.compile(r"\d*\.\d+", re.ASCII)
+_POINTS: Final = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
+_COMMA: Final = re.compile(r"\d+,\d+", re.ASCII)
+_SPACES: Final = re.compile(r"[1-9]\d{0,2}(?: \d{3})+(?:[.,]\d+)?", re.ASCII)
+_PLAIN_YEAR: Final = re.compile(r"1\d{3}|20\d{2}", re.ASCII)
+_ORDINAL: Final = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,9}) ?(st|nd|rd|th)", re.ASCII | re.IGNORECASE)
+_UNIT: Final = re.compile(r"[°µΩ]?[^\W\d_]+(?:[./·][^\W\d_]+)*[²³23]?\.?(?: [^\W\d_]+[²³23]?\.?){0,2}")
+_CONVERSION: Final = re.compile(r"\s*\([~≈]?[+-]?[\d.,½¼¾⁄ ]*\d[½¼¾]?\s?[^\W\d][^()]{0,24}\)")
+_FEET: Final = re.compile(
+    r"(?P<feet>\d{1,4})\s?(?:ft|feet|foot)\.?,? (?P<inches>\d{1,2}(?:\.\d+)?)?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?"
+    r"\s?(?:in|inches|inch)\.?",
+    re.ASCII,
+)
+
+
+def read_number(text: str) -> list[Reading]:
+    """The number readings of a cell whose white space is collapsed and whose footnote marks are
+    gone; empty where there are none.
+
+    >>> [(reading.tag, str(reading.value)) for reading in read_number("1,234")]
+    [('comma', '1234'), ('eu', '1.234')]
+    >>> [str(reading.value) for reading in read_number("£10.2 billion")]
+    ['10200000000 £']
+    """
+    if text[0] == "=" and text[1:].isdigit():
+        # A shared rank.
+        text = text[1:]
+    if text[0] in "−–﹣－" and len(text) > 1:
+        text = "-" + text[1:]
+    elif "−" in text:
+        text = text.replace("−", "-")
+    if text[0] == "(" and text[-1] == ")":
+        return [
+            Reading("number", "paren", Quantity(_negated(reading.value.number), reading.value.unit), reading.note or reading.tag)
+            for reading in read_number(text[1:-1].strip() or "?")
+            if reading.tag in ("num", "en", "comma", "space") and isinstance(reading.value, Quantity) and text[1] not in "+-(−–"
+        ][:1]
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        return []
+    if parts["rest"]:
+        if parts["rest"][0] in "-–—/:":
+            return []
+        special = _special(text, parts)
+        if special is not None:
+            return special
+    suffix = _suffix(parts)
+    if suffix is None:
+        return []
+    unit, power, note = suffix
+    if parts["sign"] and parts["sign2"]:
+        return []
+    negative = "-" in (parts["sign"] or "") or parts["sign2"] == "-"
+    extra = _FRACTIONS.get(parts["fraction"] or "")
+    readings = []
+    for tag, digits in _bodies(parts["body"]):
+        if extra and not digits.isdigit():
+            continue
+        if parts["exponent"]:
+            if tag not in ("num", "en"):
+                continue
+            digits += parts["exponent"]
+        number: Number
+        if digits.isdigit():
+            number = int(digits)
+        else:
+            # A float keeps fifteen digits.
+            number = float(digits) if len(digits) < 17 and not parts["exponent"] else parse_number(digits)
+        if extra or power:
+            digits = f"{digits}.{extra}" if extra else digits
+            number = parse_number(format_number(Decimal(f"{digits}e{power}")))
+        if negative:
+            number = _negated(number)
+        readings.append(Reading("number", tag, Quantity(number, unit), note))
+    if readings and readings[0].tag == "code" and (suffix != (NO_UNIT, 0, "") or parts["sign"] or parts["exponent"]):
+        return []
+    return readings
+
+
+def _negated(number: Number) -> Number:
+    return -number if number else number
+
+
+def _bodies(body: str) -> list[tuple[str, str]]:
+    """The styles that a run of digits and separators fits, each with the digits as `parse_number`
+    takes them.
+    """
+    if body.isdigit():
+        return [("code" if body[0] == "0" and len(body) > 2 else "num", body)]
+    if " " in body:
+        return [("space", body.replace(" ", "").replace(",", "."))] if _SPACES.fullmatch(body) else []
+    found = []
+    if _COMMAS.fullmatch(body):
+        found.append(("comma", body.replace(",", "").replace("'", "").replace("’", "")))
+    elif _POINT.fullmatch(body):
+        found.append(("en", body))
+    if _POINTS.fullmatch(body):
+        found.append(("eu", body.replace(".", "").replace(",", ".")))
+    elif _COMMA.fullmatch(body):
+        found.append(("eu", body.replace(",", ".")))
+    return found
+
+
+def _special(text: str, parts: re.Match[str]) -> list[Reading] | None:
+    """Ordinals and feet with inches, which are not a number followed by a unit; None for anything
+    else.
+    """
+    ordinal = _ORDINAL.fullmatch(text)
+    if ordinal is not None:
+        digits = ordinal[1].replace(",", "")
+        teens = len(digits) > 1 and digits[-2] == "1"
+        right = "th" if teens else {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+        return [Reading("number", "ord", Quantity(int(digits)))] if right == ordinal[2].lower() else []
+    if "f" in parts["rest"]:
+        feet = _FEET.fullmatch(_without_conversion(text))
+        if feet is not None and (feet["inches"] or feet["fraction"]):
+            inches = (
+                int(feet["feet"]) * 12 + Decimal(feet["inches"] or 0) + Decimal("0." + _FRACTIONS.get(feet["fraction"] or "", "0"))
+            )
+            return [Reading("number", "num", Quantity(parse_number(format_number(inches)), "in"))]
+    return None
+
+
+def _without_conversion(text: str) -> str:
+    """The text less a measure in another unit at its end: "73 kg (161 lb)" is "73 kg"."""
+    at = text.rfind("(")
+    return text[:at].rstrip() if at > 0 and _CONVERSION.fullmatch(text, at) else text
+
+
+def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
+    """What follows the digits: unit, power of ten, and the note (see `Reading`); None where it
+    makes the text no number.
+    """
+    rest = parts["rest"]
+    money = parts["money"] or ""
+    unit = money.rstrip() or NO_UNIT
+    note = MONEY if money else ""
+    if not rest:
+        return unit, 0, note
+    if rest[0] == "%":
+        return ("%", 0, MONEY) if not money and rest == "%" else None
+    # The space before `rest` is matched outside it.
+    attached = not parts.string[parts.start("rest") - 1].isspace()
+    word, _, after = rest.partition(" ")
+    scales = _MONEY_SCALES if money else _SCALES
+    power = scales.get(word.rstrip(".").lower() if money else word.lower())
+    if power is not None:
+        rest = after.strip()
+        if not rest:
+            return unit, power, note
+    power = power or 0
+    if money:
+        # "$5 USD" and "US$ 5 m" are amounts; "$5 lunch" is not.
+        return (unit, power, note) if rest in CODES.split("|") else None
+    if _SUFFIX.fullmatch(rest):
+        return rest, power, MONEY
+    shorter = _without_conversion("0 " + rest)[2:]
+    if shorter:
+        rest = shorter
+    if rest in KNOWN_UNITS or rest.rstrip(".") in KNOWN_UNITS or rest.lower() in KNOWN_UNITS:
+        # 1980s is a decade, not a duration.
+        return None if rest == "s" and attached and len(parts["body"]) == 4 else (rest.rstrip("."), power, "")
+    if attached or len(rest) > 32 or not _UNIT.fullmatch(rest):
+        return None
+    if rest.split(" ")[0].lower() in NO_UNITS and not (rest == "AM" and len(parts["body"]) > 2):
+        return None
+    if sum(word[0].isupper() for word in rest.split(" ")) > 1:
+        # 120 Main Street is an address.
+        return None
+    if rest[0].isupper() and _PLAIN_YEAR.fullmatch(parts["body"]):
+        # 2003 World Championships is an event, not an amount.
+        return None
+    return rest, power, rest

@@ -1,0 +1,285 @@
+"""Dates, ranges, durations and times of day in cells.
+
+Tags of the readings given here; the column decides where a cell has several (`cells.Profile`):
+
+- `year`    four digits from 1000 to 2100 alone: a year, or a number
+- `iso`     a day as ISO 8601 writes it
+- `time`    a date, month, year with its era, decade or range that can be nothing else
+- `season`  2004-05 or 2004/05 as two years (the note `next` where the second follows the first), `month` as May 2004; only a bare
+  hyphen is also how a month is written
+- `second`  a date with its time of day; `cut` where it has a part of a second, which is left off
+- `day0` `second0`  a date with the time 00:00:00, as a day and as a second
+- `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration says
+  whether it has "2" or "3" parts, and "r" where the second is a multiple of five. The note of a time of day is its zone.
+- `ratio`   two numbers with a colon that are no clock (3:2); a column that has such cells holds no durations
+
+The note `dmy` or `mdy` says which of day and month stands first in 03/05/2010; a day after the 12th
+leaves one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from condgraph.engine.reading.numbers import Reading
+from condgraph.engine.values import Precision, Quantity, Time, parse_number
+
+SECOND: Final = "second"
+SECOND_OF_DAY: Final = "second of the day"
+FIRST_YEAR: Final = 1000
+LAST_YEAR: Final = 2100
+
+_SHORT_MONTHS: Final = re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec")
+_MONTHS: Final = {name: n for n, name in enumerate(_SHORT_MONTHS, 1)}
+_MONTH: Final = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR: Final = r"(?P<year>\d{4})"
+_FLAGS: Final = re.ASCII | re.IGNORECASE
+_LETTER: Final = re.compile("[A-Za-z]").search
+_YEARS: Final = re.compile(r"(\d{4})\s?[-–—]\s?(\d{4})", re.ASCII)
+_HAS_YEAR: Final = re.compile(r"\d{4}", re.ASCII).search
+_DAY_YEAR: Final = re.compile(rf"{_DAY},\s?{_YEAR}", _FLAGS)
+_WORDS: Final = tuple(
+    re.compile(pattern, _FLAGS)
+    for pattern in (
+        rf"{_MONTH}\s?{_DAY}(?:,\s?|\s){_YEAR}",
+        rf"{_DAY}(?:\s(?:of\s)?|-|\.\s?){_MONTH}(?:,\s?|\s|-){_YEAR}",
+        rf"{_MONTH},?[\s-]{_YEAR}",
+        rf"{_YEAR}[\s-]{_MONTH}(?:[\s-]{_DAY})?",
+    )
+)
+#: A month, with or without a day, whose year stands at the other end of a range.
+_YEARLESS: Final = tuple(re.compile(pattern, _FLAGS) for pattern in (rf"{_MONTH}(?:\s{_DAY})?", rf"{_DAY}\s{_MONTH}"))
+_WEEKDAY: Final = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s", _FLAGS)
+_ISO_DAY: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
+_YEAR_FIRST: Final = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
+_NUMERIC: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
+_MONTH_YEAR: Final = re.compile(r"(\d{1,2})/(\d{4})", re.ASCII)
+_TWO_YEARS: Final = re.compile(r"(\d{4})(\s?[-–—/]\s?)(\d{2})", re.ASCII)
+_ERA: Final = re.compile(r"(?:(?P<ad>AD)\s?(?P<n>\d{1,4})|(?P<m>\d{1,4})\s?(?P<era>BCE?|CE|AD|B\.C\.(?:E\.)?|A\.D\.))")
+_DECADE: Final = re.compile(r"(\d{3}0)'?s", re.ASCII)
+_AGE: Final = re.compile(r"\s?\((?:aged?\s\d{1,3}|#\d+)\)$")
+_DASH: Final = re.compile(r"\s?[–—]\s?|\s-\s?|-\s|\sto\s|(?<=\d)-(?=\d{4}$|[a-z]|\d{1,2},?\s)|-$", re.IGNORECASE)
+_NOW: Final = frozenset(("present", "now", "today", "current", "date", ""))
+
+_CLOCK: Final = re.compile(r"([+-]\s?)?(\d{1,4}):(\d{2})(?::(\d{2}))?(?:[.,](\d{1,9}))?", re.ASCII)
+_HALF_DAY: Final = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s?([ap])\.?m\.?(?:\s\(?([A-Z]{2,4})\)?)?", _FLAGS)
+_RATIO: Final = re.compile(r"\d+\s?:\s?\d+", re.ASCII)
+_DAY_CLOCK: Final = re.compile(
+    r"(?P<date>.{6,24}?)(?:T|,?\s|,\s?at\s|\sat\s)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r"\s?(?:(?P<half>[ap])\.?m\.?)?\s?(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?",
+    _FLAGS,
+)
+
+
+def read_time(text: str) -> list[Reading]:
+    """The time and clock readings of a cell whose white space is collapsed and whose footnote marks
+    are gone.
+
+    >>> [(reading.note, str(reading.value)) for reading in read_time("03/05/2010")]
+    [('dmy', '2010-05-03'), ('mdy', '2010-03-05')]
+    >>> [(reading.tag, str(reading.value)) for reading in read_time("1999–2003")]
+    [('time', '1999/2003')]
+    """
+    if len(text) == 4 and text.isdigit() and text.isascii():
+        return [Reading("time", "year", Time.year(int(text)))] if FIRST_YEAR <= int(text) <= LAST_YEAR else []
+    try:
+        years = _YEARS.fullmatch(text)
+        if years:
+            first, last = _one(years[1]), _one(years[2])
+            return _both(first, last)
+        if _HAS_YEAR(text):
+            return _point(text) or _with_clock(text) or _range(text) or _clock(text)
+        return _era(text) or _clock(text)
+    except ValueError:
+        # A day that the calendar does not have, or a range that ends before it begins: no time,
+        # whatever the shape.
+        return []
+
+
+def _point(text: str) -> list[Reading]:
+    if text[-1:] == ")":
+        text = _AGE.sub("", text)
+    if _LETTER(text):
+        words = _words(text)
+        if words is not None:
+            return [_certain(words)]
+        found = _DECADE.fullmatch(text)
+        if found:
+            return [_certain(Time.span(Time.year(int(found[1])), Time.year(int(found[1]) + 9)))]
+        return _era(text)
+    found = _ISO_DAY.fullmatch(text)
+    if found:
+        return [Reading("time", "iso", Time.day(int(found[1]), int(found[2]), int(found[3])))]
+    found = _NUMERIC.fullmatch(text)
+    if found:
+        return _numeric(int(found[1]), int(found[3]), int(found[4]), found[2] == ".")
+    found = _YEAR_FIRST.fullmatch(text)
+    if found:
+        return [_certain(Time.day(int(found[1]), int(found[3]), int(found[4])))]
+    found = _TWO_YEARS.fullmatch(text)
+    if found:
+        return _two_years(int(found[1]), found[2], found[3])
+    found = _MONTH_YEAR.fullmatch(text)
+    if found:
+        return [_certain(Time.month(int(found[2]), int(found[1])))]
+    return []
+
+
+def _era(text: str) -> list[Reading]:
+    found = _ERA.fullmatch(text)
+    if found is None:
+        return []
+    year = int(found["n"] or found["m"])
+    before = (found["era"] or "").startswith("B")
+    return [_certain(Time.year(1 - year if before else year))] if year else []
+
+
+def _certain(time: Time) -> Reading:
+    return Reading("time", "time", time)
+
+
+def _numeric(first: int, second: int, year: int, dotted: bool) -> list[Reading]:
+    if dotted:
+        # Points are written where the day comes first.
+        return [_certain(Time.day(year, second, first))]
+    readings = []
+    for tag, day, month in (("dmy", first, second), ("mdy", second, first)):
+        try:
+            readings.append(Reading("time", "time", Time.day(year, month, day), tag))
+        except ValueError:
+            continue
+    if len(readings) == 2 and readings[0].value == readings[1].value:
+        return [Reading("time", "time", readings[0].value)]
+    return readings
+
+
+def _two_years(first: int, dash: str, digits: str) -> list[Reading]:
+    if not FIRST_YEAR <= first <= LAST_YEAR:
+        return []
+    last = first - first % 100 + int(digits)
+    if last <= first:
+        last += 100
+    readings = []
+    if last - first <= 60 and last <= LAST_YEAR:
+        span = Time.span(Time.year(first), Time.year(last))
+        readings.append(Reading("time", "season", span, "next" if last == first + 1 else ""))
+    if dash == "-" and 1 <= int(digits) <= 12:
+        readings.append(Reading("time", "month", Time.month(first, int(digits))))
+    return readings
+
+
+def _words(text: str, year: str = "") -> Time | None:
+    """A date with the month in letters; `year` is the one to take where the text has none of its
+    own.
+    """
+    day_name = _WEEKDAY.match(text)
+    if day_name:
+        text = text[day_name.end() :]
+    for pattern in _YEARLESS if year else _WORDS:
+        found = pattern.fullmatch(text)
+        if found:
+            parts: dict[str, Any] = found.groupdict()
+            in_year, month, day = int(parts.get("year") or year), _MONTHS[parts["month"][:3].lower()], parts.get("day")
+            return Time.day(in_year, month, int(day)) if day else Time.month(in_year, month)
+    return None
+
+
+def _with_clock(text: str) -> list[Reading]:
+    found = _DAY_CLOCK.fullmatch(text) if ":" in text else None
+    if found is None:
+        return []
+    hour = _hour(int(found["hour"]), found["half"])
+    readings: list[Reading] = []
+    for point in _point(found["date"]):
+        time = point.value
+        if not isinstance(time, Time) or time.end - time.start != 86_400 or hour is None:
+            continue
+        if int(found["minute"]) > 59 or int(found["second"] or 0) > 59:
+            continue
+        zone = found["zone"] or ""
+        start = time.start + hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+        if zone[:1] in ("+", "-"):
+            start -= (int(zone[1:3]) * 60 + int(zone[-2:])) * (-60 if zone[0] == "-" else 60)
+        moment = Time(start, start + 1, Precision.SECOND)
+        part = (found["part"] or "").strip("0")
+        if start == time.start and not zone and not part:
+            readings.append(Reading("time", "day0", time, point.note))
+            readings.append(Reading("time", "second0", moment, point.note))
+        else:
+            readings.append(Reading("time", "cut" if part else "second", moment, point.note))
+    return readings
+
+
+def _hour(hour: int, half: str | None) -> int | None:
+    """The hour of a 24-hour clock; None where the clock has no such hour."""
+    if half is None:
+        return hour if hour < 24 else None
+    return hour % 12 + (12 if half in "pP" else 0) if 1 <= hour <= 12 else None
+
+
+def _range(text: str) -> list[Reading]:
+    """A range of two times; the parts may share the year or the month that only one of them has."""
+    if text[-1:] == ")":
+        text = _AGE.sub("", text)
+    dashes = list(_DASH.finditer(text))
+    if len(dashes) != 1:
+        return []
+    left, right = text[: dashes[0].start()].strip(), text[dashes[0].end() :].strip()
+    first, last = _one(left), _one(right)
+    if first is not None and (last is not None or right.lower() in _NOW):
+        return [_certain(Time.span(first, last))]
+    short = _DAY_YEAR.fullmatch(right)
+    if short:
+        # October 20-22, 1982
+        return _both(_words(left, short["year"]), _words(f"{left.rpartition(' ')[0]} {short['day']}, {short['year']}"))
+    if last is None or not right[-4:].isdigit():
+        return []
+    if left.isdigit() and len(left) <= 2:
+        # 20-22 October 1982
+        left += " " + right.partition(" ")[2][:-4].strip(" ,")
+    return _both(_words(left, right[-4:]), last)
+
+
+def _both(first: Time | None, last: Time | None) -> list[Reading]:
+    return [] if first is None or last is None else [_certain(Time.span(first, last))]
+
+
+def _one(text: str) -> Time | None:
+    """A time that can be nothing else, or a year."""
+    if len(text) == 4 and text.isdigit():
+        return Time.year(int(text)) if FIRST_YEAR <= int(text) <= LAST_YEAR else None
+    for reading in _point(text):
+        if reading.tag in ("iso", "time") and not reading.note and isinstance(reading.value, Time):
+            return reading.value
+    return None
+
+
+def _clock(text: str) -> list[Reading]:
+    if ":" not in text and "m" not in text and "M" not in text:
+        return []
+    found = _CLOCK.fullmatch(text)
+    if found:
+        sign, first, second, third, part = found.groups()
+        if int(second) > 59 or int(third or 0) > 59:
+            return [Reading("clock", "ratio", text)]
+        total = int(first) * 60 + int(second)
+        total = total * 60 + int(third) if third else total
+        number = parse_number(f"{total}.{part}" if part else str(total))
+        note = ("3" if third else "2") + ("r" if int(second) % 5 == 0 else "")
+        readings = [Reading("clock", "dur", Quantity(-number if sign and sign[0] == "-" else number, SECOND), note)]
+        if int(first) < 24 and len(first) <= 2 and not sign and not part:
+            readings.append(Reading("clock", "tod", Quantity(total if third else total * 60, SECOND_OF_DAY)))
+        return readings
+    half = _HALF_DAY.fullmatch(text)
+    if half:
+        hour = _hour(int(half[1]), half[4])
+        if hour is None or int(half[2] or 0) > 59 or int(half[3] or 0) > 59:
+            return []
+        seconds = hour * 3600 + int(half[2] or 0) * 60 + int(half[3] or 0)
+        return [Reading("clock", "tod", Quantity(seconds, SECOND_OF_DAY), half[5] or "")]
+    return [Reading("clock", "ratio", text)] if _RATIO.fullmatch(text) else []

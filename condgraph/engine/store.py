@@ -1,0 +1,89 @@
+"""What asking needs of a graph, wherever it is kept: what the snapshot, Neo4j and RDF stores have
+in common.
+
+A program reaches a store as a `Request`. The store lowers it against the schema that it has for the
+language, runs the plan, and gives the answer; what bounds the call is ambient (`engine.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.check import KnownIds
+    from condgraph.engine.execute import Run
+    from condgraph.engine.lowered import Lowered
+    from condgraph.engine.schema import Schema
+    from condgraph.engine.stored_schema import StoredSchema
+
+#: How many results an operator gives, and the names of the first of them.
+Size: TypeAlias = tuple[int, tuple[str, ...]]
+#: What lowering knows of a graph: the schema of a snapshot, or the one that a store keeps.
+KnownSchema: TypeAlias = Union["Schema", "StoredSchema"]
+
+
+@dataclass(slots=True)
+class Request:
+    """A program that a store is asked: its language, the options of that language, and the most
+    values to give (None: all).
+
+    A store may have it lowered more than once, since which names there are may come to light only
+    as it is asked.
+    """
+
+    program: Any
+    language: str
+    options: dict[str, Any]
+    limit: int | None
+    #: Lowers a program against a schema (`languages.registry.lower`).
+    lower: Callable[[KnownSchema, Any, str, dict[str, Any]], Lowered]
+
+    def lowered(self, schema: KnownSchema) -> Lowered:
+        """Its plan against a schema."""
+        return self.lower(schema, self.program, self.language, self.options)
+
+
+class Store(Protocol):
+    """A graph where it is kept, as one that can be asked."""
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a program, of one state of the graph."""
+        ...
+
+    def explain(self, request: Request) -> str:
+        """What a program becomes here, without running it: its plan, or the query of the store."""
+        ...
+
+    def match(self, pattern: Any, *, exact: bool, **options: Any) -> Answer:
+        """The subgraphs nearest to a pattern (`patterns.result.Matches`); options as for
+        `Graph.match`.
+        """
+        ...
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """How many statements, or entities, each operator gives; `known` has the ids of sets that
+        the store cannot work out.
+        """
+        ...
+
+
+class QueryStore(Protocol):
+    """A store that answers with queries of its own, as its answers see it: what they tell later is
+    one further query each.
+    """
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """As of `Store`."""
+        ...
+
+    def witness(self, plan: Node) -> Run:
+        """The plan run in process, on the statements and sets of the store that it rests on."""
+        ...
+
+    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
+        """The size of each operator, for the trace; None of those that only the client works out."""
+        ...

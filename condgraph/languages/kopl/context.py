@@ -1,0 +1,224 @@
+"""What the rules of KoPL share while a program is lowered: names against the schema, inputs of the
+right sort, operators in order.
+
+A KoPL program is a tree, so that operators are made inputs first. `Lowering` keeps them in that
+order as it makes them, and sees when it makes something that a pass (`engine.passes`) would change;
+most programs have nothing of that, and their plans are run as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from condgraph.engine.algebra import (
+    AllEntities,
+    ByName,
+    Compare,
+    Condition,
+    End,
+    Entities,
+    Facts,
+    Family,
+    Members,
+    Node,
+    Operator,
+    Reached,
+    Scan,
+    Values,
+)
+from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.schema import Kinds, Schema
+from condgraph.engine.values import collapse
+from condgraph.languages.kopl.syntax import places
+from condgraph.languages.kopl.table import CLOSED, Program, Span, Step
+from condgraph.languages.literals import quantity_test, read_quantity, read_time
+
+Read = TypeVar("Read")
+Made = TypeVar("Made", bound=Node)
+
+
+class Lowering:
+    """What the rules share: the schema, the step at hand, and what to do with unknown names."""
+
+    __slots__ = ("_members", "_named", "_scans", "lenient", "order", "program", "results", "schema", "steps", "tidy", "warnings")
+
+    def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
+        self.schema, self.lenient, self.program = schema, lenient, program
+        self.warnings: list[str] = []
+        #: The program, and what its steps became so far.
+        self.steps: list[Step] = []
+        self.results: list[Node] = []
+        #: Every operator of the plan, inputs first.
+        self.order: list[Node] = []
+        #: Whether `order` is right, and no pass has anything to do; the rules look where they make
+        #: what a pass would change.
+        self.tidy = True
+        # A name that stands twice is one operator.
+        self._named: dict[str, ByName] = {}
+        self._members: dict[str, Members] = {}
+        self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
+
+    @property
+    def function(self) -> str:
+        """The function of the step at hand."""
+        return self.steps[len(self.results)].function
+
+    def span(self, i: int | None = None) -> Span | None:
+        """Where the i-th text of the step stands, or the whole step."""
+        found = places(self.program, self.knows)
+        if not found:
+            return None
+        place = found[len(self.results)]
+        return place.call if i is None else place.texts[i]
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def put(self, node: Made) -> Made:
+        """An operator that was made takes its place in the order."""
+        self.order.append(node)
+        return node
+
+    def scan(self, of: Entities, predicates: tuple[str] | None, anchor: End, reach: End, family: Family) -> Scan:
+        """The statements of one predicate, or of all; of equal scans a pass makes one."""
+        key = 0 if type(of) is AllEntities else id(of), predicates, anchor, reach
+        if key in self._scans:
+            self.tidy = False
+        self._scans.add(key)
+        node = Scan(of, predicates, anchor, reach, family)
+        self.order.append(node)
+        return node
+
+    def named(self, name: str) -> ByName:
+        """The entities of a name."""
+        found = self._named.get(name)
+        if found is None:
+            found = self._named[name] = self.put(ByName((name,)))
+        return found
+
+    def members(self, concept: str) -> Members:
+        """The members of the concepts of a name."""
+        found = self._members.get(concept)
+        if found is None:
+            found = self._members[concept] = self.put(Members(self.named(concept)))
+        return found
+
+    def drop(self, node: Entities) -> None:
+        """An operator that is taken apart, or is not needed, leaves the order; nothing else refers
+        to it.
+        """
+        if self.order[-1] is node:
+            self.order.pop()
+        else:
+            self.tidy = False
+
+    # -- inputs of the right sort ------------------------------------------------------------------
+
+    def entities(self, node: Node) -> Entities:
+        """A set of entities, also from facts."""
+        if isinstance(node, Entities):
+            return node
+        if isinstance(node, Facts):
+            return self.put(Reached(node))
+        raise PlanError(f"{self.function} takes entities; the step before gives {sort_of(node)}", span=self.span())
+
+    def values(self, node: Node) -> Values:
+        """A bag of values."""
+        if isinstance(node, Values):
+            return node
+        hint = "QueryAttr gives the values of an attribute" if isinstance(node, (Entities, Facts)) else None
+        raise PlanError(f"{self.function} takes values; the step before gives {sort_of(node)}", span=self.span(), hint=hint)
+
+    def facts(self, node: Node) -> Facts:
+        """Facts of the step before."""
+        if isinstance(node, Facts):
+            return node
+        raise PlanError(
+            f"{self.function} takes facts; the step before gives {sort_of(node)}",
+            span=self.span(),
+            hint="it follows FilterStr, FilterNum, FilterYear, FilterDate, Relate or another QFilter",
+        )
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def knows(self, role: str, text: str) -> bool:
+        """Whether a text is a known name for a role; roles without a vocabulary know every text."""
+        schema = self.schema
+        if role in CLOSED:
+            return text in CLOSED[role]
+        if role == "relation":
+            return schema.has_relation(text)
+        if role == "key":
+            return schema.has_attribute(text)
+        if role == "qkey":
+            return schema.has_qualifier(text)
+        return True
+
+    def unknown(self, kind: str, name: str, i: int, candidates: list[str], hint: str | None = None) -> None:
+        """Complain of a name, or remember that it means nothing."""
+        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint)
+        if not self.lenient:
+            raise error
+        self.warnings.append(f"{error}; it means nothing here")
+
+    def relation(self, name: str, i: int) -> str:
+        """A relation by its exact name."""
+        if not self.schema.has_relation(name):
+            hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
+            self.unknown("relation", name, i, nearest(name, self.schema.relations), hint)
+        return name
+
+    def attribute(self, name: str, i: int) -> str:
+        """An attribute by its exact name."""
+        if not self.schema.has_attribute(name):
+            hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
+            self.unknown("attribute", name, i, nearest(name, self.schema.attributes), hint)
+        return name
+
+    def qualifier(self, name: str, i: int) -> str:
+        """A qualifier key by its exact name."""
+        if not self.schema.has_qualifier(name):
+            self.unknown("qualifier", name, i, nearest(name, self.schema.qualifiers))
+        return name
+
+    def closed(self, text: str, i: int, role: str) -> str:
+        """A word of a closed vocabulary."""
+        words = CLOSED[role]
+        if text not in words:
+            what = {"op": "operator", "direction": "direction"}.get(role, "choice")
+            hint = f"{_SPELLINGS[text]!r} is written here" if text in _SPELLINGS else "it is one of " + " ".join(words)
+            raise UnknownNameError(what, text, candidates=nearest(text, words), span=self.span(i), hint=hint)
+        return text
+
+    def operator(self, text: str, i: int) -> Operator:
+        """A comparison operator."""
+        return self.closed(text, i, "op")  # type: ignore[return-value]
+
+    # -- typed tests -------------------------------------------------------------------------------
+
+    def typed(self, kind: str, text: str, operator: Operator, i: int, kinds: Kinds) -> Condition:
+        """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
+        if kind == "Str":
+            return Compare(operator, collapse(text))
+        if kind == "Num":
+            return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
+        return Compare(operator, self.literal(i, read_time, text))
+
+    def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:
+        """What a reader of literals makes of the i-th text; its complaint gets the position."""
+        try:
+            return read(*arguments)
+        except LiteralError as error:
+            error.span = self.span(i)
+            raise
+
+
+_SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!="}
+
+
+def sort_of(node: Node) -> str:
+    """What an operator gives, in words."""
+    for sort, word in ((Entities, "entities"), (Facts, "facts"), (Values, "values")):
+        if isinstance(node, sort):
+            return word
+    return "a single result"

@@ -1,0 +1,201 @@
+"""KoPL programs as they are written: the text form, the data set's JSON form, and the serialisation
+of its baselines.
+
+All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is
+first read plainly: calls whose arguments are all JSON strings by splitting at the quotes, others by
+one regular expression over calls whose arguments split without a doubt. Where there is a doubt, or
+anything wrong, the careful reading (`careful`) decides and complains. Only the careful one knows
+where things stand; `places` asks it when a message needs a position, so that programs that are
+right do not pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from condgraph.engine.errors import ParseError
+from condgraph.languages.kopl.careful import read_with_care
+from condgraph.languages.kopl.json_form import from_json
+from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, Knows, Place, Program, Step, link
+
+
+def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:
+    """Read a program in any of its written forms. Returns its steps and warnings; raises
+    `ParseError` with a position.
+    """
+    if not isinstance(program, str):
+        return from_json(program)
+    text = program.strip()
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return from_json(json.loads(text))
+        except json.JSONDecodeError as error:
+            at = program.index("[") + error.pos
+            raise ParseError(f"the program is not well-formed JSON: {error.msg}", span=(at, at + 1)) from None
+        except RecursionError:
+            raise ParseError("the program is nested too deeply") from None
+        except ValueError:
+            raise ParseError("the program holds a number of more digits than any number has") from None
+    steps = read_plainly(text)
+    return link(*read_with_care(program, knows)) if steps is None else steps, []
+
+
+def places(program: Program, knows: Knows | None = None) -> list[Place]:
+    """Where the steps of a well-formed program stand in its text; empty for the JSON form, which
+    has no positions.
+    """
+    if not isinstance(program, str) or program.strip().startswith("["):
+        return []
+    return read_with_care(program, knows)[1]
+
+
+#: A call: its function, and the texts it is given.
+_Call = tuple[str, tuple[str, ...]]
+
+
+def read_plainly(program: str) -> list[Step] | None:
+    """The linked steps of a program of plain calls only; None where the careful reading has to
+    decide, or to complain.
+    """
+    calls = _quoted_calls(program) if '"' in program else None
+    if calls is None:
+        calls = _plain_calls(program)
+        if calls is None:
+            return None
+    if len(calls) > MOST_STEPS:
+        return None
+    steps: list[Step] = []
+    stack: list[int] = []
+    taken: tuple[int, ...]
+    shapes, new = SHAPES, tuple.__new__
+    for at, (function, texts) in enumerate(calls):
+        shape = shapes.get(function)
+        if shape is None:
+            return None
+        inputs, arity = shape
+        if len(texts) != arity:
+            return None
+        if inputs == 1:
+            if not stack:
+                return None
+            taken = (stack[-1],)
+            stack[-1] = at
+        elif not inputs:
+            taken = ()
+            stack.append(at)
+        else:
+            if len(stack) < 2:
+                return None
+            last = stack.pop()
+            taken = (stack[-1], last)
+            stack[-1] = at
+        # The constructor of a named tuple is a function of Python, this one is not.
+        steps.append(new(Step, (function, texts, taken)))
+    return steps if len(stack) == 1 else None
+
+
+# -- calls with JSON strings -----------------------------------------------------------------------
+
+_NOTHING: Final = r"\b([^\W\d]\w*)[ \t]*\(\s*\)\s*"
+#: What stands between two strings: the end of a call, calls that take no texts, and the beginning
+#: of the next one.
+_BETWEEN: Final = re.compile(rf"(\s*\)\s*)?((?:{_NOTHING})*)(?:\b([^\W\d]\w*)[ \t]*\(\s*)?")
+#: JSON strings hold no control characters.
+_CONTROL: Final = re.compile(r"[\x00-\x1f]").search
+#: Whether a call ends there, the calls that take no texts, and the function that begins ("" for
+#: none); None for a comma.
+_Between = tuple[bool, tuple[_Call, ...], str]
+#: Such parts as they were met: there are few ways of writing them.
+_KNOWN: Final[dict[str, _Between | None]] = {", ": None, ",": None}
+
+
+def _quoted_calls(program: str) -> list[_Call] | None:
+    """The calls of a program whose texts are all JSON strings without escapes; None for others."""
+    if "\\" in program:
+        return None
+    pieces = program.split('"')
+    quoted = pieces[1::2]
+    if not program.isprintable() and any(map(_CONTROL, quoted)):
+        return None
+    quoted.append("")
+    calls: list[_Call] = []
+    function: str | None = None
+    texts: list[str] = []
+    known = _KNOWN
+    for piece, text in zip(pieces[::2], quoted, strict=False):
+        try:
+            between = known[piece]
+        except KeyError:
+            if not _learn(piece):
+                return None
+            between = known[piece]
+        if between is None:
+            if not function:
+                return None
+            texts.append(text)
+            continue
+        ends, others, begins = between
+        if function:
+            if not ends:
+                return None
+            calls.append((function, tuple(texts)))
+        elif ends or function is not None:
+            return None
+        if others:
+            calls += others
+        function = begins
+        texts = [text]
+    return None if function or not len(pieces) % 2 else calls
+
+
+def _learn(piece: str) -> bool:
+    """Read what stands between two strings; False where it is not what stands between plain calls."""
+    if len(_KNOWN) > 4096:
+        _KNOWN.clear()
+    if len(piece) > 1000:
+        return False
+    if piece.strip() == ",":
+        _KNOWN[piece] = None
+        return True
+    found = _BETWEEN.fullmatch(piece)
+    if found is None:
+        return False
+    others = tuple((function, ()) for function in re.findall(_NOTHING, found[2]))
+    if not all(function in SHAPES for function in (*(one for one, _ in others), found[4] or "Count")):
+        return False
+    _KNOWN[piece] = found[1] is not None, others, found[4] or ""
+    return True
+
+
+# -- calls without quotes --------------------------------------------------------------------------
+
+#: A call as most are written: JSON strings without escapes, or no quotes and at most one level of
+#: parentheses in its arguments. It begins at the beginning of a word, so that what is no call is
+#: passed over once.
+_CALL: Final = re.compile(
+    r"""\b([^\W\d]\w*+)[ \t]*+\("""
+    r"""(?:\s*("[^"\\\x00-\x1f]*+"(?:\s*,\s*"[^"\\\x00-\x1f]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
+)
+
+
+def _plain_calls(program: str) -> list[_Call] | None:
+    """The calls of a program, of which some may have texts without quotes; None where anything
+    stands between them.
+    """
+    parts = _CALL.split(program)
+    if any(parts[::4]):
+        return None
+    calls: list[_Call] = []
+    for function, quoted, text in zip(parts[1::4], parts[2::4], parts[3::4], strict=True):
+        if quoted is not None:
+            texts = tuple(quoted.split('"')[1::2])
+        elif not text or text.isspace():
+            texts = ()
+        elif SHAPES.get(function, (0, 0))[1] > 1:
+            texts = tuple([piece.strip() for piece in text.split(",")])
+        else:
+            texts = (text.strip(),)
+        calls.append((function, texts))
+    return calls

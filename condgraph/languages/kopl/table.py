@@ -1,0 +1,133 @@
+"""What a KoPL program is made of: the table of the 27 functions (KQA Pro, Table 6), and steps that
+are linked to those before.
+
+`FUNCTIONS` says how many results each function takes, and which texts; the readers of the written
+forms (`syntax`, `careful`, `json_form`) and the rules of lowering rest on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from condgraph.engine.errors import ParseError, UnknownNameError, nearest
+
+Span = tuple[int, int]
+#: Longest program that is read; real ones have at most a few dozen steps.
+MOST_STEPS: Final = 2_000
+
+OPERATORS: Final = ("=", "!=", "<", ">", "<=", ">=")
+DIRECTIONS: Final = ("forward", "backward")
+#: What may stand in a text argument whose vocabulary is closed.
+CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "op": OPERATORS,
+    "direction": DIRECTIONS,
+    "between": ("greater", "less"),
+    "among": ("largest", "smallest"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes: results of this many earlier steps, and texts of these roles."""
+
+    inputs: int
+    texts: tuple[str, ...]
+
+
+_FILTER: Final = ("key", "value", "op")
+_QFILTER: Final = ("qkey", "qvalue", "op")
+FUNCTIONS: Final[Mapping[str, Signature]] = {
+    "FindAll": Signature(0, ()),
+    "Find": Signature(0, ("name",)),
+    "FilterConcept": Signature(1, ("concept",)),
+    "FilterStr": Signature(1, ("key", "value")),
+    "FilterNum": Signature(1, _FILTER),
+    "FilterYear": Signature(1, _FILTER),
+    "FilterDate": Signature(1, _FILTER),
+    "QFilterStr": Signature(1, ("qkey", "qvalue")),
+    "QFilterNum": Signature(1, _QFILTER),
+    "QFilterYear": Signature(1, _QFILTER),
+    "QFilterDate": Signature(1, _QFILTER),
+    "Relate": Signature(1, ("relation", "direction")),
+    "And": Signature(2, ()),
+    "Or": Signature(2, ()),
+    "QueryName": Signature(1, ()),
+    "What": Signature(1, ()),  # QueryName, as the data set's first publication and the programs of its baselines call it
+    "Count": Signature(1, ()),
+    "QueryAttr": Signature(1, ("key",)),
+    "QueryAttrUnderCondition": Signature(1, ("key", "qkey", "qvalue")),
+    "QueryRelation": Signature(2, ()),
+    "SelectBetween": Signature(2, ("key", "between")),
+    "SelectAmong": Signature(1, ("key", "among")),
+    "QueryAttrQualifier": Signature(1, ("key", "value", "qkey")),
+    "QueryRelationQualifier": Signature(2, ("relation", "qkey")),
+    "VerifyStr": Signature(1, ("value",)),
+    "VerifyNum": Signature(1, ("value", "op")),
+    "VerifyYear": Signature(1, ("value", "op")),
+    "VerifyDate": Signature(1, ("value", "op")),
+}
+
+
+#: Of each function, how many results it takes, and how many texts.
+SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
+
+
+class Step(NamedTuple):
+    """One function call: its texts, and the numbers of the steps whose results it takes."""
+
+    function: str
+    texts: tuple[str, ...]
+    dependencies: tuple[int, ...] = ()
+
+
+class Place(NamedTuple):
+    """Where a call stands in the text of a program, and where each of its texts."""
+
+    call: Span
+    texts: tuple[Span, ...]
+
+
+#: Says whether a text is a known name for a role; decides where commas inside names would split
+#: differently.
+Knows = Callable[[str, str], bool]
+Program = str | Sequence[Mapping[str, Any]]
+
+
+def signature(function: str, span: Span | None = None) -> Signature:
+    """The table entry of a function; raises `UnknownNameError` with the nearest names."""
+    found = FUNCTIONS.get(function)
+    if found is None:
+        hint = "names are case-sensitive and have no spaces" if function.strip().casefold() in _FOLDED else None
+        raise UnknownNameError("KoPL function", function, candidates=nearest(function, FUNCTIONS), span=span, hint=hint)
+    return found
+
+
+_FOLDED: Final = {name.casefold() for name in FUNCTIONS}
+
+
+def link(steps: list[Step], places: Sequence[Place] = ()) -> list[Step]:
+    """Post-fix: each function takes the latest results that nobody took yet."""
+    if not steps:
+        raise ParseError("the program is empty", hint="such as: Find(LeBron James) Relate(drafted by, forward) QueryName()")
+    linked: list[Step] = []
+    stack: list[int] = []
+    for i, step in enumerate(steps):
+        needs = FUNCTIONS[step.function].inputs
+        if len(stack) < needs:
+            raise ParseError(
+                f"{step.function} takes the results of {needs} earlier steps, and {len(stack)} are left",
+                span=places[i].call if places else None,
+            )
+        taken = tuple(stack[len(stack) - needs :])
+        del stack[len(stack) - needs :]
+        stack.append(i)
+        linked.append(Step(step.function, step.texts, taken))
+    if len(stack) > 1:
+        raise ParseError(
+            f"the result of {steps[stack[0]].function} is not used: {len(stack)} results are left at the end",
+            span=places[stack[0]].call if places else None,
+            hint="And() or Or() joins two sets",
+        )
+    return linked

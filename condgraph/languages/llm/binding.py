@@ -1,0 +1,365 @@
+"""What the calls of an LLM query mean: which function, and which argument is what.
+
+`bind` turns a `Call` into a `Search` (get_information), an `Application` of a native function with
+its operands in order and its options by name, or a `Foreign` call that the table of `functions`
+does not have: an LLM can answer that one where one is configured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, cast
+
+from condgraph.engine.errors import PlanError, UnknownNameError, nearest
+from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, OPERATOR_WORDS, Function
+from condgraph.languages.llm.syntax.tree import (
+    NOWHERE,
+    Argument,
+    Call,
+    CompareOp,
+    Comparison,
+    Expression,
+    Infix,
+    Item,
+    Items,
+    Literal,
+    Not,
+    Span,
+)
+
+#: The parameters of get_information, as letters in the order of the table of 32 cases.
+PARAMETERS: Final = {"H": "head_entity", "R": "relation", "T": "tail_entity", "K": "key", "V": "value"}
+_TESTED: Final = ("tail_entity", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCondition:
+    """A condition on an object or a qualifier: `op` and what to compare with."""
+
+    op: CompareOp
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A bound get_information. `tail` and `value` hold one test, or several that must all hold;
+    empty where not given.
+    """
+
+    head: Expression | None = None
+    relation: Expression | None = None
+    tail: tuple[ColumnCondition, ...] = ()
+    key: Expression | None = None
+    value: tuple[ColumnCondition, ...] = ()
+    source: Expression | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def case(self) -> str:
+        """Which of the five parameters are given, as letters: "HR", "RTKV"."""
+        parts = (self.head, self.relation, self.tail, self.key, self.value)
+        return "".join(letter for letter, part in zip(PARAMETERS, parts, strict=True) if part is not None and part != ())
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A bound call of a native function: its name in `FUNCTIONS`, its operands in order, its
+    options by name.
+    """
+
+    function: str
+    operands: tuple[Expression, ...]
+    options: Mapping[str, Expression] = field(default_factory=dict)
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A call of a function that the table does not know; `candidates` are the nearest names it has."""
+
+    call: Call
+    candidates: tuple[str, ...]
+
+    def error(self) -> UnknownNameError:
+        """What to raise where no LLM is there to answer it."""
+        return UnknownNameError("function", self.call.name, candidates=self.candidates, span=self.call.span)
+
+
+Bound: TypeAlias = Search | Application | Foreign
+
+
+#: `calculate(a=..., operator='-', b=...)` and its likes take the function from an option.
+_CALCULATORS: Final = frozenset({"calculate", "calculator", "calculation", "compute"})
+_ARITHMETIC: Final = {"-": "difference", "+": "add", "*": "multiply", "/": "divide"}
+_TEST_NAMES: Final = frozenset({"condition", "test", "compare1", "if"})
+_THEN_NAMES: Final = frozenset({"then", "true", "true_value", "set_true", "value_if_true", "result1", "if_true"})
+_ELSE_NAMES: Final = frozenset({"else", "false", "false_value", "set_false", "value_if_false", "result2", "if_false", "otherwise"})
+_NUMBERED: Final = re.compile(r"(head_entity|tail_entity|relation|key|value)\d+")
+
+
+def function_names() -> Iterator[str]:
+    """Every name that `bind` knows, synonyms included."""
+    yield from BY_NAME
+    yield from sorted(_CALCULATORS)
+
+
+def bind(call: Call) -> Bound:
+    """Say which function a call means, and which argument is what.
+
+    Raises `PlanError` for arguments that make no sense, and `UnknownNameError` for a parameter that
+    get_information does not have.
+    """
+    name = call.name.casefold()
+    if name == "get_information":
+        return _search(call)
+    if name in _CALCULATORS:
+        return _calculation(call)
+    function = BY_NAME.get(name)
+    if function is None:
+        return Foreign(call, tuple(nearest(name, BY_NAME)))
+    if function.name == "if":
+        return _conditional(call, name)
+    if function.name == "keep":
+        return _keep(call)
+    return _apply(function, call, name)
+
+
+# get_information
+
+
+def _search(call: Call) -> Search:
+    given: dict[str, Expression] = {}
+    tests: dict[str, list[ColumnCondition]] = {"tail_entity": [], "value": []}
+    for argument in call.arguments:
+        name = _parameter(argument)
+        if _is_none(argument.value):
+            continue
+        _check_value(argument, name)
+        if name in _TESTED:
+            test = ColumnCondition(argument.op, argument.value, argument.span)
+            if test not in tests[name]:
+                tests[name].append(test)
+            continue
+        if argument.op != "=":
+            raise PlanError(
+                f"the operator {argument.op!r} on {name}",
+                span=argument.span,
+                hint=f"{name} takes '=' only; tail_entity and value take = != > < >= <=",
+            )
+        if given.setdefault(name, argument.value) != argument.value:
+            raise PlanError(
+                f"{name} is given twice, with different values",
+                span=argument.span,
+                hint="write a query for each, then set_intersection or set_union",
+            )
+    for name, several in tests.items():
+        _check_bounds(name, several)
+    if not given.keys() - {"source"} and not any(tests.values()):
+        raise PlanError(
+            "get_information without any condition", span=call.span, hint=f"give at least one of {', '.join(PARAMETERS.values())}"
+        )
+    return Search(
+        given.get("head_entity"),
+        given.get("relation"),
+        tuple(tests["tail_entity"]),
+        given.get("key"),
+        tuple(tests["value"]),
+        given.get("source"),
+        call.span,
+    )
+
+
+def _parameter(argument: Argument) -> str:
+    names = [*PARAMETERS.values(), "source"]
+    if argument.name is None:
+        raise PlanError(
+            "an argument of get_information without a name", span=argument.span, hint=f"write which one it is: {', '.join(names)}"
+        )
+    name = argument.name.casefold()
+    if name in names:
+        return name
+    numbered = _NUMBERED.fullmatch(name)
+    hint = f"several values for {numbered[1]} are the output of a query before, or a set_union" if numbered else None
+    raise UnknownNameError(
+        "parameter of get_information", argument.name, candidates=nearest(name, names), span=argument.span, hint=hint
+    )
+
+
+def _check_value(argument: Argument, name: str) -> None:
+    value = argument.value
+    if isinstance(value, (Comparison, Not)) or (isinstance(value, Infix) and not isinstance(value.left, (Item, Infix))):
+        kind = "a comparison" if isinstance(value, (Comparison, Not)) else f"an expression with {value.op!r}"
+        raise PlanError(
+            f"{kind} as {name}", span=value.span, hint="put a text between quotes; put a calculation in a query of its own"
+        )
+
+
+def _check_bounds(name: str, tests: list[ColumnCondition]) -> None:
+    """Two different values for "=" on one object can both hold only by accident; that is two
+    queries.
+    """
+    equal = [test for test in tests if test.op == "="]
+    if len(equal) > 1:
+        raise PlanError(
+            f"{name} is given twice, with different values",
+            span=equal[1].span,
+            hint="write a query for each, then set_intersection or set_union",
+        )
+
+
+def _is_none(value: Expression) -> bool:
+    """An unquoted None is an argument that is not given, as in the signature of get_information."""
+    return isinstance(value, Literal) and not value.quoted and value.text in ("None", "null")
+
+
+# The other functions
+
+
+def _apply(function: Function, call: Call, name: str) -> Application:
+    operands: list[Expression] = []
+    options: dict[str, Expression] = {
+        option: Literal(text, span=call.span) for option, text in function.fixed.get(name, {}).items()
+    }
+    spellings = {spelling: option for option, several in function.options.items() for spelling in several}
+    for argument in call.arguments:
+        written = None if argument.name is None else argument.name.casefold()
+        # `compare(count=..., operator='>', value=...)`: a name of an option may be that of an
+        # operand as well.
+        option = None if written is None else spellings.get(written)
+        if option is not None and (written not in ("count", "number", "order") or len(operands) >= function.operands[0]):
+            if argument.op != "=":
+                raise PlanError(
+                    f"the operator {argument.op!r} on {argument.name}", span=argument.span, hint=f"{argument.name} takes '=' only"
+                )
+            options[option] = _direction(argument) if option == "order" else argument.value
+            continue
+        if (
+            written in ("key", "relation", "condition", "group_by", "by", "exclude", "value")
+            and function.operands == (1, 1)
+            and operands
+        ):
+            raise PlanError(
+                f"{call.name} takes no {argument.name}",
+                span=argument.span,
+                hint="write the condition as a query of its own, with get_information",
+            )
+        if argument.op != "=":
+            raise PlanError(
+                f"the operator {argument.op!r} on {argument.name}",
+                span=argument.span,
+                hint="keep(set='...', value>'...') takes a condition",
+            )
+        operands.append(argument.value)
+    fewest, most = function.operands
+    if function.name == "split" and len(operands) == 2:
+        options["delimiter"] = operands.pop()
+    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], (Comparison, Infix)):
+        return Application("if", (operands[0],), options, call.span)
+    if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], Items):
+        operands = list(operands[0].items)
+    if not fewest <= len(operands) <= most:
+        wanted = f"{fewest}" if fewest == most else f"at least {fewest}" if most == MANY else f"{fewest} to {most}"
+        raise PlanError(
+            f"{call.name} takes {wanted} operand{'' if wanted == '1' else 's'}, not {len(operands)}",
+            span=call.span,
+            hint=f"{function.name}: {function.about}",
+        )
+    return Application(function.name, tuple(operands), options, call.span)
+
+
+def _direction(argument: Argument) -> Expression:
+    """The order of a sort as "ascending" or "descending", also from `ascending=False`."""
+    name = (argument.name or "").casefold()
+    if name not in ("ascending", "descending"):
+        return argument.value
+    yes = not (isinstance(argument.value, Literal) and argument.value.text.casefold() in ("false", "0", "no"))
+    return Literal("ascending" if yes == (name == "ascending") else "descending", span=argument.span)
+
+
+def _keep(call: Call) -> Application:
+    """keep(set, value op x): the set is the operand, the conditions stay comparisons whose left
+    side is that set.
+    """
+    sets = [argument for argument in call.arguments if argument.name is None or argument.name.casefold().startswith("set")]
+    conditions = [argument for argument in call.arguments if argument not in sets]
+    strange = [
+        argument for argument in conditions if argument.name is None or argument.name.casefold() not in ("value", "tail_entity")
+    ]
+    if len(sets) != 1 or not conditions or strange or sets[0].op != "=":
+        where = strange[0].span if strange else call.span
+        raise PlanError(
+            "keep takes one set and conditions on its values", span=where, hint="keep(set='output_of_query1', value>'2000')"
+        )
+    tests = tuple(Comparison(argument.op, sets[0].value, argument.value, argument.span) for argument in conditions)
+    return Application("keep", (sets[0].value, *tests), {}, call.span)
+
+
+def _conditional(call: Call, name: str) -> Application:
+    """if(test, a, b) in its many spellings; the operands are the test, then, otherwise."""
+    roles: dict[str, list[Expression]] = {"test": [], "then": [], "else": []}
+    rest: list[Argument] = []
+    operator: str | None = {"if_greater": ">", "if_less": "<"}.get(name)
+    for argument in call.arguments:
+        written = (argument.name or "").casefold()
+        if written in OPERATOR_OPTION and isinstance(argument.value, Literal):
+            operator = operator_of(argument.value)
+        elif written in _THEN_NAMES:
+            roles["then"].append(argument.value)
+        elif written in _ELSE_NAMES:
+            roles["else"].append(argument.value)
+        elif written in _TEST_NAMES or (argument.name is not None and isinstance(argument.value, Comparison)):
+            roles["test"].append(argument.value)
+        elif argument.op != "=":
+            raise PlanError(
+                f"{argument.name} stands for nothing here",
+                span=argument.span,
+                hint="write which output is meant: if(output_of_query1 > 5, ...)",
+            )
+        else:
+            rest.append(argument)
+    values = [argument.value for argument in rest]
+    if not roles["test"] and operator is not None and len(values) >= 2:
+        roles["test"].append(Comparison(_compare_op(operator, call), values[0], values[1], call.span))
+        values = values[2:]
+    for role in ("test", "then", "else"):
+        if not roles[role] and values:
+            roles[role].append(values.pop(0))
+    if values or any(len(found) > 1 for found in roles.values()) or not roles["test"] or (roles["then"] and not roles["else"]):
+        raise PlanError(f"{call.name} takes a test and two results", span=call.span, hint="if(output_of_query1 > 5, 'yes', 'no')")
+    return Application("if", tuple(found[0] for found in roles.values() if found), {}, call.span)
+
+
+def _calculation(call: Call) -> Bound:
+    """calculate(operator='-', a=..., b=...) is the function that its operator names."""
+    named = [argument for argument in call.arguments if (argument.name or "").casefold() in OPERATOR_OPTION]
+    rest = tuple(argument for argument in call.arguments if argument not in named)
+    if len(named) == 1 and isinstance(named[0].value, Literal):
+        word = named[0].value.text.casefold().replace(" ", "_")
+        op = OPERATOR_WORDS.get(word)
+        if op in _ARITHMETIC:
+            return _apply(FUNCTIONS[_ARITHMETIC[op]], Call(call.name, rest, call.span), "subtract" if op == "-" else "")
+        function = BY_NAME.get(word)
+        if function is not None and function.name not in ("get_information", "keep", "if", "compare"):
+            return _apply(function, Call(call.name, rest, call.span), word)
+        if op is not None:
+            return _apply(FUNCTIONS["compare"], call, "compare")
+    if len(call.arguments) == 1 and isinstance(call.arguments[0].value, Infix):
+        return Application("if", (call.arguments[0].value,), {}, call.span)
+    return Foreign(call, ("difference", "add", "divide", "compare"))
+
+
+def operator_of(word: Literal) -> str:
+    """The operator that a word names ("greater than" is ">"). Raises `UnknownNameError`."""
+    op = OPERATOR_WORDS.get(word.text.strip().casefold().replace(" ", "_"))
+    if op is None:
+        raise UnknownNameError("operator", word.text, candidates=nearest(word.text, OPERATOR_WORDS), span=word.span)
+    return op
+
+
+def _compare_op(op: str, call: Call) -> CompareOp:
+    if op in ("=", "!=", "<", ">", "<=", ">="):
+        return cast(CompareOp, op)
+    raise PlanError(f"{op!r} compares nothing", span=call.span, hint="the operators are = != > < >= <=")

@@ -1,0 +1,1 @@
+"""The calls of an LLM query as operators of the algebra."""

@@ -1,0 +1,321 @@
+"""LLM queries (TrustUQA, section 3, Table 1) lowered to the algebra;
+`docs/reference/llm-queries.md` says what they mean.
+
+`lower` parses a program, goes from the last query back to what it needs, and gives one plan.
+`search` lowers get_information by the table of 32 cases, `apply` the other functions, `context`
+holds names and warnings. A query that nobody needs is not lowered; what is wrong with it is a
+warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from condgraph.engine.algebra import (
+    Apply,
+    ByName,
+    Choose,
+    Concat,
+    Condition,
+    Constants,
+    Entities,
+    Equals,
+    Extreme,
+    Facts,
+    Names,
+    Node,
+    Objects,
+    Reached,
+    Referents,
+    SameName,
+    Scalar,
+    Scan,
+    Shown,
+    SubjectsOf,
+    Values,
+    Where,
+    any_of,
+    union,
+)
+from condgraph.engine.errors import OptionError, PlanError
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.outside import Asked, LlmFunction
+from condgraph.engine.schema import Schema
+from condgraph.engine.values import NO_UNIT, Kind, collapse
+from condgraph.languages.llm.binding import Application, Search, bind
+from condgraph.languages.llm.lower.apply import lower_application, lower_foreign, nth
+from condgraph.languages.llm.lower.context import Context
+from condgraph.languages.llm.lower.joins import joined_rows
+from condgraph.languages.llm.lower.native import apply, asks_truth, comparison, literal_value
+from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values
+from condgraph.languages.llm.lower.search import SearchRule
+from condgraph.languages.llm.syntax.parse import parse
+from condgraph.languages.llm.syntax.tree import (
+    Call,
+    Comparison,
+    Expression,
+    Infix,
+    Item,
+    Items,
+    Literal,
+    Not,
+    OutputRef,
+    Program,
+    Ternary,
+)
+from condgraph.names.resolve import resolve
+from condgraph.names.vocabulary import Vocabulary
+
+_INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", "%": "remainder", "and": "and", "or": "or"}
+
+
+def lower(
+    program: str,
+    schema: Schema,
+    *,
+    on_unknown: str = "error",
+    source: str | None = None,
+    llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
+    question: str | None = None,
+) -> Lowered:
+    """Read a program and lower it.
+
+    `source` scopes the whole program to one source.
+    `llm_function(name, texts of each argument, options)`, or one that takes a `FunctionCall`,
+    answers functions that are not native; it may be a mapping from their names to such callables.
+    `question` is what the program answers, for them. `on_unknown="empty"` lets unknown names mean
+    nothing, with a warning. Raises `ParseError`, `UnknownNameError` with the nearest names,
+    `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has
+    no meaning.
+    """
+    if not isinstance(program, str):
+        raise OptionError(f"an LLM query is a text, not {type(program).__name__}")
+    tree = parse(program)
+    if question is not None and not isinstance(question, str):
+        raise OptionError(f"a question is a text, not {type(question).__name__}")
+    lenient, target = on_unknown == "empty", tree.target_type
+    context = Context(schema, lenient=lenient, source=source, llm_function=llm_function, target_type=target, question=question)
+    lowering = Lowering(context, tree)
+    for notice in tree.notices:
+        context.warnings.append(str(notice))
+    unused = [query.label for at, query in enumerate(tree.queries) if at not in tree.used and query.error is None]
+    if unused:
+        context.warnings.append(f"the answer does not need query {', '.join(unused)}, which is not run")
+    for position in tree.used:
+        lowering.query(position)
+    return lowering.finish()
+
+
+class Lowering:
+    """A program while it is lowered. `results` has what each query became, by position."""
+
+    def __init__(self, context: Context, program: Program) -> None:
+        self.context, self.program = context, program
+        self.results: dict[int, Result] = {}
+        self.steps: list[tuple[str, Node]] = []
+        self.notes: dict[int, str] = {}
+        #: What a function from outside is told of the query at hand.
+        self.asked = Asked()
+
+    # -- queries and expressions -------------------------------------------------------------------
+
+    def query(self, position: int) -> None:
+        """Lower one query, after those it needs."""
+        query = self.program.queries[position]
+        assert query.expression is not None
+        self.context.remarks = []
+        self.asked = Asked(self.context.question, f"Query{query.label}", query.step, self.context.target_type or "")
+        result = self.evaluate(query.expression)
+        if result.literal is not None:
+            result = result.of(Constants((literal_value(result.literal.text),)), led=(collapse(result.literal.text),))
+        self.results[position] = result
+        self.steps.append((f"Query{query.label}", result.node))
+        if self.context.remarks:
+            self.notes[id(result.node)] = "; ".join(self.context.remarks)
+
+    def evaluate(self, expression: Expression) -> Result:
+        """What an expression gives."""
+        if isinstance(expression, OutputRef):
+            return self.results[expression.position]
+        if isinstance(expression, Literal):
+            text = collapse(expression.text)
+            return Result(Constants((text,)), kinds=TEXTS, led=(text,), literal=expression, span=expression.span)
+        if isinstance(expression, Call):
+            bound = bind(expression)
+            if isinstance(bound, Search):
+                return SearchRule(self, bound).lower()
+            return lower_application(self, bound) if isinstance(bound, Application) else lower_foreign(self, bound)
+        if isinstance(expression, Comparison):
+            left, right = self.evaluate(expression.left), self.evaluate(expression.right)
+            return comparison(self, left, right, expression.op, bare=True)
+        if isinstance(expression, Item):
+            return nth(self, self.evaluate(expression.of), expression.index)
+        if isinstance(expression, Items):
+            return lower_application(self, Application("set_union", expression.items, {}, expression.span))
+        if isinstance(expression, Not):
+            return Result(apply("not", [self.truth(expression.of)]), kinds=TEXTS)
+        if isinstance(expression, Ternary):
+            return lower_application(
+                self, Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
+            )
+        return self._infix(expression)
+
+    def _infix(self, expression: Infix) -> Result:
+        if expression.op in ("and", "or"):
+            return Result(apply(_INFIX[expression.op], [self.truth(expression.left), self.truth(expression.right)]), kinds=TEXTS)
+        left, right = self.as_bag(self.evaluate(expression.left)), self.as_bag(self.evaluate(expression.right))
+        if expression.op == "in":
+            return Result(apply("is_in", [left, right]), kinds=TEXTS)
+        signed = {"absolute": "false"} if expression.op == "-" else {}
+        return Result(apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
+
+    def truth(self, expression: Expression) -> Values | Scalar:
+        """An expression as a truth value."""
+        if isinstance(expression, Comparison):
+            sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
+            return apply("relation", sides, operator=expression.op)
+        result = self.evaluate(expression)
+        if isinstance(result.node, Scalar):
+            return result.node
+        return self.as_bag(result)
+
+    # -- coercions ---------------------------------------------------------------------------------
+
+    def as_bag(self, result: Result) -> Values:
+        """Values out of anything: rows as the column shown for them, entities as their names, a
+        literal as what it reads as.
+        """
+        if result.literal is not None:
+            return Constants((literal_value(result.literal.text),))
+        if isinstance(result.node, Entities):
+            return as_values(self.shown(result) if result.table is not None else self.column_values(result, ""))
+        return as_values(result)
+
+    def column_values(self, result: Result, function: str) -> Result:
+        """Values where a function needs them: rows give their column used last, entities that a
+        relation leads to all its ends.
+        """
+        if not isinstance(result.node, Entities):
+            return result
+        if result.table is None and result.facts is not None:
+            return result.of(Objects(result.facts), kinds={(Kind.ENTITY, NO_UNIT): 1}, carried=True)
+        if result.table is None:
+            return result.of(Names(result.node), kinds=TEXTS, carried=True)
+        if result.column is None:
+            return self.shown(result)
+        self.context.warn(f"{function} of rows takes their values of {result.column!r}")
+        return self._column(result, result.column)
+
+    def _column(self, result: Result, column: str) -> Result:
+        assert isinstance(result.node, Entities)
+        values = Objects(Scan(result.node, (column,)))
+        kinds = self.context.linker.column((column,), result.table).kinds
+        return result.of(values, column=column, kinds=kinds, carried=True)
+
+    def shown(self, result: Result) -> Result:
+        """The column that stands for rows: the one nearest to the target type, else the one used
+        last, else the first.
+        """
+        assert result.table is not None
+        column = self.shown_column(result)
+        if column is None:
+            raise PlanError("these rows have no column to show", span=result.span)
+        return self._column(result, column)
+
+    def shown_column(self, result: Result) -> str | None:
+        """Which column stands for rows; a remark says which and why."""
+        target = self.context.target_type
+        names = [name for several in self.context.linker.predicates(result.table).values() for name in several]
+        if target is not None and names:
+            nearest = [match.name for match in resolve(target, Vocabulary(names)).matches]
+            if nearest:
+                return result.column if result.column in nearest else nearest[0]
+        return result.column or (names[0] if names else None)
+
+    def asked_column(self, result: Result) -> str | None:
+        """The column that the target type names, where a program ends on a choice among values of
+        another one.
+        """
+        target = self.context.target_type
+        if result.table is None or not result.carried or target is None or not isinstance(result.node, (Choose, Extreme)):
+            return None
+        if isinstance(result.node, Extreme) and not isinstance(result.node.values, Concat):
+            return None
+        found = self.context.find_predicates(target, result.table)
+        return found[0] if len(found) == 1 and found[0] != result.column else None
+
+    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
+        """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
+
+        `table` is the source whose rows are wanted, None for entities of a graph; `sources` are
+        those of the relation that is followed next.
+        """
+        node = result.node
+        if result.literal is not None:
+            if table is not None:
+                return self.context.rows_with(result.literal, table)
+            return ByName(self.context.named(result.literal, "entity", None))
+        if table is not None:
+            return self._rows(result, table)
+        if isinstance(node, Entities):
+            if result.table is not None and result.table not in sources:
+                self.context.remark(f"rows of {result.table!r} meet entities by the name in their shown column")
+                return Referents(as_values(self.shown(result)))
+            if result.sources and sources and not set(result.sources) & set(sources):
+                self.context.remark(f"entities of {', '.join(result.sources)} meet those of {', '.join(sources)} by name")
+                return SameName(node)
+            return node
+        values = as_values(result)
+        if result.table is not None:
+            self.context.remark(f"values of {result.table!r} meet entities by name")
+        elif result.sources and sources and not set(result.sources) & set(sources):
+            self.context.remark(f"entities of {', '.join(result.sources)} meet those of {', '.join(sources)} by name")
+            return SameName(Referents(values))
+        return Referents(values)
+
+    def _rows(self, result: Result, table: str) -> Entities:
+        node = result.node
+        if result.table == table:
+            if isinstance(node, Entities):
+                return node
+            if result.carried:
+                return SubjectsOf(as_values(result))
+        joined = joined_rows(self, result, table)
+        if joined is not None:
+            return joined
+        values = self.as_bag(result)
+        self.context.warn(f"values that no row of {table!r} carries mean its rows with such a cell")
+        facts: Facts = Where(Scan(None, None, source=table), Equals(values))
+        return Reached(facts)
+
+    def union(self, parts: list[Entities]) -> Entities:
+        """Entities of any part."""
+        return union(*parts)
+
+    def any_test(self, tests: Sequence[Condition]) -> Condition:
+        """At least one of the tests."""
+        return any_of(list(tests))
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def finish(self) -> Lowered:
+        """The plan of the last query; rows show a column, and stay with the answer."""
+        result = self.results[self.program.used[-1]]
+        plan: Node = result.node
+        if isinstance(plan, Entities) and asks_truth(self.context.target_type):
+            self.context.warn("the target type asks for yes or no: whether there is anything")
+            plan = apply("exists", [Names(plan)])
+        elif isinstance(plan, Entities) and result.table is not None:
+            shown = self.shown(result)
+            self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")
+            plan = Shown(as_values(shown), plan)
+        elif (other := self.asked_column(result)) is not None:
+            rows = SubjectsOf(as_values(result))
+            self.context.warn(f"the target type asks for {other!r}: the answer shows it for the rows of these values")
+            plan = Shown(Objects(Scan(rows, (other,))), rows)
+        elif isinstance(plan, Apply) and plan.function == "identity":
+            plan = plan.arguments[0]
+        if self.context.remarks and id(result.node) not in self.notes:
+            self.notes[id(result.node)] = "; ".join(self.context.remarks)
+        return Lowered(plan, self.steps, self.context.warnings, self.notes)

@@ -1,0 +1,1 @@
+"""The text of an LLM query as a tree."""

@@ -1,0 +1,213 @@
+"""The words of an LLM query line: quoted texts, numbers, references, operators.
+
+Language models do not escape apostrophes: `head_entity='Child's Play'` is normal. A quote therefore
+closes a text only where what follows can follow an argument (a comma and a parameter, a closing
+parenthesis that ends the call, an operator, the end of the line). Where no quote of the line
+qualifies, the first one before a comma or a parenthesis does. Every pattern is anchored to one
+quote and looks at text up to the next, and a failed search is remembered, so scanning takes time
+linear in the length of the line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from typing import Literal as OneOf
+
+from condgraph.engine.errors import ParseError
+from condgraph.languages.llm.syntax.tree import Notice, Span
+
+SINGLE: Final = "'‘’‚‛´′"
+DOUBLE: Final = '"“”„‟″'
+OPERATORS: Final = {
+    "=": "=",
+    "==": "=",
+    "===": "=",
+    "!=": "!=",
+    "!==": "!=",
+    "<>": "!=",
+    "≠": "!=",
+    "<": "<",
+    ">": ">",
+    "<=": "<=",
+    "=<": "<=",
+    "≤": "<=",
+    ">=": ">=",
+    "=>": ">=",
+    "≥": ">=",
+}
+#: Spellings that are taken without a word; the others are normalised with a notice.
+PLAIN_OPERATORS: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "≤", "≥", "≠"})
+
+Kind: TypeAlias = OneOf["text", "number", "word", "reference", "operator", "symbol", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a line: what it is, its text (without quotes, escapes read; a label for a
+    reference), and where it stands.
+    """
+
+    kind: Kind
+    text: str
+    span: Span
+    #: Where the text between the quotes stands.
+    inner: Span = (0, 0)
+
+
+_QUOTE = f"[{SINGLE}{DOUBLE}]"
+_NAME = r"[^\W\d]\w*"  # a possessive + is added where it stands
+_OP = "[=<>!≤≥≠~]"
+_REF = r"output_(?:of_)?query"
+_ARGUMENT = (
+    rf"(?:{_NAME}+\s*+{_OP}|{_QUOTE}|{_REF}|{_NAME}+\(|[\[{{]|-?\d[\d.,]*+\s*+\)"
+    r"|(?:return|else|then|None|True|False|relation|(?:head|tail)_entity)\b)"
+)
+# Possessive repetitions: a failed attempt never looks at the same characters in another way.
+_AFTER = rf"""(?=
+      \s*+,\s*+{_ARGUMENT}
+    | \s*+[)\]}}][)\]}}\s]*+(?:\Z|[{DOUBLE}`;:?.\[]|,\s*+{_ARGUMENT}|{_OP}|[-+*/%]\s*+(?:{_QUOTE}?{_REF}|{_NAME}+\()
+                              |(?:and|or|then|else|in|if|return|not)\b|{_NAME}+\s*+{_OP})
+    | \s*+{_OP}++\s*+(?:{_QUOTE}|{_REF}|-?\d|{_NAME}+\s*+[=(])
+    | \s*+[-+*/%]\s*+{_QUOTE}?{_REF}
+    | \s++(?:and|or|in|if|not)\s++(?:{_QUOTE}|{_REF}|{_NAME}+\(|{_NAME}+\s*+{_OP}|[\[(])
+    | \s++(?:then|else)\b
+    | \s++(?:relation|head_entity|tail_entity|key|value|source|set\d*+|operator|number)\s*+{_OP}
+    | \s*+;
+    | \s*+[:?]\s*+(?:{_QUOTE}|{_REF}|return\b)
+    | \s*+\[\s*+-?\d
+    | [^\S\n]*+(?:[{DOUBLE}][^\S\n]*+)?[.,;`)]*+[^\S\n]*+(?:\n|\Z)
+)"""
+_CLOSING: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}]" + _AFTER, re.VERBOSE | re.IGNORECASE) for quotes in (SINGLE, DOUBLE)}
+_LIKELY: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
+
+REFERENCE: Final = re.compile(r"output_?(?:of_?)?query_?(?P<label>\d+(?:_[a-z]\w*)?)(?![\w])", re.IGNORECASE)
+_CANONICAL: Final = re.compile(r"output_of_query\d+")
+_TOKEN: Final = re.compile(
+    rf"""
+      (?P<reference>{REFERENCE.pattern})
+    | (?P<date>\d{{4}}-\d{{1,2}}(?:-\d{{1,2}})?(?!\w))
+    | (?P<thousands>\d{{1,3}}(?:,\d{{3}}){{1,8}}(?:\.\d+)?(?!\w|,\d))
+    | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:%(?!\s*[\w(]))?(?!\.?\w))
+    | (?P<word>[$€£]?\w+(?:[.&/'’-]\w+)*\.?|[$€£]\d[\d.,]*)
+    | (?P<operator>[=<>!≤≥≠~]+)
+    | (?P<symbol>[()\[\]{{}},:;?+*/%]|-|−)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_STRAY: Final = re.compile(r"\s*(?:\Z|[,)\]}])")
+_ESCAPE: Final = re.compile(r"\\([nt'\"\\‘’“”])")
+_ESCAPED: Final = {"n": "\n", "t": "\t"}
+_OPENERS: Final = "([{"
+_CLOSERS: Final = ")]}"
+
+
+def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[Notice]) -> list[Token]:
+    """Words of `text[start:stop]` up to the end of the expression; the last one is of kind `end`.
+
+    `wrapper` are the quotes (`SINGLE` or `DOUBLE`) one of which was opened around the whole
+    expression, or None. The expression ends outside all parentheses, at such a quote, a line break,
+    a backtick or a closing parenthesis. Raises `ParseError`.
+    """
+    tokens: list[Token] = []
+    depth = 0
+    at = start
+    hopeless: dict[tuple[str, bool], int] = {}
+    while at < stop:
+        character = text[at]
+        if character == "`" or (character == "\n" and depth == 0):
+            break
+        if character.isspace():
+            at += 1
+            continue
+        quotes = SINGLE if character in SINGLE else DOUBLE if character in DOUBLE else None
+        if quotes is not None:
+            if depth == 0 and quotes is wrapper:
+                break
+            if tokens and tokens[-1].kind == "reference" and tokens[-1].span[1] == at and _is_stray(text, at, stop):
+                notices.append(
+                    Notice(f"a quote after {text[slice(*tokens[-1].span)]} that opens nothing is left out", (at, at + 1))
+                )
+                at += 1
+                continue
+            close = _closing(text, at + 1, stop, quotes, hopeless)
+            if close is None:
+                if quotes is wrapper and not text[at + 1 : stop].strip(" \t.,;`)"):
+                    break
+                raise ParseError(
+                    "a text that is never closed",
+                    span=(at, min(at + 40, stop)),
+                    hint="close it with the quote it was opened with; the line may have been cut off",
+                )
+            tokens.append(Token("text", unescape(text[at + 1 : close]), (at, close + 1), (at + 1, close)))
+            at = close + 1
+            continue
+        found = _TOKEN.match(text, at, stop)
+        if found is None:
+            raise ParseError(f"{character!r} has no meaning here", span=(at, at + 1), hint="texts stand between quotes")
+        token = _token(found, notices)
+        if token.kind == "symbol":
+            if token.text in _OPENERS:
+                depth += 1
+            elif token.text in _CLOSERS:
+                if depth == 0:
+                    break
+                depth -= 1
+        tokens.append(token)
+        at = found.end()
+    tokens.append(Token("end", "", (at, at)))
+    return tokens
+
+
+def unescape(text: str) -> str:
+    """A text with its backslash escapes read: quotes, the backslash, `\\n` and `\\t`; another
+    backslash stands for itself.
+    """
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text)
+
+
+def _token(found: re.Match[str], notices: list[Notice]) -> Token:
+    kind = found.lastgroup
+    written, span = found[0], found.span()
+    if found["reference"] is not None:
+        if not _CANONICAL.fullmatch(written):
+            notices.append(Notice(f"{written} is read as output_of_query{found['label']}", span))
+        return Token("reference", found["label"], span)
+    if kind == "date" or kind == "word":
+        return Token("word", written, span)
+    if kind == "thousands":
+        notices.append(Notice(f"{written} is read as one number", span))
+        return Token("number", written.replace(",", ""), span)
+    if kind == "number":
+        return Token("number", written, span)
+    if kind == "operator":
+        op = OPERATORS.get(written)
+        if op is None:
+            raise ParseError(f"unknown operator {written!r}", span=span, hint="the operators are = != < > <= >=")
+        if written not in PLAIN_OPERATORS:
+            notices.append(Notice(f"the operator {written!r} is read as {op!r}", span))
+        return Token("operator", op, span)
+    return Token("symbol", "-" if written == "−" else written, span)
+
+
+def _closing(text: str, start: int, stop: int, quotes: str, hopeless: dict[tuple[str, bool], int]) -> int | None:
+    """Where the quote stands that closes a text which begins at `start`; None where there is none.
+
+    `hopeless` remembers from where on a search found nothing, for each kind of quote: later
+    searches need not look again.
+    """
+    for strict, patterns in ((True, _CLOSING), (False, _LIKELY)):
+        if start >= hopeless.get((quotes, strict), stop + 1):
+            continue
+        found = patterns[quotes].search(text, start, stop)
+        if found is not None:
+            return found.start()
+        hopeless[quotes, strict] = start
+    return None
+
+
+def _is_stray(text: str, at: int, stop: int) -> bool:
+    return _STRAY.match(text, at + 1, stop) is not None

@@ -1,0 +1,178 @@
+"""Graph patterns: what is looked for, as a small directed multigraph of names and unknowns
+(SimGRAG, section 4.1 and 4.3).
+
+    Pattern.of([("UNKNOWN film 1", "directed by", "Clint Eastwood")])
+
+A pattern is written as Python triples, as JSON (`[["head", "relation", "tail"], ...]`, objects with
+`head`, `relation`, `tail`, or either under `triples`), as the tuples of the paper that language
+models write, or as a text with arrows (`text`):
+
+    (UNKNOWN film 1) -[directed by]-> (Clint Eastwood); (UNKNOWN film 1) <-[acted in]- (UNKNOWN
+    actor 1)
+
+A node or relation that begins with the word UNKNOWN stands for anything: `UNKNOWN film 1` has the
+hint "film", and the whole text, number included, tells it from other unknowns. Equal texts are one
+node. Numbers of nodes follow their first mention, which the order of solutions goes by.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from condgraph.engine.errors import ParseError, PlanError, nearest
+from condgraph.engine.values import collapse
+from condgraph.languages.pattern.text import read
+from condgraph.languages.pattern.triples import KEYS, Span, triples_of
+
+#: A node, or relation, that stands for anything; capitals only, since "Unknown Pleasures" is a
+#: name.
+_UNKNOWN: Final = re.compile(r"UNKNOWN(?:\s+(?P<hint>.*?))??(?:\s+\d+)?", re.DOTALL)
+#: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an
+#: object that has triples.
+_BEGINS: Final = re.compile(
+    r"""\s*(?:```\w*\s*)?(?:\(|\[\s*[(\[]\s*["'“‘’]|\[\s*\{\s*"(?:head|subject|h)"|\{(?s:.*?)["'“‘’]triples["'”’]\s*:)"""
+)
+#: More edges between one pair of nodes than anybody writes; choosing distinct statements for them
+#: doubles with each.
+MOST_PARALLEL: Final = 5
+#: More edges than any pattern has; preparing the search takes the square of them.
+MOST_EDGES: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """A node: a name to be near to, or an unknown with the type that its words hint at."""
+
+    text: str
+    known: bool
+    hint: str | None = None
+    span: Span = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The text without the word UNKNOWN: "film 1"; what `group_by` and tables call the node."""
+        return self.text if self.known else (self.text.removeprefix("UNKNOWN").strip() or self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternEdge:
+    """An edge from node number `head` to node number `tail`; a relation that is not known may be
+    any.
+    """
+
+    head: int
+    relation: str
+    tail: int
+    known: bool
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A directed multigraph: nodes in the order of their first mention, edges as they were written."""
+
+    nodes: tuple[PatternNode, ...]
+    edges: tuple[PatternEdge, ...]
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, program: Any) -> Pattern:
+        """Read a pattern in any of its forms; raises `ParseError` (with a place) or `PlanError`."""
+        if isinstance(program, Pattern):
+            return program
+        if isinstance(program, str):
+            return cls.build(*read(program))
+        return cls.build(triples_of(program))
+
+    @classmethod
+    def build(cls, triples: Iterable[tuple[str, str, str]], spans: Sequence[Sequence[Span]] = ()) -> Pattern:
+        """A pattern of triples of texts; `spans` are their places in a text, three a triple."""
+        nodes: dict[str, PatternNode] = {}
+        numbers: dict[str, int] = {}
+        edges: dict[tuple[int, str, int], PatternEdge] = {}
+        warnings = []
+        pairs: dict[tuple[int, int], int] = {}
+        for number, triple in enumerate(triples):
+            head, relation, tail = (collapse(part) for part in triple)
+            places = spans[number] if spans else (None, None, None)
+            for text, what, place in zip((head, relation, tail), ("head", "relation", "tail"), places, strict=True):
+                if not text:
+                    raise ParseError(f"the {what} of triple {number + 1} is empty", span=place)
+            for text, place in ((head, places[0]), (tail, places[2])):
+                if text not in nodes:
+                    numbers[text] = len(nodes)
+                    nodes[text] = _node(text, place)
+            key = numbers[head], relation, numbers[tail]
+            if key in edges:
+                warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
+                continue
+            edges[key] = PatternEdge(*key, _UNKNOWN.fullmatch(relation) is None, places[1])
+            if len(edges) > MOST_EDGES:
+                raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=places[1])
+            pair = min(key[0], key[2]), max(key[0], key[2])
+            pairs[pair] = pairs.get(pair, 0) + 1
+            if pairs[pair] > MOST_PARALLEL:
+                raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=places[1])
+        if not edges:
+            raise ParseError(
+                "a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
+            )
+        return cls(tuple(nodes.values()), tuple(edges.values()), tuple(warnings))
+
+    def number(self, name: str) -> int:
+        """The number of a node by its text, with or without the word UNKNOWN; raises `PlanError`
+        for another name.
+        """
+        wanted = collapse(name)
+        for number, node in enumerate(self.nodes):
+            if wanted == node.text:
+                return number
+        for number, node in enumerate(self.nodes):
+            if not node.known and wanted == node.name:
+                return number
+        names = [node.name for node in self.nodes]
+        raise PlanError(f"the pattern has no node {name!r}", candidates=nearest(wanted, names), hint=f"it has: {', '.join(names)}")
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"({_quoted(self.nodes[e.head].text)}) -[{_quoted(e.relation)}]-> ({_quoted(self.nodes[e.tail].text)})"
+            for e in self.edges
+        )
+
+
+def _node(text: str, span: Span) -> PatternNode:
+    found = _UNKNOWN.fullmatch(text)
+    return PatternNode(text, True, None, span) if found is None else PatternNode(text, False, found["hint"] or None, span)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if re.search(r'[()\[\]"\\;]', text) else text
+
+
+def is_pattern(program: Any) -> bool:
+    """Whether a program is a pattern, and of no other language: triples of texts, or a text that
+    begins as one does.
+    """
+    if isinstance(program, str):
+        return _BEGINS.match(program) is not None
+    if isinstance(program, Mapping):
+        return "triples" in program
+    if not isinstance(program, list | tuple):
+        return isinstance(program, Pattern)
+    first = program[0] if program else None
+    if isinstance(first, Mapping):
+        return any(key in first for key in KEYS[0]) and "function" not in first
+    return isinstance(first, list | tuple) and len(first) == 3 and all(isinstance(part, str) for part in first)
+
+
+def shown(pattern: Pattern) -> str:
+    """A pattern as text, and what is known of its nodes."""
+    lines = [str(pattern), ""]
+    for node in pattern.nodes:
+        kind = "known" if node.known else f"unknown, of type {node.hint!r}" if node.hint else "unknown"
+        lines.append(f"{node.name}: {kind}")
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in pattern.warnings)])

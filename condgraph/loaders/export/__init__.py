@@ -1,0 +1,1 @@
+"""condgraph's own export, which holds a graph without loss."""

@@ -1,0 +1,276 @@
+"""condgraph's own export: JSON lines that hold a graph without loss, sources included.
+
+The first line is
+`{"condgraph": 1, "graph": name, "sources": [{"name", "location", "format", "content"}]}`. Every
+other line is one record:
+
+    {"source": name, "location": text, "format": text, "content": text}
+    {"entity": id, "name": text, "kind": "entity" | "concept" | "row", "row": n}
+    {"member": id, "of": concept, "row": n}
+    {"subclass": concept, "of": parent, "row": n}
+    {"s": id, "p": predicate, "o": value, "q": [[key, value], ...], "raw": text, "row": n}
+
+all but the first with `"src": [[source name, row], ...]` where it names its sources; parts that say
+nothing are left out. A value is a text, or
+
+    {"ref": id}                                   an entity
+    {"n": number, "u": unit}                      a quantity; the number is a string where it is a decimal
+    {"t": ISO text, "precision": "day"}           a time; "start" and "end" in seconds where the text does not say them exactly
+    {"unknown": true}                             a value that exists and is not known
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from condgraph.engine.errors import FormatError, LoadError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.export.write import VERSION, encode, encode_value, write
+from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
+
+__all__ = ["FORMAT", "VERSION", "decode_value", "encode", "encode_value", "write"]
+
+_KINDS: Final = {kind.name.lower(): kind for kind in EntityKind}
+_PRECISIONS: Final = {precision.name.lower(): precision for precision in Precision}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
+_TOO_LARGE: Final = 10**MOST_DIGITS
+
+
+class _Wrong(Exception):
+    """A record that cannot be used; says why."""
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    path = path_of(source)
+    begun = False
+    for first, lines in blocks(path, reading, options.get("encoding")):
+        for row, line in enumerate(lines, first):
+            if not line or line.isspace():
+                continue
+            try:
+                record = _parse(line)
+                if not begun:
+                    sources = tuple(_sources(record, path))
+                    begun = True
+                    yield from sources
+                else:
+                    yield _item(record)
+            except _Wrong as wrong:
+                if not begun:
+                    raise FormatError(f"an export begins with a line {{'condgraph': {VERSION}}}; {wrong}", file=str(path)) from None
+                reading.bad(str(wrong), row=row)
+    if not begun:
+        raise FormatError("an export begins with a line of its own, and this file has no lines", file=str(path))
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        record = _DECODE(line)
+    except RecursionError:
+        raise _Wrong("the JSON is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise _Wrong(f"this is not JSON: {error.msg} (column {error.colno})") from None
+    except ValueError as error:
+        raise _Wrong(f"this is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise _Wrong("a record is a JSON object")
+    return record
+
+
+def _constant(text: str) -> NoReturn:
+    raise _Wrong(f"{text} is not a JSON number")
+
+
+def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(found)
+    if len(record) != len(found):
+        raise _Wrong("a key stands twice in one object")
+    return record
+
+
+# One decoder for all lines: `json.loads` with hooks makes a new one for each.
+_DECODE: Final = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs).decode
+
+
+def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:
+    version = record.get("condgraph")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _Wrong("this one says no version")
+    if version > VERSION:
+        raise LoadError(f"the export is of version {version}; versions up to {VERSION} can be read", file=str(path), row=1)
+    sources = record.get("sources", [])
+    if not isinstance(sources, list) or not all(isinstance(one, dict) for one in sources):
+        raise _Wrong("its sources are no list of objects")
+    for one in sources:
+        yield _declared(one, "name")
+
+
+def _declared(record: dict[str, Any], key: str) -> Source:
+    _only(record, {key, "location", "format", "content"})
+    return Source(_id(record, key), *(_text(record, part, "") for part in ("location", "format", "content")))
+
+
+def _item(record: dict[str, Any]) -> Item:
+    item: Entity | Member | Subclass | Statement
+    if "source" in record:
+        return _declared(record, "source")
+    row = _row(record.get("row", 0))
+    if "s" in record:
+        _only(record, {"s", "p", "o", "q", "raw", "row", "src"})
+        raw = record.get("raw")
+        item = Statement(
+            _id(record, "s"),
+            _id(record, "p"),
+            decode_value(record.get("o")),
+            tuple(_qualifier(pair) for pair in _list(record, "q")),
+            row,
+            None if raw is None else _text(record, "raw"),
+        )
+    elif "entity" in record:
+        _only(record, {"entity", "name", "kind", "row", "src"})
+        kind = record.get("kind", "entity")
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise _Wrong(f"there is no kind of entity {kind!r}")
+        one = _id(record, "entity")
+        item = Entity(one, _text(record, "name", one), _KINDS[kind], row)
+    elif "member" in record:
+        _only(record, {"member", "of", "row", "src"})
+        item = Member(_id(record, "member"), _id(record, "of"), row)
+    elif "subclass" in record:
+        _only(record, {"subclass", "of", "row", "src"})
+        item = Subclass(_id(record, "subclass"), _id(record, "of"), row)
+    else:
+        raise _Wrong("a record has one of 's', 'entity', 'member', 'subclass' and 'source'")
+    if "src" not in record:
+        return item
+    return Sourced(item, tuple(_source(pair) for pair in _list(record, "src")))
+
+
+def decode_value(value: Any) -> Ref | Value:
+    """The value that `encode_value` wrote; raises `_Wrong`, which the reader reports with the row."""
+    if isinstance(value, str):
+        return _sound(value)
+    if not isinstance(value, dict):
+        raise _Wrong(f"{value!r} is not a value")
+    if "ref" in value:
+        _only(value, {"ref"})
+        return Ref(_id(value, "ref"))
+    if "n" in value:
+        _only(value, {"n", "u"})
+        return Quantity(_number(value["n"]), _text(value, "u", NO_UNIT))
+    if "t" in value:
+        _only(value, {"t", "precision", "start", "end"})
+        return _time(value)
+    if value == {"unknown": True}:
+        return UNKNOWN
+    raise _Wrong(f"{value!r} is not a value")
+
+
+def _number(number: Any) -> int | float | Decimal:
+    if isinstance(number, str):
+        try:
+            exact = Decimal(number)
+        except InvalidOperation:
+            raise _Wrong(f"{number!r} is not a number") from None
+        if exact.is_finite():
+            if abs(exact.adjusted()) >= MOST_DIGITS:
+                raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
+            return exact
+    elif isinstance(number, float):
+        if math.isfinite(number):
+            return number
+    elif isinstance(number, int) and not isinstance(number, bool):
+        if abs(number) >= _TOO_LARGE:
+            raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
+        return number
+    raise _Wrong(f"{number!r} is not a finite number")
+
+
+def _time(value: dict[str, Any]) -> Time:
+    text, precision = _text(value, "t"), value.get("precision")
+    if precision is not None and (not isinstance(precision, str) or precision not in _PRECISIONS):
+        raise _Wrong(f"there is no precision {precision!r}")
+    if "start" in value or "end" in value:
+        start, end = value.get("start"), value.get("end")
+        bounds = [one for one in (start, end) if isinstance(one, int) and not isinstance(one, bool) and -(2**63) <= one < 2**63]
+        if len(bounds) != 2 or bounds[0] >= bounds[1] or precision is None:
+            raise _Wrong(f"a time with bounds has 'start' before 'end', in seconds, and 'precision', not {value!r}")
+        return Time(bounds[0], bounds[1], _PRECISIONS[precision])
+    try:
+        time = Time.parse(text)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
+    if precision is not None and time.precision is not _PRECISIONS[precision]:
+        raise _Wrong(f"{text!r} is not of the precision {precision}")
+    return time
+
+
+def _qualifier(pair: Any) -> tuple[str, Ref | Value]:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or not pair[0]:
+        raise _Wrong(f"a qualifier is a key and a value, not {pair!r}")
+    return _sound(pair[0]), decode_value(pair[1])
+
+
+def _source(pair: Any) -> tuple[str, int]:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or not pair[0]:
+        raise _Wrong(f"a source is a name and a row, not {pair!r}")
+    return _sound(pair[0]), _row(pair[1])
+
+
+def _row(row: Any) -> int:
+    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < 2**31:
+        raise _Wrong(f"a row is a whole number from 0, not {row!r}")
+    return row
+
+
+def _list(record: dict[str, Any], key: str) -> Sequence[Any]:
+    found = record.get(key, [])
+    if not isinstance(found, list):
+        raise _Wrong(f"{key!r} is a list")
+    return found
+
+
+def _text(record: dict[str, Any], key: str, default: str | None = None) -> str:
+    found = record.get(key, default)
+    if not isinstance(found, str):
+        raise _Wrong(f"{key!r} is text, not {found!r}")
+    return _sound(found)
+
+
+def _id(record: dict[str, Any], key: str) -> str:
+    found = _text(record, key)
+    if not found:
+        raise _Wrong(f"{key!r} is empty")
+    return found
+
+
+def _sound(text: str) -> str:
+    if not text.isascii() and _SURROGATE(text):
+        raise _Wrong("half a surrogate pair is no text")
+    return text
+
+
+def _only(record: dict[str, Any], known: set[str]) -> None:
+    if not record.keys() <= known:
+        raise _Wrong(f"{next(key for key in record if key not in known)!r} is not part of such a record")
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    return 100 if re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"condgraph"\s*:\s*\d', head) else 0
+
+
+FORMAT: Final = Format(
+    name="condgraph",
+    about="condgraph's own export: JSON lines with entities, memberships, statements, and their sources",
+    read=_read,
+    options={"encoding": ENCODING_HELP},
+    sniff=_sniff,
+)

@@ -1,0 +1,1 @@
+"""Folders of tables with keys between them."""

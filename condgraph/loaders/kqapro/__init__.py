@@ -1,0 +1,1 @@
+"""KQA Pro's `kb.json`."""

@@ -1,0 +1,343 @@
+"""KQA Pro's `kb.json`: concepts, entities with attributes and relations, qualifiers on both.
+
+Both spellings are read: `instanceOf` or `subclassOf` on concepts, `predicate` or `relation` on
+relations. A fact between two entities stands in the file twice, forward at its head and backward at
+its tail; it is loaded once. Row numbers count concepts and entities, each from 1, in the file's
+order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
+from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, parse_number, text_of
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import ENCODING_HELP
+from condgraph.loaders.kqapro.parse import kind_of, parse
+from condgraph.loaders.statements.times import read_time
+
+#: Entities between two calls of the progress callback.
+_STEP: Final = 1000
+_NO_QUALIFIERS: Final[tuple[tuple[str, Ref | Value], ...]] = ()
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
+
+_CONCEPT_PARTS: Final = frozenset({"name", "instanceOf", "subclassOf"})
+_ENTITY_PARTS: Final = frozenset({"name", "instanceOf", "attributes", "relations"})
+_ATTRIBUTE_PARTS: Final = frozenset({"key", "value", "qualifiers"})
+_RELATION_PARTS: Final = frozenset({"relation", "predicate", "object", "direction", "qualifiers"})
+_VALUE_PARTS: Final = frozenset({"type", "value", "unit"})
+
+_Qualifiers = tuple[tuple[str, Ref | Value], ...]
+#: Qualifiers as they stand in the file, in an order of their own: equal for both directions of a
+#: fact, and quick to hash.
+_Key = tuple[str, ...] | None
+
+
+class _Wrong(Exception):
+    """Part of a record that cannot be used; says why."""
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    loader = _Loader(reading)
+    concepts, entities = parse(source, reading, options)
+    yield from loader.concepts(concepts)
+    yield from loader.declare(entities)
+    yield from loader.entities(entities)
+    yield from loader.stubs()
+
+
+class _Loader:
+    """Turns the records of one file into items."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._is_concept: dict[str, bool] = {}
+        self._missing: dict[str, tuple[EntityKind, str]] = {}
+        self._times: dict[tuple[Any, Any], Time | str] = {}
+        self._clean: dict[str, str] = {}
+        self._forward: set[tuple[str, str, str, _Key]] = set()
+
+    def concepts(self, records: Mapping[str, Any]) -> Iterator[Item]:
+        """Concepts and what they lie under."""
+        kept: list[tuple[int, str, Mapping[str, Any]]] = []
+        for row, (one, record) in enumerate(records.items(), 1):
+            name = self._name(one, record, row)
+            if name is not None:
+                self._is_concept[one] = True
+                kept.append((row, one, record))
+                yield Entity(one, name, EntityKind.CONCEPT)
+        for row, one, record in kept:
+            self._only(record, _CONCEPT_PARTS, "a concept", one, row)
+            for parent in self._ids(record, "subclassOf", one, row) + self._ids(record, "instanceOf", one, row):
+                self._refer(parent, EntityKind.CONCEPT, one)
+                yield Subclass(one, parent, row)
+
+    def declare(self, records: Mapping[str, Any]) -> Iterator[Item]:
+        """The entities themselves, before anything refers to them."""
+        for row, (one, record) in enumerate(records.items(), 1):
+            name = self._name(one, record, row)
+            if name is None:
+                continue
+            if one in self._is_concept:
+                self._reading.warn("this id stands among the concepts too; it is a concept", row=row, field=one)
+            else:
+                self._is_concept[one] = False
+            yield Entity(one, name)
+
+    def entities(self, records: Mapping[str, Any]) -> Iterator[Item]:
+        """Memberships, attributes and relations, record by record; relations stored only backward
+        come last.
+        """
+        backward: list[tuple[int, tuple[str, str, str, _Key], _Qualifiers]] = []
+        forward, known, clean = self._forward, self._is_concept, self._clean
+        spelling = "relation"
+        done = 0
+        for row, (one, record) in enumerate(records.items(), 1):
+            if one not in self._is_concept or not isinstance(record, Mapping):
+                continue
+            for concept in self._ids(record, "instanceOf", one, row):
+                self._refer(concept, EntityKind.CONCEPT, one)
+                yield Member(one, concept, row)
+            self._only(record, _ENTITY_PARTS, "an entity", one, row)
+            for attribute in self._list(record, "attributes", one, row):
+                try:
+                    yield self._attribute(one, attribute, row)
+                except _Wrong as wrong:
+                    self._reading.bad(f"{wrong} in an attribute", row=row, field=one)
+            for relation in self._list(record, "relations", one, row):
+                # Nearly all relations are plain ones of known entities, and looking closer costs
+                # half of the loader's time.
+                try:
+                    plain = not relation["qualifiers"] and len(relation) == 4
+                    predicate, other, direction = clean[relation[spelling]], relation["object"], relation["direction"]
+                    plain = plain and (direction == "forward" or direction == "backward") and other in known
+                except (KeyError, TypeError):
+                    plain = False
+                qualifiers, key = _NO_QUALIFIERS, None
+                if not plain:
+                    try:
+                        direction, predicate, other, qualifiers, key = self._relation(one, relation, row)
+                    except _Wrong as wrong:
+                        self._reading.bad(f"{wrong} in a relation", row=row, field=one)
+                        continue
+                    spelling = "relation" if "relation" in relation else "predicate"
+                    if other not in known:
+                        self._refer(other, EntityKind.ENTITY, one)
+                if direction == "forward":
+                    forward.add((one, predicate, other, key))
+                    yield Statement(one, predicate, Ref(other), qualifiers, row)
+                elif (other, predicate, one, key) not in forward:
+                    backward.append((row, (other, predicate, one, key), qualifiers))
+            if row % _STEP == 0:
+                self._reading.advance(_STEP, row / len(records))
+                done = row
+        self._reading.advance(len(records) - done, 1.0)
+        for row, stored, qualifiers in backward:
+            if stored not in forward:
+                forward.add(stored)
+                head, predicate, tail, _ = stored
+                yield Statement(head, predicate, Ref(tail), qualifiers, row)
+
+    def stubs(self) -> Iterator[Item]:
+        """What is referred to and has no record, with a warning for each."""
+        for one, (kind, where) in self._missing.items():
+            what = "concept" if kind is EntityKind.CONCEPT else "entity"
+            self._reading.warn(f"the {what} {one!r} has no record in the file; its id is taken as its name", field=where)
+            yield Entity(one, one, kind)
+
+    def _name(self, one: str, record: Any, row: int) -> str | None:
+        """The name of a record, or None for a record that is left out."""
+        if not isinstance(record, Mapping):
+            self._reading.bad(f"a record is an object, not {kind_of(record)}", row=row, field=one)
+            return None
+        if not one.strip() or not _sound(one):
+            self._reading.bad("an id is text, and not empty", row=row, field=one)
+            return None
+        name = record.get("name")
+        if not isinstance(name, str) or not name.strip():
+            self._reading.warn("the record has no name; its id is taken as its name", row=row, field=one)
+            return one
+        if not _sound(name):
+            self._reading.bad("the name has half a surrogate pair, which is no text", row=row, field=one)
+            return None
+        return collapse(name)
+
+    def _refer(self, one: str, kind: EntityKind, where: str) -> None:
+        if one not in self._is_concept and (one not in self._missing or kind is EntityKind.CONCEPT):
+            self._missing[one] = (kind, where)
+
+    def _ids(self, record: Mapping[str, Any], key: str, one: str, row: int) -> list[str]:
+        kept = []
+        for other in self._list(record, key, one, row):
+            if isinstance(other, str) and other.strip() and _sound(other):
+                kept.append(other)
+            else:
+                self._reading.bad(f"{key!r} lists ids, and {_show(other)} is none", row=row, field=one)
+        return kept
+
+    def _list(self, record: Mapping[str, Any], key: str, one: str, row: int) -> list[Any]:
+        part = record.get(key)
+        if part is None:
+            return []
+        if not isinstance(part, list):
+            self._reading.bad(f"{key!r} is a list, not {kind_of(part)}", row=row, field=one)
+            return []
+        return part
+
+    def _attribute(self, one: str, attribute: Any, row: int) -> Statement:
+        if not isinstance(attribute, dict):
+            raise _Wrong(f"{kind_of(attribute)} instead of an object")
+        if not attribute.keys() <= _ATTRIBUTE_PARTS:
+            self._only(attribute, _ATTRIBUTE_PARTS, "an attribute", one, row)
+        key = self._predicate(attribute.get("key"), "key")
+        value, raw = self._value(attribute.get("value"), one, row)
+        qualifiers = attribute.get("qualifiers")
+        return Statement(one, key, value, self._qualifiers(qualifiers, one, row)[0] if qualifiers else _NO_QUALIFIERS, row, raw)
+
+    def _relation(self, one: str, relation: Any, row: int) -> tuple[str, str, str, _Qualifiers, _Key]:
+        """The direction, the predicate, the other end, the qualifiers."""
+        if not isinstance(relation, dict):
+            raise _Wrong(f"{kind_of(relation)} instead of an object")
+        if not relation.keys() <= _RELATION_PARTS:
+            self._only(relation, _RELATION_PARTS, "a relation", one, row)
+        given = relation.get("relation")
+        predicate = self._predicate(relation.get("predicate") if given is None else given, "relation")
+        direction = relation.get("direction", "forward")
+        if direction != "forward" and direction != "backward":
+            raise _Wrong(f"the direction {_show(direction)}, which is neither 'forward' nor 'backward',")
+        other = relation.get("object")
+        if not isinstance(other, str) or (other not in self._is_concept and (not other.strip() or not _sound(other))):
+            raise _Wrong(f"{_show(other)} instead of the id of an object")
+        qualifiers = relation.get("qualifiers")
+        pairs, key = self._qualifiers(qualifiers, one, row) if qualifiers else (_NO_QUALIFIERS, None)
+        return direction, predicate, other, pairs, key
+
+    def _only(self, record: Mapping[str, Any], known: frozenset[str], what: str, one: str, row: int) -> None:
+        for key in record:
+            if key not in known:
+                self._reading.warn(f"the part {key!r} of {what} is not known, and is left out", row=row, field=one)
+
+    def _predicate(self, name: Any, what: str) -> str:
+        clean = self._clean.get(name) if isinstance(name, str) else None
+        if clean is not None:
+            return clean
+        if not isinstance(name, str) or not name.strip():
+            raise _Wrong(f"{_show(name)} instead of a {what}")
+        if not _sound(name):
+            raise _Wrong(f"a {what} with half a surrogate pair")
+        clean = self._clean[name] = collapse(name)
+        return clean
+
+    def _qualifiers(self, qualifiers: Any, one: str, row: int) -> tuple[_Qualifiers, _Key]:
+        if not isinstance(qualifiers, dict):
+            raise _Wrong(f"{kind_of(qualifiers)} instead of an object of qualifiers")
+        pairs: list[tuple[str, Ref | Value]] = []
+        key: list[str] = []
+        for name, values in qualifiers.items():
+            clean = self._predicate(name, "qualifier key")
+            for value in values if isinstance(values, list) else [values]:
+                pairs.append((clean, self._value(value, one, row)[0]))
+                key.append(f"{clean}\0{value['type']}\0{value['value']!r}\0{value.get('unit')}")
+        if not pairs:
+            return _NO_QUALIFIERS, None
+        key.sort()
+        return tuple(pairs), tuple(key)
+
+    def _value(self, value: Any, one: str, row: int) -> tuple[Value, str | None]:
+        """A typed value with its raw text, where that differs from what is printed. A literal not
+        of its type stays text.
+        """
+        if not isinstance(value, dict):
+            raise _Wrong(f"{_show(value)} instead of an object with type and value")
+        kind = value.get("type")
+        literal = value.get("value")
+        if isinstance(literal, (dict, list, bool)) or literal is None:
+            raise _Wrong(f"the value {_show(literal)}")
+        if not value.keys() <= _VALUE_PARTS:
+            self._only(value, _VALUE_PARTS, "a value", one, row)
+        if kind == "string":
+            text = literal if isinstance(literal, str) else text_of(literal)
+            if not text.isascii() and not _sound(text):
+                raise _Wrong("half a surrogate pair, which is no text,")
+            plain = " ".join(text.split())
+            return plain, None if plain == text else text
+        if kind == "quantity":
+            return self._quantity(literal, value.get("unit"), one, row)
+        if kind in ("date", "year"):
+            try:
+                found = self._times.get((kind, literal))
+            except TypeError:  # pragma: no cover - JSON literals are hashable
+                found = None
+            if found is None:
+                found = self._times[(kind, literal)] = _time(literal)
+            if isinstance(found, str):
+                self._reading.warn(f"{_show(literal)} cannot be a {kind}; kept as text", row=row, field=one)
+            raw = str(literal)
+            return found, None if raw == str(found) else raw
+        raise _Wrong(f"the value type {_show(kind)}, which is not string, quantity, date or year,")
+
+    def _quantity(self, literal: Any, unit: Any, one: str, row: int) -> tuple[Value, str | None]:
+        if unit is None or unit == "":
+            unit = NO_UNIT
+        if not isinstance(unit, str) or not _sound(unit):
+            raise _Wrong(f"the unit {_show(unit)}")
+        if not isinstance(literal, str):
+            return Quantity(literal, collapse(unit) or NO_UNIT), None
+        try:
+            number = parse_number(literal)
+        except ValueError:
+            self._reading.warn(f"{_show(literal)} is not a number; kept as text", row=row, field=one)
+            if not _sound(literal):
+                raise _Wrong("half a surrogate pair, which is no text,") from None
+            told = literal if unit == NO_UNIT else f"{literal} {unit}"
+            return collapse(told), None if collapse(told) == literal else literal
+        quantity = Quantity(number, collapse(unit) or NO_UNIT)
+        return quantity, None if text_of(number) == literal else literal
+
+
+def _time(literal: Any) -> Time | str:
+    """A year given as a number, or the text of a time; the text, collapsed, when it cannot be one."""
+    try:
+        if isinstance(literal, int):
+            return Time.year(literal) if abs(literal) < 10**12 else str(literal)
+        if isinstance(literal, str):
+            return read_time(literal)
+        return Time.year(int(literal)) if literal == int(literal) and abs(literal) < 10**12 else text_of(literal)
+    except (ValueError, OverflowError):
+        text = literal if isinstance(literal, str) else text_of(literal)
+        return collapse(text if _sound(text) else text.encode("utf-8", "replace").decode())
+
+
+def _sound(text: str) -> bool:
+    return text.isascii() or _SURROGATE(text) is None
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _claims(source: Any) -> bool:
+    return (
+        isinstance(source, Mapping) and isinstance(source.get("entities"), Mapping) and isinstance(source.get("concepts"), Mapping)
+    )
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    if re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:concepts|entities)"\s*:\s*\{', head):
+        return 95 if re.search(rb'"(?:subclassOf|instanceOf|attributes|relations)"', head) else 80
+    return 0
+
+
+FORMAT: Final = Format(
+    name="kqapro",
+    about="KQA Pro's kb.json: concepts, and entities with attributes, relations and qualifiers",
+    read=_read,
+    options={"encoding": ENCODING_HELP},
+    sniff=_sniff,
+    claims=_claims,
+)

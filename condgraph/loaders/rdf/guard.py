@@ -1,0 +1,206 @@
+"""What the RDF parser is kept from: it runs in this process, and what is too much for it ends the
+process.
+
+- **Entities of RDF/XML** that grow (`<!ENTITY b "&a;&a;">`, or a long one named a million times).
+  What a file may ask for is bounded; names for namespaces, as OWL files declare them, stay far
+  below.
+- **Elements of RDF/XML within each other**, for which the parser's time grows with the square.
+- **Triple terms within each other** (`<<( s p <<( ...`), which the parser frees one within the
+  other, on the stack.
+
+Everything is looked at once, as the parser asks for it, and before it gets it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
+
+from condgraph.engine.errors import LoadError
+
+#: Bytes that all declared entities may have when they are written out, and one declaration before
+#: it ends.
+MOST_DECLARED: Final = 1 << 20
+#: Bytes that entities may become in a file: so many, and so many for each byte of it.
+MOST_EXPANDED: Final = 64 << 20
+MOST_GROWTH: Final = 30
+#: Elements of RDF/XML within each other, and triple terms.
+MOST_ELEMENTS: Final = 1_000
+MOST_TERMS: Final = 100
+
+_REFERENCE: Final = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)")
+#: What is passed over, a tag that opens or closes, and what has begun and has not ended yet.
+_XML: Final = re.compile(
+    rb"""(?:[^<]++ | <!--(?:[^-]++|-(?!->))*+--> | <!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]> | <\?(?:[^?]++|\?(?!>))*+\?>
+        | <!(?!--|\[|doctype)[^<>]*+>? )*+
+        (?: (?P<tag> <!doctype | </[^>]*+> | <(?![/!?])[^<>"']*+(?:"[^"]*+"|'[^']*+'|[^<>"']++)*+> ) | (?P<bad><) )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_TURTLE: Final = re.compile(
+    rb"""(?:[^"'\#<>]++ | \#[^\n\r]*+[\n\r] | "{3}(?:"{0,2}+(?:[^"\\]|\\.))*+"{3} | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+'{3}
+        | "(?!"")(?:[^"\\\n\r]++|\\.)*+" | '(?!'')(?:[^'\\\n\r]++|\\.)*+' | <(?!<)[^<>"{}|^`\x00-\x20]*+> )*+
+        (?: (?P<tag> <<\(? | \)?>> ) | (?P<bad>["'\#<>]) )?""",
+    re.VERBOSE | re.DOTALL,
+)
+#: Of Turtle, what the end of the text cuts short; anything else that is no token is passed over, as
+#: the parser does.
+_CUT: Final = re.compile(
+    rb"""\#[^\n\r]*+\Z | <[^<>"{}|^`\x00-\x20]*+\Z | "{1,2}\Z | '{1,2}\Z | (?:\"{3}|'{3}) | "(?:[^"\\\n\r]++|\\.)*+\\?\Z
+        | '(?:[^'\\\n\r]++|\\.)*+\\?\Z""",
+    re.VERBOSE | re.DOTALL,
+).match
+
+
+class Guarded:
+    """A stream that shows what it reads to a guard first."""
+
+    def __init__(self, stream: BinaryIO, *guards: Callable[[bytes], None]) -> None:
+        self._stream, self._guards = stream, guards
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; raises `LoadError` for what the parser must not get."""
+        data = self._stream.read(size)
+        for guard in self._guards:
+            guard(data)
+        return data
+
+
+class Entities:
+    """How long the entities of an RDF/XML file are, and how much of them it asks for."""
+
+    def __init__(self, place: str) -> None:
+        self._place, self._held = place, b""
+        self._longest = self._declared = self._read = self._asked = 0
+
+    def __call__(self, data: bytes) -> None:
+        """Look at the next part of the file."""
+        text, at = self._held + data, 0
+        self._held = b""
+        while (at := text.find(b"<!ENTITY", at)) >= 0:
+            end = text.find(b"<", at + 1)
+            parts = text[at : end if end >= 0 else len(text)].split(b'"', 2)
+            if len(parts) < 3 and end < 0 and data:
+                self._held = text[at:]
+                if len(self._held) > MOST_DECLARED:
+                    self._refuse(f"an entity is declared by more than {MOST_DECLARED:,} bytes")
+                break
+            if len(parts) == 3:
+                self._declare(parts[1])
+            at += len(b"<!ENTITY")
+        else:
+            self._held = text[-7:]
+        self._read += len(data)
+        if self._longest:
+            self._asked += len(_REFERENCE.findall(data)) * self._longest
+            if self._asked > MOST_EXPANDED + MOST_GROWTH * self._read:
+                self._refuse("entities (<!ENTITY ...>) are named so often that the text would be many times as long as the file")
+
+    def _declare(self, value: bytes) -> None:
+        size = len(value) + len(_REFERENCE.findall(value)) * self._longest
+        self._longest = max(self._longest, size)
+        self._declared += size
+        if self._declared > MOST_DECLARED:
+            self._refuse(f"entities (<!ENTITY ...>) that name each other become more than {MOST_DECLARED:,} bytes")
+
+    def _refuse(self, message: str) -> None:
+        raise LoadError(message, file=self._place, hint="write out what the entities stand for")
+
+
+class Nesting:
+    """How deep the parts of a file lie within each other."""
+
+    def __init__(self, place: str, tokens: re.Pattern[bytes], step: Callable[[bytes], int], most: int, what: str) -> None:
+        self._place, self._tokens, self._step, self._most, self._what = place, tokens, step, most, what
+        self._held, self._again, self.depth = b"", 0, 0
+
+    def __call__(self, data: bytes) -> None:
+        """Look at the next part of the file."""
+        text = self._held + data
+        if len(text) < self._again and data:
+            # What has begun is looked at again when there is twice as much of it.
+            self._held = text
+            return
+        at, end = 0, len(text)
+        while at < end:
+            found = self._tokens.match(text, at)
+            if found is None:
+                break
+            if found["bad"] is not None:
+                at = found.start("bad")
+                if self._tokens is _XML or _CUT(text, at):
+                    # Begun and not ended: more of it may come; at the end of the file the parser
+                    # says what it is.
+                    break
+                at += 1
+                continue
+            at = found.end()
+            if found["tag"] is None:
+                break
+            if self.depth and found["tag"].startswith(b"<!"):
+                # Its declarations hold what looks like tags.
+                raise LoadError("a document type (<!DOCTYPE ...>) stands within the document", file=self._place)
+            self.depth = max(0, self.depth + self._step(found["tag"]))
+            if self.depth > self._most:
+                raise LoadError(f"{self._what} lie more than {self._most:,} deep within each other", file=self._place)
+        self._held, self._again = text[at:], 2 * (end - at)
+
+
+def guarded_xml(stream: BinaryIO, place: str) -> Any:
+    """RDF/XML whose entities and elements are bounded."""
+    return Guarded(stream, Entities(place), Nesting(place, _XML, _element, MOST_ELEMENTS, "elements"))
+
+
+def _element(tag: bytes) -> int:
+    return -1 if tag.startswith(b"</") else 0 if tag.startswith(b"<!") or tag.endswith(b"/>") else 1
+
+
+def _term(tag: bytes) -> int:
+    return 1 if tag.startswith(b"<<") else -1
+
+
+class Terms:
+    """Counts what may open triple terms; only where there are many the file is looked through, from
+    its beginning.
+    """
+
+    def __init__(self, place: str, again: Callable[[], BinaryIO]) -> None:
+        self._place, self._again, self._seen, self._last = place, again, 0, b""
+
+    def __call__(self, data: bytes) -> None:
+        """Look at the next part of the file."""
+        self._seen += (self._last[-1:] + data).count(b"<<")
+        self._last = data
+        if self._seen <= MOST_TERMS:
+            return
+        self._seen = -(1 << 62)
+        nesting = Nesting(self._place, _TURTLE, _term, MOST_TERMS, "triple terms")
+        with self._again() as stream:
+            for part in _parts(stream):
+                nesting(part)
+
+
+def _parts(stream: BinaryIO) -> Iterator[bytes]:
+    while part := stream.read(1 << 20):
+        yield part
+    yield b""
+
+
+def guarded_turtle(stream: BinaryIO, place: str, again: Callable[[], BinaryIO]) -> Any:
+    """Turtle, TriG or N3 whose triple terms are bounded; `again` opens the same file once more."""
+    return Guarded(stream, Terms(place, again))
+
+
+def too_deep(line: bytes) -> bool:
+    """Whether a line of N-Triples or N-Quads has more triple terms within each other than the
+    parser stands.
+    """
+    if line.count(b"<<") <= MOST_TERMS:
+        return False
+    nesting = Nesting("", _TURTLE, _term, MOST_TERMS, "triple terms")
+    try:
+        nesting(line)
+        nesting(b"")
+    except LoadError:
+        return True
+    return False

@@ -1,0 +1,225 @@
+"""The first pass over an RDF source: names of nodes and predicates, and statements about
+statements.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from condgraph.engine.errors import LoadError
+from condgraph.engine.facts import Ref
+from condgraph.engine.values import Value, collapse
+from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.rdf.nodes import Label, Object
+from condgraph.loaders.rdf.values import RDF
+from condgraph.loaders.rdf.wikibase import Wikibase
+from condgraph.loaders.statements.names import PredicateNames, option_names, option_text
+
+if TYPE_CHECKING:
+    import pyoxigraph
+
+RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
+GRAPH: Final = "graph"
+#: Characters of an IRI: a prefix of a megabyte is a megabyte wherever it stands.
+LONGEST_IRI: Final = 65_536
+#: What `labels=` may abbreviate.
+PREFIXES: Final = {
+    "rdfs": RDFS,
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "schema": "http://schema.org/",
+    "schemas": "https://schema.org/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+}
+
+TYPE: Final = RDF + "type"
+LABEL: Final = RDFS + "label"
+SUBCLASS: Final = RDFS + "subClassOf"
+REIFIES: Final = RDF + "reifies"
+PARTS: Final = {RDF + "subject": 0, RDF + "predicate": 1, RDF + "object": 2}
+STATEMENT: Final = RDF + "Statement"
+CLASSES: Final = frozenset({RDFS + "Class", "http://www.w3.org/2002/07/owl#Class"})
+#: Blank nodes without a label in the file get a random one from the parser, another each time.
+_RANDOM: Final = re.compile(r"[0-9a-f]{24,32}").fullmatch
+_LOCAL: Final = re.compile(r"[^/#:]+$").search
+
+#: Subject, predicate and object of a reified statement, terms as they were parsed.
+Parts: TypeAlias = "tuple[str, str, Object]"
+
+
+@dataclass(slots=True)
+class Reified:
+    """A node that stands for statements: which ones, where, in which graph, and what is said about
+    them.
+    """
+
+    row: int
+    graph: str | None
+    triples: list[Parts] = field(default_factory=list)
+    parts: dict[int, Object] = field(default_factory=dict)
+    broken: bool = False
+    qualifiers: list[tuple[str, Ref | Value]] = field(default_factory=list)
+
+
+class Nodes:
+    """Ids of nodes: an IRI is its own, a blank node's is scoped by the source."""
+
+    def __init__(self, scope: str) -> None:
+        import pyoxigraph
+
+        self._iri: type = pyoxigraph.NamedNode
+        self._literal: type = pyoxigraph.Literal
+        self._triple: type = pyoxigraph.Triple
+        self._default: type = pyoxigraph.DefaultGraph
+        self._scope = scope
+        self._numbers: dict[str, int] = {}
+
+    def id(self, node: Any) -> str:
+        """The id of an IRI or a blank node."""
+        value: str = node.value
+        if len(value) > LONGEST_IRI:
+            raise LoadError(f"an IRI has {len(value):,} characters, and may have {LONGEST_IRI:,}: {value[:60]!r}...")
+        if type(node) is self._iri:
+            return value
+        if _RANDOM(value):
+            # By order of appearance, so that two passes, and two loads of one file, agree. No label
+            # in a file begins with a dot.
+            value = f".{self._numbers.setdefault(value, len(self._numbers) + 1)}"
+        return f"_:{self._scope}/{value}"
+
+    def object(self, term: Any) -> Object | None:
+        """The object of a triple; None for a triple term."""
+        kind = type(term)
+        if kind is self._literal:
+            return Object("", term)
+        return None if kind is self._triple else Object(self.id(term))
+
+    def graph(self, quad: pyoxigraph.Quad) -> str | None:
+        """The id of a quad's graph; None for the default graph."""
+        name = quad.graph_name
+        return None if type(name) is self._default else self.id(name)
+
+    def triple(self, term: Any) -> Parts | None:
+        """The parts of a triple term; None when there is another one inside."""
+        other = self.object(term.object)
+        return None if other is None else (self.id(term.subject), term.predicate.value, other)
+
+
+class Survey:
+    """The first pass: labels, predicates in order, reified statements."""
+
+    def __init__(self, reading: Reading, options: Options) -> None:
+        self._nodes = Nodes(reading.source.name)
+        self._reading = reading
+        self._labels = {_expand(name): rank for rank, name in enumerate(option_names(options, "labels", ("rdfs:label",)))}
+        self._language = option_text(options, "language", "en").lower()
+        self.labels: dict[str, Label] = {}
+        self.predicates: dict[str, int] = {}
+        self.reified: dict[str, Reified] = {}
+        self.called: dict[str, str] = {}
+        self._names = PredicateNames(reading, whole=True)
+        self.wikibase = Wikibase(reading)
+
+    def see(self, row: int, quad: pyoxigraph.Quad) -> None:
+        """Look at one quad."""
+        nodes = self._nodes
+        subject, predicate = nodes.id(quad.subject), quad.predicate.value
+        term = quad.object
+        other = nodes.object(term)
+        graph = nodes.graph(quad)
+        if self.wikibase.see(row, subject, predicate, other, graph):
+            self.predicates.setdefault(predicate, row)
+        elif predicate in PARTS or predicate == REIFIES:
+            self._see_reified(subject, predicate, term, other, row, graph)
+        else:
+            self.predicates.setdefault(predicate, row)
+        rank = self._labels.get(predicate)
+        if rank is not None and other is not None and other.literal is not None:
+            self._see_label(subject, predicate, other.literal, rank)
+
+    def _see_label(self, subject: str, predicate: str, literal: pyoxigraph.Literal, rank: int) -> None:
+        text = collapse(literal.value)
+        if not text:
+            return
+        language = literal.language.lower() if literal.language else None
+        if language is None:
+            order = 2
+        elif language == self._language:
+            order = 0
+        else:
+            order = 1 if language.partition("-")[0] == self._language.partition("-")[0] else 3
+        best = self.labels.get(subject)
+        if best is None or (rank, order) < best.rank:
+            self.labels[subject] = Label((rank, order), literal.value, predicate, literal.language)
+
+    def _see_reified(self, node: str, predicate: str, term: Any, other: Object | None, row: int, graph: str | None) -> None:
+        about = self.reified.setdefault(node, Reified(row, graph))
+        if predicate == REIFIES:
+            parts = self._nodes.triple(term) if other is None else None
+            if parts is not None:
+                about.triples.append(parts)
+        elif other is not None:
+            about.broken |= about.parts.setdefault(PARTS[predicate], other) != other
+
+    def settle(self) -> None:
+        """Decide what is a reified statement, and how predicates are called."""
+        for node, about in list(self.reified.items()):
+            parts = about.parts
+            about.broken |= len(parts) != 3 or parts[0].literal is not None or parts[1].literal is not None
+            if not about.broken:
+                about.triples.append((parts[0].id, parts[1].id, parts[2]))
+            elif parts:
+                self._reading.warn(
+                    f"{node!r} has rdf:subject, rdf:predicate or rdf:object, but not one node for each; kept as ordinary facts",
+                    row=about.row,
+                )
+                for predicate in PARTS:
+                    self.predicates.setdefault(predicate, about.row)
+            if not about.triples:
+                del self.reified[node]
+        for about in self.reified.values():
+            for _, predicate, _ in about.triples:
+                self.predicates.setdefault(predicate, about.row)
+        self.wikibase.settle()
+        # These two have names of their own here, whatever other predicates are called.
+        self.called = {TYPE: self._names.name(TYPE, "type"), LABEL: self._names.name(LABEL, "label")}
+        for predicate, row in self.predicates.items():
+            form = self.wikibase.form(predicate)
+            if form is not None:
+                self._call_property(predicate, form[1], row)
+                continue
+            label = self.labels.get(predicate)
+            called = collapse(label.text) if label else local_name(predicate)
+            self.called[predicate] = self._names.name(predicate, called, row=row)
+
+    def _call_property(self, predicate: str, key: str, row: int) -> None:
+        """All forms of a property of Wikibase have one name: the label of its entity, else its id."""
+        if key not in self.called:
+            label = self.labels.get(self.wikibase.entity(key))
+            self.called[key] = self._names.name(key, collapse(label.text) if label else local_name(key), row=row)
+        self.called[predicate] = self.called[key]
+
+
+def key_of(parts: Parts) -> tuple[str, str, str]:
+    """A triple as something to look up: equal for equal triples."""
+    subject, predicate, other = parts
+    return subject, predicate, other.id if other.literal is None else str(other.literal)
+
+
+def local_name(iri: str) -> str:
+    """The end of an IRI, after its last `#`, `/` or `:`; the whole of it where nothing stands
+    there.
+
+    >>> local_name("http://xmlns.com/foaf/0.1/knows"), local_name("http://example.org/")
+    ('knows', 'http://example.org/')
+    """
+    found = _LOCAL(iri)
+    return found.group() if found else iri
+
+
+def _expand(name: str) -> str:
+    prefix, found, rest = name.partition(":")
+    return PREFIXES[prefix] + rest if found and prefix in PREFIXES else name

@@ -1,0 +1,1 @@
+"""Files of one fact a line: triples, quintuples, and statements with qualifiers."""

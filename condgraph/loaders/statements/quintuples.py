@@ -1,0 +1,184 @@
+"""Temporal facts: `head, relation, tail, start, end` a line, or `head, relation, tail, time`.
+
+The times become the qualifiers `start time` and `end time`, or `point in time`. `####` is a time
+that is not known, `2012-##-##` the year, an empty field or `-` an open end, which has no qualifier.
+Statements go out as batches of about 100,000 lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Ids, Item, Ref
+from condgraph.engine.values import UNKNOWN, Time, Unknown, Value
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import head_lines, path_of
+from condgraph.loaders.statements.delimited import (
+    END,
+    HEAD,
+    RELATION,
+    START,
+    TAIL,
+    TIME,
+    columns_of,
+    find_shape,
+    likeness,
+    shape_of,
+    split,
+)
+from condgraph.loaders.statements.names import EntityNames
+from condgraph.loaders.statements.times import looks_like_bound, read_bound
+from condgraph.loaders.statements.triples import TRIPLE_OPTIONS, Predicates
+
+ROLES: Final = ((HEAD, RELATION, TAIL, START, END), (HEAD, RELATION, TAIL, TIME))
+_KEYS: Final = {START: START_TIME, END: END_TIME, TIME: POINT_IN_TIME}
+
+Bound = Time | Unknown | str | None
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    predicates = Predicates(options, reading)
+    names = EntityNames(options, reading)
+    bounds = Bounds(reading)
+    for piece in _facts(source, reading, options):
+        named = predicates.column(piece.relations)
+        yield from names.declare(piece.heads, piece.tails)
+        yield from predicates.memberships(piece.rows, piece.heads, named, piece.tails, names)
+        columns = {role: bounds.column(texts, piece.rows, role) for role, texts in piece.times.items()}
+        if START in columns and END in columns:
+            bounds.in_order(columns[START], columns[END], piece)
+        qualifiers: list[tuple[str, Sequence[Ref | Value | None]]] = [
+            (_KEYS[role], column) for role, column in columns.items() if any(value is not None for value in column)
+        ]
+        prefix = names.prefix
+        yield Batch(
+            [prefix + head for head in piece.heads] if prefix else piece.heads,
+            named,
+            Ids([prefix + tail for tail in piece.tails] if prefix else piece.tails),
+            piece.rows,
+            None,
+            qualifiers,
+        )
+    names.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Columns of facts: line numbers, heads, relations, tails, and the texts of times by role."""
+
+    rows: Sequence[int]
+    heads: list[str]
+    relations: list[str]
+    tails: list[str]
+    times: dict[str, list[str]]
+
+
+def _facts(source: Any, reading: Reading, options: Options) -> Iterator[_Piece]:
+    if _claims(source):
+        columns = [list(column) for column in zip(*source, strict=True)]
+        roles = next(roles for roles in ROLES if len(roles) == len(columns))
+        yield _Piece(range(1, len(source) + 1), columns[0], columns[1], columns[2], dict(zip(roles[3:], columns[3:], strict=True)))
+        reading.advance(len(source), 1.0)
+        return
+    path = path_of(source)
+    shape = shape_of(path, ROLES, reading, options)
+    if shape is None:
+        return
+    for rows, columns in columns_of(path, shape, reading, options):
+        by_role = dict(zip(shape.roles, columns, strict=True))
+        times: dict[str, list[str]] = {role: by_role[role] for role in (START, END, TIME) if role in by_role}
+        yield _Piece(rows, by_role[HEAD], by_role[RELATION], by_role[TAIL], times)
+
+
+class Bounds:
+    """Reads columns of times, each spelling once."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: dict[str, Bound] = {}
+        self._wrong: dict[str, str] = {}
+
+    def column(self, texts: Sequence[str], rows: Sequence[int], field: str) -> list[Bound]:
+        """The values of a column of times; a text that cannot be a time is warned about and kept as
+        text.
+        """
+        known, wrong = self._known, self._wrong
+        fresh = [text for text in dict.fromkeys(texts) if text not in known]
+        for text in fresh:
+            try:
+                known[text] = read_bound(text)
+            except ValueError as error:
+                known[text] = " ".join(text.split())
+                wrong[text] = str(error)
+        if wrong:
+            for row, text in zip(rows, texts, strict=True):
+                if text in wrong:
+                    self._reading.warn(f"{wrong[text]}; kept as text", row=row, field=field)
+        return [known[text] for text in texts]
+
+    def in_order(self, starts: list[Bound], ends: list[Bound], piece: _Piece) -> None:
+        """Make both bounds unknown, with a warning, where a start lies after its end."""
+        pairs = set(zip(starts, ends, strict=True))
+        turned = {
+            pair for pair in pairs if isinstance(pair[0], Time) and isinstance(pair[1], Time) and pair[0].start >= pair[1].end
+        }
+        if not turned:
+            return
+        for at, pair in enumerate(zip(starts, ends, strict=True)):
+            if pair in turned:
+                self._reading.warn(
+                    f"the start {pair[0]} lies after the end {pair[1]}; both are taken as unknown", row=piece.rows[at]
+                )
+                starts[at] = ends[at] = UNKNOWN
+
+
+def _claims(source: Any) -> bool:
+    return (
+        isinstance(source, (list, tuple))
+        and bool(source)
+        and isinstance(source[0], (list, tuple))
+        and len(source[0]) in (4, 5)
+        and all(
+            isinstance(one, (list, tuple))
+            and len(one) == len(source[0])
+            and all(isinstance(part, str) for part in one)
+            and all(part.strip() for part in one[:3])
+            for one in source
+        )
+    )
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    lines = head_lines(head)
+    shape = find_shape(lines, ROLES) if lines else None
+    if shape is None:
+        return 0
+    rows = [row for row in (split(line, shape.mark) for line in lines[shape.header :]) if len(row) == len(shape.roles)]
+    times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
+    if not times or not any(time.strip("-") for time in times):
+        return 0
+    share = sum(map(looks_like_bound, times)) / len(times)
+    if share < 0.95:
+        return 0
+    likely = likeness(lines, shape)
+    if not likely and shape.share < 0.9:
+        return 0
+    # Times in their place say more than the words of relations do; where the first line has them,
+    # it is no table's header either.
+    first = split(lines[0], shape.mark)
+    places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
+    timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
+    return max(min(95, likely + 10), 75 if timed and not shape.header else 0)
+
+
+FORMAT: Final = Format(
+    name="quintuples",
+    about="head, relation, tail, start, end (or head, relation, tail, time): one temporal fact a line",
+    read=_read,
+    options=TRIPLE_OPTIONS,
+    sniff=_sniff,
+    claims=_claims,
+)

@@ -1,0 +1,165 @@
+"""Wikidata statements with qualifiers, one a line.
+
+Two forms: `s, label, p, label, o, label` with tabs between, then `qp=label` and `qv=label` in turn
+(ids and labels); and `s,p,o,qp1,qv1,...` (ids alone). Predicates are called by their labels; `P31`
+and `P279` declare membership besides the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
+from condgraph.engine.values import Value
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import ENCODING_HELP, blocks, head_lines, path_of
+from condgraph.loaders.statements.names import (
+    NAME_OPTIONS,
+    PredicateNames,
+    Table,
+    option_bool,
+    option_names,
+    option_text,
+    read_table,
+)
+
+_LABELLED: Final = re.compile(r"[^\t]+\t[^\t]*\tP\d+\t[^\t]*\t[^\t]+\t[^\t]*(?:\tP\d+=[^\t]*\t[^\t=]+=[^\t]*)*", re.ASCII).fullmatch
+_PLAIN: Final = re.compile(r"Q\d+,P\d+,Q\d+(?:,P\d+,Q\d+)*", re.ASCII).fullmatch
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    path = path_of(source)
+    concepts = option_bool(options, "concepts", True)
+    instance_of = frozenset(option_names(options, "instance_of", ("P31",))) if concepts else frozenset()
+    subclass_of = frozenset(option_names(options, "subclass_of", ("P279",))) if concepts else frozenset()
+    relations = options.get("relation_names")
+    names = options.get("names")
+    labels = _Labels(reading, None if names is None else read_table(names, reading, "names"), option_text(options, "id_prefix"))
+    predicates = PredicateNames(reading, None if relations is None else read_table(relations, reading, "relation_names"))
+    prefix = labels.prefix
+    tabs: bool | None = None
+    for first, lines in blocks(path, reading, options.get("encoding")):
+        for row, line in enumerate(lines, first):
+            if not line or line.isspace():
+                continue
+            if tabs is None:
+                tabs = "\t" in line
+            fields = [field.strip() for field in line.split("\t" if tabs else ",")]
+            wrong = _wrong(fields, tabs)
+            if wrong is not None:
+                reading.bad(f"{wrong}: {line[:80]!r}", row=row)
+                continue
+            if tabs:
+                parts: list[tuple[str, str | None]] = [(fields[0], fields[1]), (fields[2], fields[3]), (fields[4], fields[5])]
+                parts += [_pair(field) for field in fields[6:]]
+            else:
+                parts = [(field, None) for field in fields]
+            (one, one_label), (predicate, predicate_label), (other, other_label), *rest = parts
+            yield from labels.declare(one, one_label, row)
+            yield from labels.declare(other, other_label, row)
+            qualifiers: list[tuple[str, Ref | Value]] = []
+            for (key, key_label), (value, value_label) in zip(rest[::2], rest[1::2], strict=True):
+                yield from labels.declare(value, value_label, row)
+                qualifiers.append((predicates.name(key, key_label, row=row), Ref(prefix + value)))
+            if predicate in instance_of:
+                yield from labels.concept(other)
+                yield Member(prefix + one, prefix + other, row)
+            if predicate in subclass_of:
+                yield from labels.concept(one)
+                yield from labels.concept(other)
+                yield Subclass(prefix + one, prefix + other, row)
+            named = predicates.name(predicate, predicate_label, row=row)
+            yield Statement(prefix + one, named, Ref(prefix + other), tuple(qualifiers), row)
+    labels.finish()
+
+
+def _wrong(fields: Sequence[str], tabs: bool) -> str | None:
+    """What is wrong with the fields of a line, or None."""
+    if tabs:
+        if len(fields) < 6 or len(fields) % 2:
+            return f"6 fields (id and label of subject, predicate, object) and pairs of qualifiers are expected, not {len(fields)}"
+        if not (fields[0] and fields[2] and fields[4]):
+            return "subject, predicate and object have an id"
+        broken = next((field for field in fields[6:] if not field.partition("=")[0].strip()), None)
+        return None if broken is None else f"a qualifier is 'id=label', not {broken!r}"
+    if len(fields) < 3 or not len(fields) % 2:
+        return f"subject, predicate, object and pairs of qualifiers are expected, not {len(fields)} fields"
+    return None if all(fields) else "an id is empty"
+
+
+def _pair(field: str) -> tuple[str, str | None]:
+    """Id and label of a qualifier's part; a label may hold "=" itself."""
+    one, found, label = field.partition("=")
+    return one.strip(), label.strip() if found else None
+
+
+class _Labels:
+    """Declares entities with their labels, each once; a second label of one id is warned about."""
+
+    def __init__(self, reading: Reading, table: Table | None, prefix: str) -> None:
+        self._reading = reading
+        self._table = table
+        self._labels: dict[str, str] = {}
+        self._concepts: set[str] = set()
+        self._nameless = 0
+        self._first_nameless = ""
+        self.prefix = prefix
+
+    def declare(self, one: str, label: str | None, row: int) -> Iterator[Entity]:
+        known = self._labels.get(one)
+        if known is not None and (not label or known == label):
+            return
+        if self._table is not None and known is None:
+            self._table.settle((one,), self._reading)
+            label = self._table.get(one) or label
+            if not label:
+                self._nameless += 1
+                self._first_nameless = self._first_nameless or one
+        name = " ".join((label or "").split())
+        if known is not None:
+            if name != known and self._table is None:
+                self._reading.warn(f"{one!r} is labelled {known!r} before and {name!r} here; the first is kept", row=row)
+            return
+        self._labels[one] = name or one
+        if (name and name != one) or self.prefix:
+            yield Entity(self.prefix + one, name or one)
+
+    def concept(self, one: str) -> Iterator[Entity]:
+        if one not in self._concepts:
+            self._concepts.add(one)
+            yield Entity(self.prefix + one, self._labels[one], EntityKind.CONCEPT)
+
+    def finish(self) -> None:
+        if self._nameless and self._table is not None:
+            self._reading.warn(
+                f"{self._nameless} entities have no name there and are named by their ids, the first is {self._first_nameless!r}",
+                file=self._table.file or None,
+            )
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    lines = head_lines(head)
+    if not lines:
+        return 0
+    labelled = sum(_LABELLED(line) is not None for line in lines)
+    if labelled >= 0.9 * len(lines):
+        return 95
+    return 92 if sum(_PLAIN(line) is not None for line in lines) >= 0.9 * len(lines) else 0
+
+
+FORMAT: Final = Format(
+    name="wikidata",
+    about="Wikidata statements with qualifiers: s, p, o and qualifier pairs a line, with labels (tabs) or ids alone (commas)",
+    read=_read,
+    options={
+        **NAME_OPTIONS,
+        "concepts": "whether instance_of and subclass_of also declare concepts (default: true)",
+        "instance_of": "property (or several) that makes its subject an instance of its object (default: P31)",
+        "subclass_of": "property (or several) that puts its subject under its object (default: P279)",
+        "encoding": ENCODING_HELP,
+    },
+    sniff=_sniff,
+)

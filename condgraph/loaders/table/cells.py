@@ -1,0 +1,146 @@
+"""Typing of cells: what a text in a table means, decided over its whole column.
+
+A cell is text, a number with its unit, a time, or missing. Each text has a few possible readings
+(`condgraph.engine.reading`); a `Profile` counts them over a column, `Profile.decide` chooses, and
+the `ColumnType` it gives reads the cells. The rules:
+
+- A column is of the type that more than half of its cells, or of its distinct texts, can be read
+  as. The other cells stay text.
+- **Missing**: blanks, `n/a`, `-`, `–`, `—` (and runs of them), `NULL`, `#N/A`; `NaN` and `NA` in a
+  column of numbers.
+- **Marks** at the end (`[1]`, `[note 2]`, `*`, `†`, `‡`, `§`, `=`) do not keep a cell from being
+  read.
+- **Years**: four digits from 1000 to 2100 are a year where every plain number of the column is one
+  and the header speaks of time (year, season, date, founded, opened, born, ...; `YEAR_WORDS`), or
+  where other cells of the column are dates. Otherwise a number.
+- **03/05/2010** is read where another cell of the column has a day after the 12th, or `day_first`
+  says; otherwise it stays text.
+- **2004-05** is two years where the column has such a pair that is no month, or only pairs that
+  follow each other; a month where some pair does not; one such cell alone stays text.
+- **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a
+  comma than with a point.
+- **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
+  like "profit"); otherwise text.
+- **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
+  being numbers.
+- **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column.
+  Singular and plural are one unit, spelled as most cells do. A bare number has no unit.
+- **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header
+  like "kick-off", say time of day; parts of a second, more than 23 in front, or a header like
+  "length" say duration. Otherwise a column whose last parts are all multiples of five is times of
+  day, and any other durations; one such cell alone stays text.
+- Dates that all have the time 00:00:00 are days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
+from condgraph.engine.reading.words import MISSING, MISSING_NUMBERS
+from condgraph.engine.values import collapse
+from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide
+
+__all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
+
+#: Different shapes that a profile counts one by one; in a column with more, no word stands out as a
+#: unit.
+_MOST_SHAPES: Final = 2000
+#: Columns of fewer cells are looked at cell by cell.
+_FEW: Final = 200
+# Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
+_ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
+_ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
+_THREE_DECIMALS: Final = re.compile(r"^[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
+
+
+@dataclass(slots=True)
+class Profile:
+    """What the cells of a column look like: how many cells, and distinct texts, there are of every
+    shape.
+
+    `missing` are the markers of missing cells, white space collapsed and case folded. A text counts
+    as distinct once for every call of `add` it occurs in, so that a profile stays small whatever
+    the column holds.
+    """
+
+    missing: frozenset[str] = MISSING
+    shapes: dict[Shape, list[int]] = field(default_factory=dict)
+
+    def add(self, cells: Collection[str]) -> None:
+        """Count cells, as they stand in the source."""
+        if len(cells) > _FEW and not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
+            return
+        missing = self.missing
+        longest = max(map(len, missing | MISSING_NUMBERS))
+        for cell, times in Counter(cells).items():
+            text = collapse(cell)
+            if len(text) <= longest:
+                folded = text.casefold()
+                if folded in missing:
+                    continue
+                if folded in MISSING_NUMBERS:
+                    continue
+            self._count(shape(text), times, 1)
+
+    def _count(self, key: Shape, cells: int, distinct: int) -> None:
+        counted = self.shapes.get(key)
+        if counted is None:
+            counted = self.shapes.setdefault(key if len(self.shapes) < _MOST_SHAPES else (), [0, 0])
+        counted[0] += cells
+        counted[1] += distinct
+
+    def _add_plain(self, cells: Collection[str]) -> bool:
+        """Count a column of plain numbers or ISO days at once; False where it is something else."""
+        joined = "\n".join(cells) + "\n"
+        if _ALL_NUMBERS(joined):
+            distinct = Counter(cells)
+            whole = [cell for cell in distinct if "." not in cell and cell not in ("", "-")]
+            years = [cell for cell in whole if len(cell) == 4 and "1000" <= cell <= "2100"]
+            three = _THREE_DECIMALS(joined)
+            points = [cell for cell in distinct if "." in cell]
+            counts: list[tuple[Shape, Sequence[str]]] = [(YEAR, years), (THREE, list(set(three)))]
+            taken = {*years, *three}
+            counts.append((INT, [cell for cell in whole if cell not in taken]))
+            counts.append((POINT, [cell for cell in points if cell not in taken]))
+            for key, texts in counts:
+                if texts:
+                    self._count(key, sum(distinct[cell] for cell in texts), len(texts))
+            return True
+        if _ALL_DAYS(joined):
+            days = Counter(cells)
+            days.pop("", None)
+            if all(shape(cell) is ISO for cell in days):
+                self._count(ISO, sum(days.values()), len(days))
+                return True
+        return False
+
+    def decide(self, header: str = "", declared: Declared = "auto", day_first: bool | None = None) -> ColumnType:
+        """The type of the column, by the rules of this module; `declared` and `day_first` overrule
+        what the cells say.
+        """
+        return decide(self.shapes, header, declared, day_first, self.missing)
+
+
+def type_cells(
+    cells: Sequence[str],
+    header: str = "",
+    *,
+    declared: Declared = "auto",
+    day_first: bool | None = None,
+    missing: frozenset[str] = MISSING,
+) -> list[Cell | None]:
+    """The cells of one column, typed together: value and raw text of each (`ColumnType.read`), None
+    for a missing one.
+
+    >>> [str(cell[0]) if cell else None for cell in type_cells(["1,234", "n/a", "3rd", "DNF"])]
+    ['1234', None, '3', 'DNF']
+    """
+    profile = Profile(missing)
+    profile.add(cells)
+    read = profile.decide(header, declared, day_first).reader()
+    return [read(cell) for cell in cells]

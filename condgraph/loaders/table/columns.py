@@ -1,0 +1,304 @@
+"""How a column is read: `ColumnType`, and `decide`, which chooses it from the shapes of the cells
+by the rules of `cells`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from condgraph.engine.reading.numbers import MONEY, Reading
+from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, readings
+from condgraph.engine.reading.words import (
+    AMOUNT_WORDS,
+    CERTAIN_YEAR_WORDS,
+    CLOCK_WORDS,
+    DURATION_WORDS,
+    MISSING,
+    MISSING_NUMBERS,
+    MONEY_WORDS,
+    SEASON_WORDS,
+    YEAR_HEADERS,
+    YEAR_WORDS,
+)
+from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, text_of
+
+Declared: TypeAlias = Literal["auto", "text", "number", "time"]
+DECLARED: Final = ("auto", "text", "number", "time")
+#: A typed cell: its value, and its source text where the value prints differently.
+Cell: TypeAlias = tuple[Value, str | None]
+#: Shapes of a column with the number of cells, and of distinct texts, that have it.
+Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How the cells of a column are read; made by `Profile.decide`.
+
+    `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy",
+    "mdy" or "" (not known); `units` maps folded unit words to their spelling (None: any word is a
+    unit). `plain` is "int", "float" or "day" where every cell is a plain number or an ISO day, so
+    that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
+    of a second, `ambiguous` ones are dates whose order of day and month is not known.
+    """
+
+    kind: Literal["text", "number", "time", "clock"]
+    tags: tuple[str, ...] = ()
+    order: str = ""
+    units: dict[str, str] | None = field(default_factory=dict)
+    missing: frozenset[str] = MISSING
+    half_day: bool = False
+    years: bool = False
+    plain: str = ""
+    cut: int = 0
+    ambiguous: int = 0
+
+    def read(self, cell: str) -> Cell | None:
+        """The value of a cell and its raw text where that differs from the printed value; None
+        where the cell is missing.
+        """
+        text = collapse(cell)
+        if text.casefold() in self.missing:
+            return None
+        value: Value = text
+        if self.tags:
+            found = readings(text)
+            at = self.choose(found)
+            if at is not None:
+                value = self._value(found[at]) or text
+        if isinstance(value, Time) and not _PRINTED_TIME(cell):
+            return value, cell
+        if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
+            return value, cell
+        return value, None if text_of(value) == cell else cell
+
+    def reader(self) -> Callable[[str], Cell | None]:
+        """`read` with a bounded memory of the texts it has seen."""
+        return lru_cache(maxsize=1 << 16)(self.read)
+
+    def choose(self, found: Sequence[Reading]) -> int | None:
+        """Which of a cell's readings, or of a shape's, the column takes; None where the cell stays
+        text.
+        """
+        if len(found) == 1:
+            return 0 if found[0].tag in self.tags and self._takes(found[0], 1) else None
+        for tag in self.tags:
+            for at, reading in enumerate(found):
+                if reading.tag == tag and self._takes(reading, len(found)):
+                    return at
+        return None
+
+    def _takes(self, reading: Reading, of: int) -> bool:
+        if reading.family == "number":
+            return reading.note in _NO_WORD or self.units is None or _fold(reading.note) in self.units
+        if reading.family == "time":
+            return reading.note not in ("dmy", "mdy") or reading.note == self.order
+        # 7:00 beside 7:30 PM may be either half of the day.
+        return not (self.half_day and of > 1)
+
+    def _value(self, reading: Reading) -> Value | None:
+        value = reading.value
+        if isinstance(value, Quantity) and reading.family == "number":
+            if self.years:
+                year = value.number
+                return Time.year(year) if isinstance(year, int) and 1 <= year <= 9999 and value.unit == NO_UNIT else None
+            if self.units and reading.note not in _NO_WORD:
+                return Quantity(value.number, self.units[_fold(reading.note)])
+        return value
+
+
+_PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", POINT: "float", ISO: "day"}
+_WORD: Final = re.compile(r"[^\W\d_]+").findall
+_PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
+_NO_WORD: Final = frozenset(("", MONEY, "num", "en", "comma", "space"))
+
+
+def _fold(unit: str) -> str:
+    """Units that are the same word: case, a final point and a plural "s" do not count."""
+    unit = unit.casefold().rstrip(".")
+    return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
+
+
+def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | None, missing: frozenset[str]) -> ColumnType:
+    """The type of a column whose cells have these shapes; see `cells` for the rules."""
+    if declared == "text" or (declared == "auto" and not any(shapes)):
+        return ColumnType("text", missing=missing)
+    evidence = _Evidence(shapes, " ".join(header.casefold().split()), day_first)
+    time, number, clock = evidence.time(), evidence.number(), evidence.clock()
+    if declared == "number":
+        chosen = replace(number, tags=(*number.tags, "space", "paren", "code", *clock.tags), units=None, half_day=clock.half_day)
+    elif declared == "time":
+        chosen = replace(time, tags=(*time.tags, "year", "num"), years=True)
+    else:
+        if "year" in time.tags or evidence.codes():
+            number = replace(number, tags=())
+        chosen = evidence.best((number, time, clock))
+    chosen = replace(chosen, missing=missing | MISSING_NUMBERS if chosen.kind == "number" else missing)
+    return evidence.finish(chosen)
+
+
+class _Evidence:
+    """What the shapes of a column say."""
+
+    def __init__(self, shapes: Shapes, header: str, day_first: bool | None) -> None:
+        self.shapes = shapes
+        self.header = header
+        self.day_first = day_first
+        self.words = frozenset(_WORD(header))
+        self.cells, self.distinct = self.count(lambda shape: True)
+
+    def count(self, counts: Callable[[Shape], bool]) -> tuple[int, int]:
+        """Cells, and distinct texts, of the shapes that `counts` takes."""
+        cells = distinct = 0
+        for shape, (some, different) in self.shapes.items():
+            if counts(shape):
+                cells += some
+                distinct += different
+        return cells, distinct
+
+    def has(self, tag: str, *, note: str | None = None, but: str = "") -> tuple[int, int]:
+        """Cells and distinct texts with a reading of this tag (and note), and none of the tag
+        `but`.
+        """
+        return self.count(
+            lambda shape: (
+                any(reading.tag == tag and note in (None, reading.note) for reading in shape)
+                and not any(reading.tag == but for reading in shape)
+            )
+        )
+
+    def share(self, candidate: ColumnType) -> tuple[int, int]:
+        return self.count(lambda shape: candidate.choose(shape) is not None)
+
+    def best(self, candidates: Sequence[ColumnType]) -> ColumnType:
+        """The candidate that reads more than half of the cells, or else of the distinct texts; text
+        where none does.
+        """
+        shares = [(self.share(candidate), candidate) for candidate in candidates]
+        for at, whole in ((0, self.cells), (1, self.distinct)):
+            share, candidate = max(shares, key=lambda pair: pair[0][at])
+            if share[at] * 2 > whole:
+                return candidate
+        # The order of days and months matters to a warning even where the column is text.
+        return ColumnType("text", order=candidates[1].order)
+
+    def number(self) -> ColumnType:
+        numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        english = self.count(lambda shape: _tags(shape) & {"en", "comma"} != set() and "eu" not in _tags(shape))
+        european = self.count(lambda shape: "eu" in _tags(shape) and not _tags(shape) & {"en", "comma"})
+        continental = european[1] > 1 and european[0] > english[0]
+        tags = ["num", *(("eu", "en") if continental else ("comma", "en")), "ord"]
+        if self.has("space")[0] * 10 >= numbers[0]:
+            tags.append("space")
+        if self.money():
+            tags.append("paren")
+        return ColumnType("number", tuple(tags), units=self.units())
+
+    def codes(self) -> bool:
+        """Whether the column has digits with zeros in front, and no other numbers than digits."""
+        plain = self.count(lambda shape: _PLAIN_SHAPES.get(shape) == "int")
+        numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        return self.has("code")[0] > 0 and plain[0] + self.has("code")[0] == numbers[0]
+
+    def money(self) -> bool:
+        """Whether parentheses make a number negative here."""
+        return bool(MONEY_WORDS.search(self.header)) or any(
+            reading.tag == "comma" or reading.note == MONEY or (reading.tag == "paren" and reading.note in ("comma", "space"))
+            for shape in self.shapes
+            for reading in shape
+        )
+
+    def units(self) -> dict[str, str]:
+        """The words that are units here, folded, with the spelling that most cells have."""
+        spellings: dict[str, dict[str, int]] = {}
+        for shape, (cells, _) in self.shapes.items():
+            for unit in {reading.note for reading in shape if reading.family == "number"} - _NO_WORD:
+                counted = spellings.setdefault(_fold(unit), {})
+                counted[unit] = counted.get(unit, 0) + cells
+        return {
+            folded: max(counted, key=lambda unit: (counted[unit], unit))
+            for folded, counted in spellings.items()
+            if sum(counted.values()) > 1 and sum(counted.values()) * 10 >= self.cells
+        }
+
+    def time(self) -> ColumnType:
+        tags = ["iso", "time", "second", "cut"]
+        tags.append("second0" if self.has("second")[0] + self.has("cut")[0] else "day0")
+        tags.extend(self.seasons())
+        candidate = ColumnType("time", tuple(tags), order=self.order())
+        if self.years(self.share(candidate)[0]):
+            candidate = replace(candidate, tags=(*tags, "year"))
+        return candidate
+
+    def order(self) -> str:
+        """Whether days or months stand first in dates such as 03/05/2010; "" where nothing says so,
+        or the cells disagree.
+        """
+        if self.day_first is not None:
+            return "dmy" if self.day_first else "mdy"
+        notes = [{reading.note for reading in shape} & {"dmy", "mdy"} for shape in self.shapes]
+        certain = {next(iter(orders)) for orders in notes if len(orders) == 1}
+        return certain.pop() if len(certain) == 1 else ""
+
+    def seasons(self) -> list[str]:
+        """Which of `season` and `month` 2004-05 is."""
+        season, month = self.has("season", but="month"), self.has("month", but="season")
+        if season[0] or month[0]:
+            return [tag for tag, count in (("season", season), ("month", month)) if count[0] >= max(season[0], month[0])]
+        both = self.has("season")
+        if self.words & SEASON_WORDS or (both[1] > 1 and self.has("season", note="next") == both):
+            return ["season"]
+        return ["month"] if both[1] > 1 or "month" in self.words else []
+
+    def years(self, times: int) -> bool:
+        """Whether four digits are a year here; `times` cells are times without that."""
+        capable = self.has("year")[0]
+        if not capable or self.count(lambda shape: any(r.family == "number" for r in shape) and "year" not in _tags(shape))[0]:
+            return False
+        hinted = self.words & CERTAIN_YEAR_WORDS or (self.words & YEAR_WORDS and not self.words & AMOUNT_WORDS)
+        return bool(hinted) or self.header.rstrip(":") in YEAR_HEADERS or times * 10 >= capable
+
+    def clock(self) -> ColumnType:
+        durations, times = self.has("dur", but="tod"), self.has("tod", but="dur")
+        if self.has("ratio")[0]:
+            return ColumnType("clock")
+        if times[0] > durations[0]:
+            zones = {reading.note for shape in self.shapes for reading in shape if reading.tag == "tod"} - {""}
+            return ColumnType("clock", ("tod",) if len(zones) < 2 else (), half_day=True)
+        both = self.has("tod")
+        if durations[0] or not both[0]:
+            return ColumnType("clock", ("dur",))
+        if DURATION_WORDS.search(self.header):
+            return ColumnType("clock", ("dur",))
+        if CLOCK_WORDS.search(self.header):
+            return ColumnType("clock", ("tod",))
+        notes = {reading.note for shape in self.shapes for reading in shape if reading.tag == "dur"}
+        if notes == {"2r"} and both[1] > 1:
+            return ColumnType("clock", ("tod",))
+        return ColumnType("clock", ("dur",) if both[1] > 1 or notes & {"3", "3r"} else ())
+
+    def finish(self, chosen: ColumnType) -> ColumnType:
+        """Add what a loader warns about, and whether the column can be read at once."""
+        cut = ambiguous = 0
+        plain: set[str] = set()
+        for shape, (cells, _) in self.shapes.items():
+            at = chosen.choose(shape)
+            # 1.234 is plain where the point is one before decimals.
+            plain.add("float" if shape == THREE and at == 0 else _PLAIN_SHAPES.get(shape, ""))
+            if at is None:
+                ambiguous += cells if {"dmy", "mdy"} <= {reading.note for reading in shape} and not chosen.order else 0
+            elif shape[at].tag == "cut":
+                cut += cells
+        whole = ""
+        if chosen.kind == "number" and plain <= {"int", "float"}:
+            whole = "float" if "float" in plain else "int"
+        elif chosen.kind == "time" and plain == {"day"}:
+            whole = "day"
+        return replace(chosen, plain=whole, cut=cut, ambiguous=ambiguous)
+
+
+def _tags(shape: Shape) -> set[str]:
+    return {reading.tag for reading in shape}

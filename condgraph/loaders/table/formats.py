@@ -1,0 +1,108 @@
+"""Loaders of tables: CSV, TSV, JSON lines, Parquet, and the tables of pandas, polars and Arrow.
+
+Each row is an entity of kind row, `{source}/{n}` with n from 1, named "{source} row {n}" (options
+`key` and `name_column` say otherwise). Each column is a predicate named by its header. Each cell
+that is not missing is one statement, with the cell's text beside its value where that prints
+differently. Cells are typed over their whole column, by the rules in `cells`.
+
+A source is read twice, once to type its columns, unless it is small; memory is bounded whatever its
+size, except that `key` remembers the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from condgraph.engine.facts import Item
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import ENCODING_HELP, path_of
+from condgraph.loaders.table.arrow import is_frame, read_frame, read_parquet
+from condgraph.loaders.table.objects import is_records, read_dicts, read_jsonl
+from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
+from condgraph.loaders.table.sniff import sniff_csv, sniff_jsonl, sniff_parquet, sniff_tsv
+from condgraph.loaders.table.text import Chunk, TextTable
+
+_TEXT_OPTIONS: Final[Mapping[str, str]] = {
+    **TABLE_OPTIONS,
+    "header": "whether the first record names the columns (default: true)",
+    "delimiter": "the character between fields (default: found out)",
+    "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
+    "encoding": ENCODING_HELP,
+    "longest_cell": "characters that a cell may have (default: 131072)",
+}
+#: A table of fewer cells is read once.
+_CELLS_IN_MEMORY: Final = 1_000_000
+
+
+def read_csv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file of comma-separated values as facts."""
+    yield from _read_text(source, reading, options, ",;\t|")
+
+
+def read_tsv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A file of tab-separated values as facts."""
+    yield from _read_text(source, reading, options, "\t")
+
+
+def _read_text(source: Any, reading: Reading, options: Options, delimiters: str) -> Iterator[Item]:
+    path = path_of(source)
+    checked = TableOptions.of(options)
+    text = TextTable.open(path, reading, options, delimiters)
+    table = Table(reading, checked, column_names(text.headers, reading) if text.header else text.headers)
+    profiles = [table.profile() for _ in table.names]
+    memory: list[tuple[Chunk, float]] | None = []
+    cells = 0
+    for chunk, fraction in text.chunks(reading, table.names):
+        for profile, column in zip(profiles, chunk.columns, strict=True):
+            profile.add(column)
+        cells += len(chunk.numbers) * len(table.names)
+        if memory is not None:
+            memory.append((chunk, 0.5 + fraction / 2))
+            if cells > _CELLS_IN_MEMORY:
+                memory = None
+        reading.advance(0, fraction / 2)
+    types = [table.decide(at, profile) for at, profile in enumerate(profiles)]
+    readers = [chosen.reader() for chosen in types]
+    again = memory if memory is not None else ((chunk, 0.5 + part / 2) for chunk, part in text.chunks(None, table.names))
+    for chunk, fraction in again:
+        columns = chunk.columns
+        entities, kept = table.rows(
+            chunk.numbers,
+            None if table.key is None else columns[table.key],
+            None if table.name_column is None else columns[table.name_column],
+        )
+        yield from entities
+        if entities:
+            ids, rows = [entity.id for entity in entities], [entity.row for entity in entities]
+            for at, (column, chosen, read) in enumerate(zip(columns, types, readers, strict=True)):
+                taken = column if kept is None else [column[one] for one in kept]
+                batch = table.text_batch(at, chosen, read, ids, rows, taken)
+                if batch is not None:
+                    yield batch
+        reading.advance(len(chunk.numbers), fraction)
+
+
+def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    """A table of pandas, polars or Arrow, or a list of dictionaries, as facts."""
+    yield from (read_dicts if is_records(source) else read_frame)(source, reading, options)
+
+
+CSV: Final = Format("csv", "a table of comma-separated values", read_csv, _TEXT_OPTIONS, sniff_csv)
+TSV: Final = Format("tsv", "a table of tab-separated values", read_tsv, _TEXT_OPTIONS, sniff_tsv)
+JSONL: Final = Format(
+    "jsonl-table",
+    "a table as JSON lines: one object, one row, a line",
+    read_jsonl,
+    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    sniff_jsonl,
+)
+PARQUET: Final = Format("parquet", "a table in a Parquet file", read_parquet, TABLE_OPTIONS, sniff_parquet)
+DATAFRAME: Final = Format(
+    "dataframe",
+    "a table of pandas, polars or Arrow, or a list of dictionaries",
+    read_dataframe,
+    TABLE_OPTIONS,
+    claims=lambda source: is_frame(source) or is_records(source),
+)
+FORMATS: Final = (CSV, TSV, JSONL, PARQUET, DATAFRAME)

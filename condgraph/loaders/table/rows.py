@@ -1,0 +1,387 @@
+"""What all table loaders share: their options, the names of columns, and rows and columns as facts.
+
+A row is an entity of kind row, a column a predicate, a cell a statement. Rows go out in order, a
+few thousand at once: first their entities, then one `Batch` for each column, without its missing
+cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from condgraph.engine.errors import OptionError, nearest, shortened
+from condgraph.engine.facts import Batch, Column, Entity, EntityKind, Ids, Numbers, Ref, Texts, Times, Values
+from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
+from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.table.cells import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Options of every table format.
+TABLE_OPTIONS: Final[Mapping[str, str]] = {
+    "types": 'how columns are read, whatever their cells say: {column: "text", "number", "time" or "auto"}, or one for all',
+    "key": "the column that identifies the rows: ids and names of the rows are its cells",
+    "name_column": "the column that names the rows",
+    "missing": "further texts that stand for a missing cell",
+    "refs": "columns whose cells are names of entities rather than values",
+    "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
+}
+_SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
+_EXACT_FLOAT: Final = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of `TABLE_OPTIONS`, checked; columns are by name until `Table` finds them."""
+
+    types: Mapping[str, Declared]
+    every_type: Declared
+    key: str | None
+    name_column: str | None
+    missing: frozenset[str]
+    refs: tuple[str, ...]
+    day_first: bool | None
+
+    @classmethod
+    def of(cls, options: Options) -> TableOptions:
+        """Check the options; raises `OptionError`."""
+        types = options.get("types") or {}
+        every: Declared = "auto"
+        if isinstance(types, str):
+            every, types = _declared(types), {}
+        if not isinstance(types, Mapping):
+            raise OptionError("types= is a mapping of columns to types, or one type for all columns", hint=_TYPES)
+        return cls(
+            types={str(column): _declared(kind) for column, kind in types.items()},
+            every_type=every,
+            key=_name(options, "key"),
+            name_column=_name(options, "name_column"),
+            missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
+            refs=tuple(texts_option(options, "refs")),
+            day_first=truth_option(options, "day_first"),
+        )
+
+
+_TYPES: Final = "types are: " + ", ".join(DECLARED)
+
+
+def _declared(kind: Any) -> Declared:
+    if kind not in DECLARED:
+        raise OptionError(f"there is no column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
+    return cast(Declared, kind)
+
+
+def _name(options: Options, option: str) -> str | None:
+    found = options.get(option)
+    if found is not None and not isinstance(found, str):
+        raise OptionError(f"{option}= is the name of a column, not {type(found).__name__}")
+    return None if found is None else collapse(found)
+
+
+def texts_option(options: Options, option: str) -> list[str]:
+    """An option that is a list of texts; one text is a list of one. Raises `OptionError`."""
+    found = options.get(option)
+    if found is None:
+        return []
+    if isinstance(found, str):
+        return [found]
+    if not isinstance(found, Iterable) or isinstance(found, Mapping):
+        raise OptionError(f"{option}= is a list of texts, not {type(found).__name__}")
+    texts = list(found)
+    if not all(isinstance(text, str) for text in texts):
+        raise OptionError(f"{option}= is a list of texts")
+    return texts
+
+
+def truth_option(options: Options, option: str) -> bool | None:
+    """An option that is true, false or not given; raises `OptionError`."""
+    found = options.get(option)
+    if found is None or isinstance(found, bool):
+        return found
+    raise OptionError(f"{option}= is true or false, not {found!r}")
+
+
+def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
+    """The predicates of a table's columns: headers with white space collapsed, made different from
+    each other.
+
+    An empty header is named by its position ("column 3"), a repeated one gets a number ("Points
+    (2)"); both are warned about.
+    """
+    names: list[str] = []
+    taken = {collapse(header) for header in headers}
+    used: set[str] = set()
+    counts: dict[str, int] = {}
+    for at, header in enumerate(headers, 1):
+        stem = collapse(header)
+        empty = not stem
+        stem = stem or f"column {at}"
+        # Numbers up to the last one given to a header are taken: a thousand equal headers are not
+        # counted through each time.
+        count = counts.get(stem, 1)
+        name = stem if count == 1 else f"{stem} ({count})"
+        while name in used or (name != collapse(header) and name in taken):
+            count += 1
+            name = f"{stem} ({count})"
+        counts[stem] = count
+        if empty:
+            reading.warn(f"column {at} has no header and is named {name!r}", field=name)
+        elif name != stem:
+            reading.warn(f"the header {stem!r} stands more than once; column {at} is named {name!r}", field=name)
+        used.add(name)
+        names.append(name)
+    return names
+
+
+class Table:
+    """One table while it is read: its columns by name, the ids of its rows, and its columns as
+    batches.
+    """
+
+    def __init__(self, reading: Reading, options: TableOptions, names: Sequence[str]) -> None:
+        self.reading = reading
+        self.options = options
+        self.names = list(names)
+        self.key = self._find(options.key, "key")
+        self.name_column = self._find(options.name_column, "name_column")
+        self.refs = frozenset(self._find(name, "refs") for name in options.refs)
+        for name in options.types:
+            self._find(name, "types")
+        self._seen: dict[str, int] = {}
+
+    def _find(self, name: str | None, option: str) -> int | None:
+        if name is None:
+            return None
+        name = collapse(name)
+        if name not in self.names:
+            raise OptionError(
+                f"{option}= names the column {name!r}, which the table does not have",
+                candidates=nearest(name, self.names),
+                hint="its columns are: " + ", ".join(map(repr, self.names[:30])) + (", ..." if len(self.names) > 30 else ""),
+            )
+        return self.names.index(name)
+
+    def profile(self) -> Profile:
+        """An empty profile with the table's missing markers."""
+        return Profile(self.options.missing)
+
+    def declared(self, at: int) -> Declared:
+        """The type that the options give a column."""
+        name = self.names[at]
+        return next((kind for one, kind in self.options.types.items() if collapse(one) == name), self.options.every_type)
+
+    def decide(self, at: int, profile: Profile) -> ColumnType:
+        """The type of a column; warns about what it cannot read as it should."""
+        name, declared = self.names[at], self.declared(at)
+        if at in self.refs:
+            return profile.decide(name, "text")
+        chosen = profile.decide(name, declared, self.options.day_first)
+        if chosen.cut:
+            self.reading.warn(f"parts of a second are cut off in {chosen.cut} cells; the raw text keeps them", field=name)
+        if chosen.ambiguous:
+            self.reading.warn(
+                f"{chosen.ambiguous} dates may have the day or the month first and stay text; day_first=true or false decides",
+                field=name,
+            )
+        return chosen
+
+    def check(self, at: int, values: Sequence[Value], rows: Sequence[int]) -> None:
+        """Warn about cells of a column whose type the options give, and which are of another."""
+        declared = self.declared(at)
+        if declared in ("number", "time") and at not in self.refs:
+            kind = Quantity if declared == "number" else Time
+            others = [row for value, row in zip(values, rows, strict=True) if not isinstance(value, kind)]
+            if others:
+                self.reading.warn(f"{len(others)} cells cannot be read as a {declared}", row=others[0], field=self.names[at])
+
+    def _tell_texts(self, at: int, chosen: ColumnType, values: Sequence[Value], rows: Sequence[int]) -> None:
+        """Warn about cells that stay text in a column that is of another type by what most of its
+        cells are.
+        """
+        if chosen.kind == "text" or self.declared(at) != "auto" or at in self.refs:
+            return
+        texts = [(row, value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
+        # Dates whose order is not known are told of once, for the whole column.
+        if len(texts) > chosen.ambiguous:
+            row, first = texts[0]
+            kind = "numbers" if chosen.kind == "number" else "times"
+            stay = f"{len(texts)} cells stay" if len(texts) > 1 else "a cell stays"
+            such = "such as " if len(texts) > 1 else ""
+            self.reading.warn(f"{stay} text in a column of {kind}: {such}{shortened(first, 60)!r}", row=row, field=self.names[at])
+
+    def rows(
+        self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
+    ) -> tuple[list[Entity], list[int] | None]:
+        """The entities of rows, and which of the rows they are (None: all); a row whose key is
+        missing or repeated is bad.
+        """
+        source = self.reading.source.name
+        if keys is None:
+            ids = [f"{source}/{number}" for number in numbers]
+            if names is None:
+                return [
+                    Entity(one, f"{source} row {number}", EntityKind.ROW, number) for one, number in zip(ids, numbers, strict=True)
+                ], None
+            return [
+                Entity(one, self._row_name(name, number), EntityKind.ROW, number)
+                for one, name, number in zip(ids, names, numbers, strict=True)
+            ], None
+        entities: list[Entity] = []
+        kept: list[int] = []
+        for at, (number, cell) in enumerate(zip(numbers, keys, strict=True)):
+            key = None if cell is None else collapse(cell)
+            if key is None or key.casefold() in self.options.missing:
+                self.reading.bad("the row has no key", row=number, field=self.options.key)
+                continue
+            first = self._seen.setdefault(key, number)
+            if first != number:
+                self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
+                continue
+            name = key if names is None else self._row_name(names[at], number, key)
+            entities.append(Entity(f"{source}/{key}", name, EntityKind.ROW, number))
+            kept.append(at)
+        return entities, None if len(kept) == len(numbers) else kept
+
+    def _row_name(self, cell: str | None, number: int, otherwise: str | None = None) -> str:
+        name = "" if cell is None else collapse(cell)
+        if name and name.casefold() not in self.options.missing:
+            return name
+        otherwise = otherwise or f"{self.reading.source.name} row {number}"
+        self.reading.warn(f"the row has no name and is named {otherwise!r}", row=number, field=self.options.name_column)
+        return otherwise
+
+    def text_batch(
+        self,
+        at: int,
+        chosen: ColumnType,
+        read: Callable[[str], Cell | None],
+        ids: Sequence[str],
+        rows: Sequence[int],
+        cells: Sequence[str],
+    ) -> Batch | None:
+        """The statements of a column of texts, as `chosen` reads them; None where every cell is
+        missing.
+        """
+        name = self.names[at]
+        if chosen.plain:
+            batch = _plain_batch(name, chosen, ids, rows, cells)
+            if batch is not None:
+                return batch
+        # The memory of a reader costs more than it saves where cells rarely come again.
+        look = chosen.read if len(set(cells)) * 2 > len(cells) else read
+        typed = [look(cell) for cell in cells]
+        if None in typed:
+            kept = [one for one, cell in enumerate(typed) if cell is not None]
+            if not kept:
+                return None
+            ids, rows = [ids[one] for one in kept], [rows[one] for one in kept]
+        values = [cell[0] for cell in typed if cell is not None]
+        raws = [cell[1] for cell in typed if cell is not None]
+        self.check(at, values, rows)
+        self._tell_texts(at, chosen, values, rows)
+        objects = Ids(cast("list[str]", values)) if at in self.refs else column_of(values)
+        return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
+
+
+def _plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
+    """A column of plain integers, decimals or ISO days read at once; None where it has to be read
+    cell by cell after all.
+    """
+    kept: list[int] | None = None
+    if any(marker[-1:].isdigit() for marker in chosen.missing):
+        return None
+    if any(cell in chosen.missing or cell.casefold() in chosen.missing for cell in set(cells) if len(cell) < 8):
+        kept = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
+        cells = [cells[at] for at in kept]
+        if not cells:
+            return None
+    objects: Column
+    try:
+        if chosen.plain == "day":
+            days = np.array(cells, dtype="datetime64[D]").astype(np.int64)
+            starts = days * DAY_SECONDS
+            objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
+            printed = list(cells) if set(map(len, cells)) == {10} else None
+        elif chosen.plain == "int":
+            numbers = list(map(int, cells))
+            if chosen.years:
+                return None
+            objects = Numbers(np.array(numbers, dtype=np.int64))
+            printed = list(map(str, numbers))
+        else:
+            floats = list(map(float, cells))
+            array = np.array(floats, dtype=np.float64)
+            if np.isnan(array).any():
+                return None
+            objects = Numbers(array)
+            printed = list(map(repr, floats))
+            if printed != list(cells):
+                # A float keeps fifteen digits.
+                if any(len(cell) > 15 and cell != text for cell, text in zip(cells, printed, strict=True)):
+                    return None
+                printed = list(map(format_number, floats))
+            elif np.any(array == np.trunc(array)):
+                printed = list(map(format_number, floats))
+    except (ValueError, OverflowError):
+        # A missing marker with white space in it, say.
+        return None
+    if printed is None:
+        return None
+    raws = None if printed == list(cells) else [None if text == cell else cell for text, cell in zip(printed, cells, strict=True)]
+    if kept is not None:
+        ids, rows = [ids[at] for at in kept], [rows[at] for at in kept]
+    return Batch(ids, name, objects, rows, raws)
+
+
+def column_of(values: Sequence[Ref | Value]) -> Column:
+    """Values as the narrowest column that holds them without loss."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return Texts(cast("Sequence[str]", values))
+    if kinds == {Time}:
+        times = cast("Sequence[Time]", values)
+        return Times(
+            np.fromiter((time.start for time in times), np.int64, len(times)),
+            np.fromiter((time.end for time in times), np.int64, len(times)),
+            np.fromiter((time.precision for time in times), np.int8, len(times)),
+        )
+    if kinds == {Quantity}:
+        quantities = cast("Sequence[Quantity]", values)
+        if len({quantity.unit for quantity in quantities}) == 1:
+            array = _array([quantity.number for quantity in quantities])
+            if array is not None:
+                return Numbers(array, quantities[0].unit)
+    return Values(values)
+
+
+def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
+    """Numbers as an array that holds all of them exactly, None where there is none."""
+    whole = [number for number in numbers if isinstance(number, int)]
+    lowest, highest = (min(whole), max(whole)) if whole else (0, 0)
+    if len(whole) == len(numbers):
+        return np.array(numbers, dtype=np.int64) if lowest >= -(2**63) and highest < 2**63 else None
+    if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
+        return np.array(numbers, dtype=np.float64)
+    return None
+
+
+def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
+    """Cells that hold bytes which are not text: (position of the row, of the cell, the byte); read
+    with `surrogateescape`.
+    """
+    joined = "".join(map("".join, rows))
+    if joined.isascii() or not _SURROGATE.search(joined):
+        return
+    for at, row in enumerate(rows):
+        for where, cell in enumerate(row):
+            found = _SURROGATE.search(cell)
+            if found:
+                yield at, where, ord(found[0]) & 0xFF
+                break

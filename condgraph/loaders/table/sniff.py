@@ -1,0 +1,122 @@
+"""How table files are recognised: what speaks for a header, and what for triples, an export, or no
+table at all.
+
+Scores: a Parquet file 100; a file called .csv, .tsv or .tab that has a header and several columns
+70, or 60 where they are two or three; JSON lines 60; less without the extension, a header, or even
+records. Three columns without a header are left to triples.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from condgraph.engine.reading.shapes import shape
+from condgraph.engine.values import collapse
+from condgraph.loaders.files import HEAD_BYTES, head_text, suffix_of
+from condgraph.loaders.table.cells import Profile
+from condgraph.loaders.table.text import evenness, sample_rows
+
+_TABS: Final = (".tsv", ".tab")
+_LINES: Final = (".jsonl", ".ndjson")
+_MOST: Final = 500
+
+
+def sniff_csv(path: Path, head: bytes) -> int:
+    """How much a file looks like a table with other marks than tabs between its fields, or is
+    called .csv: 0 to 70.
+    """
+    suffix = suffix_of(path)
+    delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
+    if delimiter == "\t" and suffix != ".csv":
+        return 0
+    return _likeness(head, rows, suffix == ".csv", delimiter)
+
+
+def sniff_tsv(path: Path, head: bytes) -> int:
+    """How much a file looks like a table with tabs between its fields: 0 to 70."""
+    suffix = suffix_of(path)
+    if suffix == ".csv":
+        return 0
+    delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
+    return _likeness(head, rows, suffix in _TABS, delimiter) if delimiter == "\t" else 0
+
+
+def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool, delimiter: str) -> int:
+    if not rows:
+        return 0
+    if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[", b"<", b"@"):
+        # JSON, XML, N-Triples, Turtle: lines of those may have even numbers of commas.
+        return 5 if named else 0
+    width = len(rows[0])
+    even = evenness(rows) >= 0.95
+    if width < 2:
+        return 40 if named and even else 0
+    headed = has_header(rows)
+    if not even:
+        # A name that says so is believed last, so that the error is about the record that is bad.
+        return (40 if headed and evenness(rows) > 0.5 else 15) if named else 0
+    if not headed:
+        return 0 if not named else 25 if width == 3 else 40
+    if width == 3 and delimiter == "|":
+        return 30
+    return 45 if not named else 60 if width < 4 else 70
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record names columns: texts that are all there and different, above cells
+    that are of another kind.
+
+    Where all columns are texts, the names must not come again as cells.
+    """
+    headers = [collapse(cell) for cell in rows[0]]
+    named = [header for header in headers if header]
+    if not named or len(set(named)) * 2 < len(headers):
+        return False
+    body = [row for row in rows[1:_MOST] if len(row) == len(headers)]
+    if not body:
+        return not any(map(shape, named))
+    typed = unlike = 0
+    again = False
+    for header, column in zip(headers, zip(*body, strict=True), strict=True):
+        profile = Profile()
+        profile.add(column)
+        if profile.decide(header).kind != "text":
+            typed += 1
+            unlike += not shape(header)
+        elif header and header in map(collapse, column):
+            again = True
+    # A table may have years or numbers for some headers, but not over every column of numbers.
+    return unlike > 0 if typed else len(body) > 1 and not again
+
+
+def sniff_jsonl(path: Path, head: bytes) -> int:
+    """How much a file looks like one JSON object a line that is no export of a graph: 0 to 60."""
+    text = head_text(head)
+    if not text or not text.lstrip().startswith("{"):
+        return 0
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(head) >= HEAD_BYTES and len(lines) > 1:
+        lines.pop()
+    records: list[dict[str, object]] = []
+    for line in lines[:20]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return 20 if records and suffix_of(path) in _LINES else 0
+        if not isinstance(record, dict):
+            return 0
+        records.append(record)
+    if "condgraph" in records[0]:
+        return 0
+    if suffix_of(path) in _LINES:
+        return 60
+    # One object alone is as likely a document.
+    return 50 if len(records) > 1 else 10
+
+
+def sniff_parquet(path: Path, head: bytes) -> int:
+    """Whether a file is a Parquet file: 0 or 100."""
+    return 100 if head[:4] == b"PAR1" else 0

@@ -1,0 +1,264 @@
+"""What names in a program can mean in one open graph: predicates by source, the values of a column,
+the heads of a relation.
+
+A `Linker` belongs to one generation and is kept with it (`Linker.of`). Every vocabulary is made
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import cached
+from condgraph.engine.reading.shapes import written_with_comma
+from condgraph.engine.schema import Kinds, Schema
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, text_of
+from condgraph.engine.workers import built, shared
+from condgraph.names.resolve import THRESHOLD, Resolution, resolve
+from condgraph.names.stored import entity_index
+from condgraph.names.vocabulary import Vocabulary
+from condgraph.vectors.encoder import fold
+
+Numbers: TypeAlias = NDArray[np.int32]
+#: The least similarity at which a name among all entities of a graph is taken for another spelling.
+#: More names, more accidents.
+ENTITY_THRESHOLD: Final = 0.6
+#: Columns of more statements are looked up by exact text before anything else.
+LARGE: Final = 20_000
+#: Columns of more statements are not looked through for values that others have.
+JOINED: Final = 200_000
+#: Columns kept at a time; the oldest go.
+_KEPT: Final = 4096
+#: Vocabularies of heads that are kept.
+_HEADS: Final = 64
+
+
+class Column:
+    """The objects of some predicates, of one source or of all: their types, and the texts they are
+    known by.
+
+    Objects that are entities are known by their names, values by the text of their cells.
+    """
+
+    def __init__(self, snapshot: Snapshot, statements: Numbers) -> None:
+        self._snapshot = snapshot
+        self._statements = statements
+        self._split = snapshot.split(statements)
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+    @cached
+    def kinds(self) -> Kinds:
+        """The types and units of the objects, with how many there are."""
+        found: Kinds = {(Kind.ENTITY, NO_UNIT): self._split} if self._split else {}
+        at = self._attributes
+        if len(at):
+            get, texts = self._snapshot.arrays.get, self._snapshot.texts
+            both = get("att.kind").take(at).astype(np.int64) << 32 | (get("att.unit").take(at).astype(np.int64) + 1)
+            for pair, count in zip(*(part.tolist() for part in np.unique(both, return_counts=True)), strict=True):
+                unit = (pair & 0xFFFFFFFF) - 1
+                found[Kind(pair >> 32), texts[unit] if unit >= 0 else NO_UNIT] = count
+        return found
+
+    @built
+    def cells(self) -> dict[str, list[Value]]:
+        """The values by the text of their cells; an entity is its name."""
+        snapshot = self._snapshot
+        get, texts = snapshot.arrays.get, snapshot.texts
+        found: dict[str, dict[Value, None]] = {}
+        if self._split:
+            names = np.unique(snapshot.entity_name.take(snapshot.relation_object.take(self._statements[: self._split])))
+            for name in texts.take(names):
+                found.setdefault(name, {})[name] = None
+        at = self._attributes
+        raws = get("att.raw").take(at).tolist() if len(get("att.raw")) else [-1] * len(at)
+        for number, raw in zip(at.tolist(), raws, strict=True):
+            value: Any = snapshot.value("att", number)
+            if not isinstance(value, (str, int)) and hasattr(value, "id"):
+                value = snapshot.name(snapshot.identified(value.id))
+            text = texts[raw] if raw >= 0 else text_of(value)
+            found.setdefault(text, {})[value] = None
+        return {text: list(values) for text, values in found.items()}
+
+    @built
+    def folded(self) -> dict[str, list[str]]:
+        """Texts of cells by their folded form."""
+        found: dict[str, list[str]] = {}
+        for text in self.cells:
+            found.setdefault(fold(text), []).append(text)
+        return found
+
+    @built
+    def values(self) -> frozenset[Value]:
+        """The values, each once, an entity as its name; none of a column with more statements than
+        are compared with others.
+        """
+        return frozenset(one for several in self.cells.values() for one in several) if len(self) <= JOINED else frozenset()
+
+    def refers_to(self, table: str) -> bool:
+        """Whether some object is a row of a table."""
+        places, sources = self._snapshot.arrays.get("ent.source"), self._snapshot.schema.sources
+        if not len(places) or not self._split or table not in sources:
+            return False
+        objects = self._snapshot.relation_object.take(self._statements[: self._split])
+        return bool((places.take(objects) == sources.index(table)).any())
+
+    @built
+    def european(self) -> bool:
+        """Whether numbers have a comma before their decimals here: some cell says so, in a column
+        that is not large.
+        """
+        if len(self) > LARGE:
+            return False
+        return any(
+            written_with_comma(text) for text, values in self.cells.items() if any(isinstance(one, Quantity) for one in values)
+        )
+
+    @built
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the cells, for look-up by similarity."""
+        return Vocabulary(list(self.cells))
+
+    def resolve(self, name: str, *, threshold: float = THRESHOLD) -> Resolution:
+        """What a name means among the texts of the cells."""
+        return resolve(name, self.vocabulary, threshold=threshold)
+
+    @property
+    def _attributes(self) -> Numbers:
+        return self._statements[self._split :] - np.int32(self._snapshot.relations)
+
+
+class Linker:
+    """The names of one generation. Use `of`, which keeps it with the schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.snapshot = schema.snapshot
+        # Graphs are asked from any thread; what is made twice is the same.
+        self._lock = Lock()
+        self._columns: dict[tuple[tuple[str, ...] | None, str | None], Column] = {}
+        self._heads: dict[tuple[str, ...], Vocabulary] = {}
+        self._predicates: dict[str | None, dict[str, list[str]]] = {}
+        self._vocabularies: dict[str | None, Vocabulary] = {}
+        self._sources: dict[str, tuple[str, ...]] = {}
+
+    @classmethod
+    def of(cls, schema: Schema) -> Linker:
+        """The linker of an open generation."""
+        found = schema.kept.get("linker")
+        if found is None:
+            found = schema.kept["linker"] = cls(schema)
+        assert isinstance(found, Linker)
+        return found
+
+    # -- sources -----------------------------------------------------------------------------------
+
+    @cached
+    def tables(self) -> frozenset[str]:
+        """The sources that have table rows."""
+        numbers = np.unique(self.snapshot.arrays.get("row.key") >> 32).tolist()
+        return frozenset(self.schema.sources[number] for number in numbers)
+
+    @cached
+    def temporal(self) -> bool:
+        """Whether any statement has a validity."""
+        return len(self.snapshot.arrays.get("val.stmt")) > 0
+
+    def sources_of(self, predicate: str) -> tuple[str, ...]:
+        """The sources that have statements of a predicate, in the order they were loaded."""
+        found = self._sources.get(predicate)
+        if found is None:
+            found = self._sources[predicate] = self.schema.sources_of(predicate)
+        return found
+
+    # -- predicates --------------------------------------------------------------------------------
+
+    def predicates(self, source: str | None) -> dict[str, list[str]]:
+        """The predicates of a source (None: of all) by their folded names."""
+        found = self._predicates.get(source)
+        if found is None:
+            get, snapshot = self.snapshot.arrays.get, self.snapshot
+            owners = get("sch.s.pred")
+            if source is not None:
+                owners = owners[get("sch.s.src") == self.schema.sources.index(source)]
+            found = {}
+            for number in np.unique(owners).tolist():
+                name = snapshot.predicate_name(number)
+                found.setdefault(fold(name), []).append(name)
+            self._predicates[source] = found
+        return found
+
+    def resolve_predicate(self, name: str, source: str | None, *, threshold: float = THRESHOLD) -> Resolution:
+        """What a name means among the predicates of a source (None: of all)."""
+        vocabulary = self._vocabularies.get(source)
+        if vocabulary is None:
+            names = [one for several in self.predicates(source).values() for one in several]
+            vocabulary = self._vocabularies[source] = Vocabulary(names)
+        return resolve(name, vocabulary, threshold=threshold)
+
+    # -- columns and heads -------------------------------------------------------------------------
+
+    def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
+        """The objects of predicates (None: of all), in one source or in all."""
+        key = predicates, source
+        found = self._columns.get(key)
+        if found is None:
+            found = Column(self.snapshot, self._statements(predicates, source))
+            with self._lock:
+                while len(self._columns) >= _KEPT:
+                    del self._columns[next(iter(self._columns))]
+                self._columns[key] = found
+        return found
+
+    def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
+        """The names of subjects of predicates; of None, of all entities."""
+        if predicates is None:
+            return self.entities
+        if len(self._heads) >= _HEADS and predicates not in self._heads:
+            self._heads.clear()
+
+        def make() -> Vocabulary:
+            statements = self._statements(predicates, None)
+            names = np.unique(self.snapshot.entity_name.take(self.snapshot.subjects(statements)))
+            return Vocabulary(self.snapshot.texts.take(names))
+
+        found: Vocabulary = shared(self._heads, predicates, make)
+        return found
+
+    @built
+    def entities(self) -> Vocabulary:
+        """The names of all entities and concepts that are no table rows."""
+        return entity_index(self.snapshot)
+
+    def _statements(self, predicates: tuple[str, ...] | None, source: str | None) -> Numbers:
+        snapshot = self.snapshot
+        base = snapshot.relations
+        runs: list[tuple[int, int]] = []
+        for number in _numbers(snapshot, predicates):
+            low, high = snapshot.relation_offsets[number], snapshot.relation_offsets[number + 1]
+            if low < high:
+                runs.append((low, high))
+        for number in _numbers(snapshot, predicates):
+            low, high = snapshot.attribute_offsets[number], snapshot.attribute_offsets[number + 1]
+            if low < high:
+                runs.append((base + low, base + high))
+        if source is None:
+            parts = [np.arange(low, high, dtype=np.int32) for low, high in runs]
+        else:
+            scoped = snapshot.sourced(self.schema.sources.index(source))
+            bounds = scoped.searchsorted(np.array(runs, np.int32).ravel()).tolist()
+            parts = [scoped[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def _numbers(snapshot: Snapshot, predicates: tuple[str, ...] | None) -> Sequence[int]:
+    if predicates is None:
+        return range(snapshot.predicate_count)
+    return sorted({number for name in predicates if (number := snapshot.predicate(name)) >= 0})

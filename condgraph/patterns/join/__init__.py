@@ -1,0 +1,1 @@
+"""The search itself: joins of partial mappings under a bound that grows."""

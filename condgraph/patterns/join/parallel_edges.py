@@ -1,0 +1,40 @@
+"""Which statements parallel edges of a pattern take: distinct ones of least cost, and of these the
+least ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import Any
+
+from condgraph.engine.pieces import watched
+
+
+def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) -> list[int]:
+    """The statement of each edge, as places in `prices` (one row a statement, one column an edge).
+
+    Least sum, then least ids in the order of the edges. A statement that is not among the first q
+    of some edge, q being how many edges there are, is in no best choice: one of these q would be
+    free, and come before it.
+
+    >>> choose([[5, 0], [3, 1], [3, 9]], ["a", "b", "c"], 100)
+    [1, 0]
+    """
+    edges = len(prices[0])
+    if edges == 1:
+        return [min(watched(range(len(prices))), key=lambda place: (prices[place][0], idents[place]))]
+    states: dict[frozenset[int], tuple[int, tuple[Any, ...], tuple[int, ...]]] = {frozenset(): (0, (), ())}
+    for edge in range(edges):
+        near = nsmallest(edges, watched(range(len(prices))), key=lambda place: (prices[place][edge], idents[place]))
+        grown: dict[frozenset[int], tuple[int, tuple[Any, ...], tuple[int, ...]]] = {}
+        for used, (total, names, places) in states.items():
+            for place in near:
+                if place in used or prices[place][edge] >= barred:
+                    continue
+                state = total + prices[place][edge], (*names, idents[place]), (*places, place)
+                key = used | {place}
+                if key not in grown or state < grown[key]:
+                    grown[key] = state
+        states = grown
+    return list(min(states.values())[2])

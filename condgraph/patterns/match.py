@@ -1,0 +1,78 @@
+"""From a pattern to its answer on a snapshot: domains and bonds, the search, and how its solutions
+are read back.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.errors import DeadlineError
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.distance.terms import Terms, TextTerms
+from condgraph.patterns.join.driver import search
+from condgraph.patterns.matches import Matches
+from condgraph.patterns.options import options_for
+from condgraph.patterns.priced import prepare
+from condgraph.patterns.reader import SnapshotReader
+from condgraph.patterns.result import Hits, Report
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.vectors.encoder import Encoder
+
+
+def match(
+    snapshot: Snapshot,
+    program: Any,
+    *,
+    encoder: Encoder | str | None = None,
+    terms: Terms | None = None,
+    index: str = "",
+    timeout: float | None = None,
+    limit: int | None = None,
+    cancelled: Event | None = None,
+    **options: Any,
+) -> Matches:
+    """The subgraphs of a snapshot that are nearest to a pattern; see `Graph.match`."""
+    check_bounds(timeout, limit, what="solutions to show")
+    with within(timeout, cancelled):
+        found = _match(snapshot, program, encoder, terms, index, limit, options)
+    return found.keep_to(timeout)
+
+
+def _match(
+    snapshot: Snapshot,
+    program: Any,
+    encoder: Encoder | str | None,
+    terms: Terms | None,
+    index: str,
+    limit: int | None,
+    options: dict[str, Any],
+) -> Matches:
+    begin = time.perf_counter()
+    pattern = Pattern.of(program)
+    chosen = options_for(pattern, **options)
+    warnings: list[str] = []
+    about: dict[str, Any] = {"program": program, "warnings": warnings, "index": index, "limit": limit}
+    try:
+        source = terms or TextTerms.of(snapshot, encoder)
+        if isinstance(source, TextTerms):
+            known = [node.text for node in pattern.nodes if node.known]
+            source.prepare([*known, *(edge.relation for edge in pattern.edges if edge.known)])
+        problem = prepare(snapshot, pattern, chosen, source, warnings)
+    except DeadlineError:
+        # Before the search began: the best so far is nothing.
+        hits = Hits(np.empty(0, np.int64), np.empty((0, len(pattern.nodes)), np.int32), complete=False)
+        nothing: Any = None
+        return Matches(pattern, chosen, hits, nothing, report=Report(seconds=time.perf_counter() - begin), **about)
+    outcome = search(problem, chosen.k, chosen.group_by)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
+    hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
+    report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
+    reader = SnapshotReader(snapshot, pattern, problem, chosen)
+    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, **about)

@@ -1,0 +1,263 @@
+"""The answer to a pattern: its subgraphs, what they say, and their evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import kept, timed
+from condgraph.engine.errors import shortened
+from condgraph.engine.evidence import Evidence
+from condgraph.engine.facts import Entity
+from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.step import Step
+from condgraph.engine.tabular import arrow_table
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.checked import check_matches
+from condgraph.patterns.options import MatchOptions
+from condgraph.patterns.result import FEW, Hits, Reader, Report, Solution, Solutions, TimedReader
+from condgraph.vectors.nearest import UNIT
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from condgraph.engine.check import Checked, Counting
+    from condgraph.vectors.encoder import Encoder
+
+
+class Matches(Answer):
+    """The answer to a pattern.
+
+    `solutions` are the subgraphs. `values` and `texts` are the answers: what the `group_by` nodes
+    are, or else the one unknown node, or else the subgraphs as text. `exact` says that no subgraph
+    is nearer than those given; it is False with limited candidates (`approximate`) and after a
+    deadline (`complete` is False then).
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        options: MatchOptions,
+        hits: Hits,
+        reader: Reader,
+        *,
+        program: Any = "",
+        warnings: Sequence[str] = (),
+        report: Report | None = None,
+        encoder: str = "",
+        index: str = "",
+        limit: int | None = None,
+    ) -> None:
+        self.pattern, self.options, self.hits = pattern, options, hits
+        self._reader = reader
+        self.solutions = Solutions(hits, reader)
+        #: The approximate index that candidates come from; empty where every name was looked at.
+        self.index = index
+        self.complete, self.approximate = hits.complete, options.approximate or bool(index)
+        self.exact = hits.complete and not self.approximate
+        self.report = report or Report()
+        #: The id of the encoder that the distances come from.
+        self.encoder = encoder
+        self.language = "pattern"
+        self._given, self._limit, self._program = warnings, limit, program if isinstance(program, str) and program else str(pattern)
+        #: What was joined on Neo4j, in the order it was asked: texts with their parameters, as a
+        #: driver takes them.
+        self.cypher_queries: tuple[tuple[str, dict[str, Any]], ...] = ()
+        #: How a query is written with its parameters; the target's own.
+        self.pasted: Callable[[str, dict[str, Any]], str] | None = None
+        self.sparql: str | None = None
+        self._cypher: str | None = None
+
+    @property
+    def cypher(self) -> str | None:
+        """The queries of the joins with their parameters (`:param` lines), as Neo4j Browser takes
+        them; None elsewhere.
+        """
+        if self._cypher is None and self.pasted is not None:
+            self._cypher = "\n;\n".join(dict.fromkeys(self.pasted(*query) for query in self.cypher_queries))
+        return self._cypher
+
+    @cypher.setter
+    def cypher(self, text: str | None) -> None:
+        self._cypher = text
+
+    def keep_to(self, timeout: float | None) -> Self:
+        """Itself, each later look at which has that timeout (seconds)."""
+        if timeout is not None:
+            self._timeout = timeout
+            self.solutions = Solutions(self.hits, TimedReader(self._reader, timeout))
+        return self
+
+    @property
+    def program(self) -> str:
+        """The pattern as text."""
+        return str(self._program)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    @kept
+    def _asked(self) -> tuple[int, ...]:
+        """The nodes whose values are the answer; none where solutions are."""
+        if self.options.group_by:
+            return self.options.group_by
+        unknown = [number for number, node in enumerate(self.pattern.nodes) if not node.known]
+        return tuple(unknown) if len(unknown) == 1 else ()
+
+    @kept
+    def shown(self) -> list[Solution]:
+        """The solutions, at most as many as the limit."""
+        return list(islice(watched(self.solutions, FEW), self._limit))
+
+    @kept
+    def values(self) -> list[Any]:
+        """The answers as text, one a solution, in their order."""
+        return [self._text(solution) for solution in watched(self.shown, FEW)]
+
+    def _text(self, solution: Solution) -> str:
+        if not self._asked:
+            return "; ".join(" | ".join(triple) for triple in solution.triples)
+        return ", ".join(solution.nodes[number].text for number in self._asked)
+
+    @kept
+    def texts(self) -> list[str]:
+        """The answers as distinct texts."""
+        return each_once(self.values)
+
+    @kept
+    def entities(self) -> list[Entity]:
+        """The entities among the answers, each once, in their order."""
+        found = (solution.nodes[number].value for solution in watched(self.shown, FEW) for number in self._asked)
+        return list(dict.fromkeys(value for value in found if isinstance(value, Entity)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.solutions)
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.shown))
+
+    def __repr__(self) -> str:
+        return f"<Matches: {len(self)} of {self.pattern}>"
+
+    # -- evidence ----------------------------------------------------------------------------------
+
+    @kept
+    def evidence(self) -> Any:
+        """The statements of all solutions with their sources, each once."""
+        found: dict[str, Evidence] = {}
+        for solution in watched(self.shown, FEW):
+            for edge in solution.edges:
+                found.setdefault(repr(edge.statement), edge.statement)
+        return list(found.values())
+
+    def check(
+        self,
+        evidence: Sequence[Evidence] | None = None,
+        *,
+        full: bool = False,
+        graph: Counting | None = None,
+        timeout: float | None = None,
+        encoder: Encoder | str | None = None,
+    ) -> Checked:
+        """Whether a search of the evidence alone finds the same subgraphs at the same distance; see
+        `Answer.check`.
+
+        That none is nearer rests on the search of the whole graph, of which there is nothing to
+        count again (`full`, `graph`). `encoder` is the one that was asked with, where it was not
+        the default.
+        """
+        return check_matches(self, evidence, encoder, timeout)
+
+    def verbalised(self) -> str:
+        """The subgraphs as the paper's prompts hold them (section 4.4 and Appendix B): triples of
+        each graph, as JSON strings.
+
+        `{"graph [1]": [("Unforgiven", "directed by", "Clint Eastwood"),], ...}`
+        """
+        lines = ["{"]
+        for number, solution in enumerate(watched(self.shown, FEW), 1):
+            lines.append(f'"graph [{number}]": [')
+            for triple in solution.triples:
+                lines.append("(" + ", ".join(json.dumps(part, ensure_ascii=False) for part in triple) + "),")
+            lines.append("],")
+        return "\n".join([*lines, "}"])
+
+    # -- how it came about -------------------------------------------------------------------------
+
+    @kept
+    def warnings(self) -> list[str]:
+        """What a user should know: hints that were not used, a deadline that came first, limited
+        candidates, an empty answer.
+        """
+        found = [*self.pattern.warnings, *self._given]
+        if not self.complete:
+            found.append("the deadline came first: these are the best found so far, and nearer ones may exist")
+        if self.index:
+            found.append(f"approximate: candidates come from {self.index}, which may miss some; their distances are exact")
+        if self.options.approximate:
+            limits = {name: getattr(self.options, name) for name in ("k_nodes", "k_relations", "k_types")}
+            given = ", ".join(f"{name}={limit}" for name, limit in limits.items() if limit is not None)
+            found.append(f"approximate: candidates are limited by {given}")
+        if self.hits.more:
+            found.append(f"there are more than {len(self)} at the best distance; the first of them are given")
+        if self._limit is not None and len(self.solutions) > self._limit:
+            found.append(f"{len(self.solutions) - self._limit} more solutions are not shown (limit {self._limit})")
+        if not len(self.solutions):
+            found.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
+        return [shortened(one) for one in found]
+
+    @kept
+    def trace(self) -> list[Step]:
+        """One step a node and edge of the best solution: what it is there, at which distance."""
+        if not len(self.solutions):
+            return []
+        best = self.solutions[0]
+        steps = [Step(match.node.text, _term(match.term), 1, (match.text,)) for match in best.nodes]
+        for match in best.edges:
+            note = "reversed" if match.reversed else ""
+            steps.append(Step(match.edge.relation, _term(match.term), 1, (" | ".join(match.triple),), note))
+        return steps
+
+    @timed
+    def explain(self) -> str:
+        """The pattern, its solutions with every term, and warnings, as text."""
+        lines = [str(self.pattern), ""]
+        for number, solution in enumerate(watched(self.shown, FEW), 1):
+            lines.append(f"{number}. distance {solution.distance:.6f}")
+            lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
+            for edge in solution.edges:
+                way = "  (reversed)" if edge.reversed else ""
+                lines.append(f"   {edge.edge.relation} = {' | '.join(edge.triple)}  {_term(edge.term)}{way}")
+        lines.extend(f"warning: {warning}" for warning in self.warnings)
+        return "\n".join(lines)
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    @timed
+    def data(self) -> list[dict[str, Any]]:
+        """One record a solution: `text`, `distance`, for a single answer its `id` and `name`, and
+        every node by its name.
+        """
+        records = []
+        for solution, text in watched(zip(self.shown, self.values, strict=True), FEW):
+            record: dict[str, Any] = {"text": text}
+            if len(self._asked) == 1:
+                value = solution.nodes[self._asked[0]].value
+                record |= {"id": value.id, "name": value.name} if isinstance(value, Entity) else {}
+            record["distance"] = solution.distance
+            records.append(record | {match.node.text: match.text for match in solution.nodes})
+        return records
+
+    @timed
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as a pyarrow Table; every column is nullable."""
+        return arrow_table(self.data(), {"distance": "double"})
+
+
+def _term(term: int | None) -> str:
+    return "any" if term is None else f"{term / UNIT:.6f}"

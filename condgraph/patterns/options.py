@@ -1,0 +1,124 @@
+"""What may be asked of a search for a pattern, checked once, for every store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.facts import Entity, Ref
+from condgraph.languages.pattern.pattern import Pattern
+
+#: How many solutions (or groups of them) are given; the paper's k.
+K: Final = 3
+#: The most solutions given with `k=None`.
+MOST: Final = 100_000
+#: What `fast=True` stands for: the paper's values for MetaQA, and its number of types.
+FAST_NODES: Final = 16
+FAST_RELATIONS: Final = 16
+FAST_TYPES: Final = 16
+
+#: An entity that a node is not to be: its name (all of that name), a `Ref` with its id, or an
+#: `Entity`.
+Excluded: TypeAlias = str | Ref | Entity
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOptions:
+    """Options of a search; make them with `options_for`, which checks them against the pattern.
+
+    `k` solutions are given, or groups of them; None is all at the best distance. `group_by` are
+    numbers of nodes: solutions that agree in them are one group, whose best is given.
+    `distinct_from` says for numbers of nodes what they are not to be. `k_nodes`, `k_relations` and
+    `k_types` limit the candidates of a known node, a known relation and a hint to the nearest; None
+    is all.
+    """
+
+    k: int | None = K
+    injective: bool = True
+    induced: bool = False
+    directed: bool = False
+    group_by: tuple[int, ...] = ()
+    distinct_from: tuple[tuple[int, tuple[Excluded, ...]], ...] = ()
+    k_nodes: int | None = None
+    k_relations: int | None = None
+    k_types: int | None = None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether candidates are limited, so that nearer subgraphs may be missed."""
+        return self.k_nodes is not None or self.k_relations is not None or self.k_types is not None
+
+
+#: The options that `match` takes beside the pattern.
+NAMES: Final = (
+    "k", "injective", "induced", "directed", "group_by", "distinct_from", "k_nodes", "k_relations", "k_types", "fast",
+)  # fmt: skip
+
+
+def options_for(pattern: Pattern, **given: Any) -> MatchOptions:
+    """Options for a pattern; raises `OptionError` for one that makes no sense, `PlanError` for a
+    node that is not there.
+    """
+    for name in given:
+        if name not in NAMES:
+            raise OptionError(
+                f"match takes no option {name!r}", candidates=nearest(name, NAMES), hint=f"it takes: {', '.join(NAMES)}"
+            )
+    k = given.get("k", K)
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+        raise OptionError(f"k is how many solutions to give, from 1, or None for all of the best, not {k!r}")
+    limits = {name: given.get(name) for name in ("k_nodes", "k_relations", "k_types")}
+    for name, limit in limits.items():
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise OptionError(f"{name} is how many candidates are looked at, from 1, or None for all, not {limit!r}")
+    truths = {name: given.get(name, name == "injective") for name in ("injective", "induced", "directed", "fast")}
+    for name, truth in truths.items():
+        if not isinstance(truth, bool):
+            raise OptionError(f"{name} is True or False, not {truth!r}")
+    if truths.pop("fast"):
+        fast = {"k_nodes": FAST_NODES, "k_relations": FAST_RELATIONS, "k_types": FAST_TYPES}
+        limits = {name: fast[name] if limit is None else limit for name, limit in limits.items()}
+    return MatchOptions(
+        k=k,
+        injective=truths["injective"],
+        induced=truths["induced"],
+        directed=truths["directed"],
+        **limits,
+        group_by=_groups(pattern, given.get("group_by")),
+        distinct_from=_distinct(pattern, given.get("distinct_from")),
+    )
+
+
+def _groups(pattern: Pattern, given: Any) -> tuple[int, ...]:
+    if given is None:
+        return ()
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"group_by is the name of a node of the pattern, or several, not {given!r}")
+    return tuple(dict.fromkeys(pattern.number(name) for name in names))
+
+
+def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, ...]], ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        # Without a node, it holds for every unknown one.
+        excluded = _excluded(given)
+        return tuple((number, excluded) for number, node in enumerate(pattern.nodes) if not node.known)
+    found: dict[int, tuple[Excluded, ...]] = {}
+    for name, value in given.items():
+        number = pattern.number(name)
+        found[number] = found.get(number, ()) + _excluded(value)
+    return tuple(sorted(found.items()))
+
+
+def _excluded(given: Any) -> tuple[Excluded, ...]:
+    several = [given] if isinstance(given, str | Ref | Entity) else given
+    if not isinstance(several, Sequence | set | frozenset) or not all(isinstance(one, str | Ref | Entity) for one in several):
+        raise OptionError(
+            f"distinct_from is a name, an Entity or a Ref, or several, or these by node, not {given!r}",
+            hint="distinct_from={'film 1': 'Kill Bill'} keeps one node from being that, distinct_from='Kill Bill' every unknown",
+        )
+    return tuple(several)

@@ -1,0 +1,253 @@
+"""A pattern, priced for a graph: what each node and edge of it costs at each name, before anything
+is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import LiteralError, UnknownNameError
+from condgraph.engine.errors import nearest as nearest_names
+from condgraph.engine.facts import Entity, Ref
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, weights
+from condgraph.patterns.distance.terms import Terms
+from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
+from condgraph.patterns.options import Excluded, MatchOptions
+from condgraph.patterns.problem import Problem
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+class Names(Protocol):
+    """What pricing a pattern asks of a graph: its nodes and predicates by name, and never a
+    statement.
+    """
+
+    @property
+    def graph(self) -> SearchGraph:
+        """The nodes by rank, and how many there are."""
+        ...
+
+    @property
+    def predicate_names(self) -> Sequence[str]:
+        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        ...
+
+    @property
+    def has_types(self) -> bool:
+        """Whether there is any concept."""
+        ...
+
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """The entities in any of the k concepts nearest to a hint, closed under subclass, at no
+        cost.
+        """
+        ...
+
+    def identified(self, ident: str) -> int:
+        """The node of an entity's id, or -1."""
+        ...
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        ...
+
+    def some_names(self) -> Sequence[str]:
+        """Names to choose near ones of, for a message."""
+        ...
+
+
+class SnapshotNames:
+    """The names of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.graph = SearchGraph.of(snapshot)
+        self.identified, self.has_types = snapshot.identified, len(concepts(snapshot)) > 0
+
+    @property
+    def predicate_names(self) -> Sequence[str]:
+        """The names of all predicates, the one of memberships last."""
+        return predicate_names(self._snapshot)
+
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """The members of the k types nearest to a hint."""
+        return members_of_nearest(concepts(self._snapshot), self._snapshot.members, self.graph.rank, hint, k, terms)
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        snapshot = self._snapshot
+        texts = text_nodes(snapshot)
+        numbers: list[int] = snapshot.named(name).tolist()
+        text = snapshot.texts.find(name)
+        place = int(texts.searchsorted(text))
+        if text >= 0 and place < len(texts) and texts[place] == text:
+            numbers.append(snapshot.entities + place)
+        return numbers
+
+    def some_names(self) -> Sequence[str]:
+        """Names of entities."""
+        return self._snapshot.texts.take(np.unique(self._snapshot.entity_name[: 1 << 16]))
+
+
+def prepare(snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
+    """Price a pattern for a snapshot; what a user should know goes to `warnings`."""
+    return priced(SnapshotNames(snapshot), pattern, options, terms, warnings)
+
+
+def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
+    """Price a pattern for a graph whose nodes and predicates are known; what a user should know
+    goes to `warnings`.
+    """
+    graph = names.graph
+    excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
+    allowed = _types(names, pattern, options, terms, warnings)
+    domains = []
+    for number, node in enumerate(pattern.nodes):
+        without = excluded.get(number)
+        if node.known:
+            domain = terms.nodes(node.text)
+            if options.k_nodes is not None:
+                domain = domain.nearest(options.k_nodes, graph.rank)
+        elif number in allowed:
+            domain = allowed[number]
+        else:
+            domain = Domain()
+        domains.append(domain.without(without))
+    prices = []
+    for edge in pattern.edges:
+        found = terms.predicates(edge.relation) if edge.known else None
+        passed = terms.passed_over(edge.relation) if edge.known else None
+        if passed is not None:
+            what = "but its values are numbers, times or qualifiers, which are no nodes"
+            warnings.append(f"{passed!r} is nearer to {edge.relation!r} than any edge, {what}")
+        if found is not None and options.k_relations is not None:
+            found = _nearest_names(names.predicate_names, found, options.k_relations)
+        prices.append(found)
+    bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
+    forbidden = _forbidden(pattern, graph, directed=options.directed) if options.induced else {}
+    return Problem(graph, domains, bonds, loops, options.injective, forbidden)
+
+
+def bonds_of(
+    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool
+) -> tuple[list[Bond], dict[int, Bond]]:
+    """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for number, edge in enumerate(pattern.edges):
+        pairs.setdefault((min(edge.head, edge.tail), max(edge.head, edge.tail)), []).append(number)
+    bonds, loops = [], {}
+    for (one, two), edges in pairs.items():
+        bond = Bond(one, two, edges)
+        for side in {one, two}:
+            bond.price(
+                side,
+                [weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=directed) for e in edges],
+            )
+        steps: set[int] = set()
+        for number in edges:
+            own = prices[number]
+            if own is not None:
+                least = int(own.min(initial=BARRED))
+                bond.least += least
+                steps.update((np.unique(own[own < BARRED]) - least).tolist())
+        bond.steps = tuple(sorted(steps - {0}))
+        if one == two:
+            loops[one] = bond
+        else:
+            bonds.append(bond)
+    return bonds, loops
+
+
+def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[tuple[int, int], NDArray[np.int64]]:
+    """What an induced subgraph must not have: for pairs of nodes (also of one with itself), prices
+    that are 0 for such edges.
+    """
+    heads = {(edge.head, edge.tail) for edge in pattern.edges}
+    found = {}
+    size = len(pattern.nodes)
+    for one in range(size):
+        for two in range(one, size):
+            forward, backward = (one, two) in heads, (two, one) in heads
+            if not directed:
+                forward = backward = forward or backward
+            if forward and backward:
+                continue
+            prices = np.full(3 * graph.predicates + 1, BARRED, np.int64)
+            if not forward:
+                prices[0 : 2 * graph.predicates : 2] = 0
+            if not backward:
+                prices[1 : 2 * graph.predicates : 2] = 0
+            prices[2 * graph.predicates : 3 * graph.predicates] = 0
+            found[one, two] = prices
+    return found
+
+
+def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
+    """The prices of the predicates of the k nearest names; the rest is barred. A predicate may be
+    called as memberships are.
+    """
+    _, place = np.unique(np.array(names, object), return_inverse=True)
+    own = np.full(int(place.max()) + 1, BARRED, np.int64)
+    np.minimum.at(own, place, prices)
+    found: Costs = np.where(np.isin(place, nearest(own, k, np.arange(len(own)))), prices, BARRED)
+    return found
+
+
+def _types(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
+    """What is of the types nearest to the hint of each unknown node, where types are asked for."""
+    hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
+    if not hinted:
+        return {}
+    hints = ", ".join(repr(hint) for hint in dict.fromkeys(hinted.values()))
+    if not names.has_types:
+        warnings.append(f"the graph has no types, so hints at them do nothing: {hints}")
+        return {}
+    if options.k_types is None:
+        warnings.append(f"hints at types do nothing without k_types=: {hints}")
+        return {}
+    return {number: names.of_types(hint, options.k_types, terms, warnings) for number, hint in hinted.items()}
+
+
+def members_of_nearest(
+    types: NDArray[np.int32],
+    members: Callable[[tuple[int, ...]], NDArray[np.int32]],
+    rank: NDArray[Any],
+    hint: str,
+    k: int,
+    terms: Terms,
+) -> Domain:
+    """The members of the k types (of those given) nearest to a hint, ties by rank: k(t) of section
+    5.1.
+    """
+    own = terms.nodes(hint).at(types)
+    assert own is not None
+    found = np.unique(members(tuple(types[nearest(own, k, rank.take(types))].tolist()))).astype(np.int32)
+    return Domain(np.zeros(len(found), np.int64), found)
+
+
+def _numbers(names: Names, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
+    """The nodes that names, ids and entities stand for; a name stands for every node of that name,
+    texts included.
+    """
+    found: list[int] = []
+    for one in excluded:
+        if isinstance(one, Entity | Ref):
+            number = names.identified(one.id)
+            if number < 0:
+                raise UnknownNameError("entity", one.id)
+            found.append(number)
+            continue
+        numbers = names.named(one)
+        if not numbers:
+            if not isinstance(one, str):
+                raise LiteralError(f"{one!r} is no name")
+            raise UnknownNameError("entity", one, candidates=nearest_names(one, names.some_names()))
+        found.extend(numbers)
+    return np.unique(np.array(found, np.int32))

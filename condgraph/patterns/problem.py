@@ -1,0 +1,61 @@
+"""A pattern made ready for a graph: what its nodes and edges may be, what solutions have to keep
+to, and who joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.patterns.distance.domains import Bond, Domain
+from condgraph.patterns.graph import SearchGraph
+from condgraph.patterns.ranking import Rows
+
+
+class Server(Protocol):
+    """Where a graph is that joins connected parts of a pattern itself."""
+
+    def part(
+        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
+    ) -> tuple[Rows, bool]:
+        """The first `length` solutions (None: all) of a part, of each group where it has nodes of
+        `by`; of groups the first `top`.
+
+        Whether there are further ones is the second.
+        """
+        ...
+
+    def joined(
+        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
+    ) -> NDArray[np.bool_]:
+        """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
+        ...
+
+
+@dataclass(slots=True)
+class Problem:
+    """A pattern made ready for one graph: domains of its nodes, bonds between them, and what
+    solutions have to keep to.
+    """
+
+    graph: SearchGraph
+    domains: list[Domain]
+    bonds: list[Bond]
+    loops: dict[int, Bond]
+    injective: bool
+    #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be
+    #: joined (0 where they must not).
+    forbidden: dict[tuple[int, int], NDArray[np.int64]]
+    #: Joins connected parts elsewhere; None is here, over `graph`.
+    server: Server | None = None
+
+    def least(self, nodes: Sequence[int]) -> int:
+        """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
+        inside = set(nodes)
+        total: int = sum(self.domains[node].least for node in nodes)
+        total += sum(bond.least for bond in self.bonds if bond.first in inside and bond.second in inside)
+        return total + sum(bond.least for node, bond in self.loops.items() if node in inside)

@@ -1,0 +1,110 @@
+"""The total order of solutions: their distance, then the ids of their nodes by first mention.
+
+Solutions are rows: `totals` and one column of node numbers for each node of the pattern. All of
+them being different, and each edge taking the same statements for the same nodes, nothing is left
+to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.patterns.graph import Costs, Numbers
+
+#: Rows that are sorted outright; of more, the first k are picked first.
+_FEW = 512
+
+
+@dataclass(slots=True)
+class Rows:
+    """Solutions of (part of) a pattern: `columns` by the number of the pattern's node."""
+
+    totals: Costs
+    columns: dict[int, Numbers]
+
+    def __len__(self) -> int:
+        return len(self.totals)
+
+    def take(self, at: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.totals[at], {number: column[at] for number, column in self.columns.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Rows one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = {number: np.concatenate([part.columns[number] for part in parts]) for number in parts[0].columns}
+        return cls(np.concatenate([part.totals for part in parts]), columns)
+
+
+def first(rows: Rows, rank: NDArray[Any], k: int) -> Rows:
+    """The first k rows, in their order."""
+    columns = [rank.take(rows.columns[number]) for number in sorted(rows.columns)]
+    keys: list[NDArray[Any]] = [rows.totals, *columns]
+    at = np.arange(len(rows))
+    sure: list[NDArray[Any]] = []
+    wanted = k
+    # Pick by one key after the other: only what ties at the last place goes on to the next key.
+    for key in keys:
+        if len(at) <= max(wanted, _FEW):
+            break
+        values = key[at]
+        limit = np.partition(values, wanted - 1)[wanted - 1]
+        less = at[values < limit]
+        sure.append(less)
+        wanted -= len(less)
+        at = at[values == limit]
+    order = np.concatenate([*sure, at]) if sure else at
+    order = order[np.lexsort([key[order] for key in reversed(keys)])]
+    return rows.take(order[:k])
+
+
+def best_of_groups(rows: Rows, by: Sequence[int], rank: NDArray[Any], n: int = 1) -> Rows:
+    """The first n rows of each group of rows that agree in the nodes `by`, the groups by number."""
+    if len(rows) < 2:
+        return rows
+    group = groups_of(rows, by)
+    if n == 1:
+        return rows.take(_least(group, [rows.totals, *(rank.take(rows.columns[number]) for number in sorted(rows.columns))]))
+    keys = [group, rows.totals, *(rank.take(rows.columns[number]) for number in sorted(rows.columns))]
+    order = np.lexsort(keys[::-1])
+    ordered = group[order]
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(fresh)
+    place = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
+    return rows.take(order[place < n])
+
+
+def groups_of(rows: Rows, by: Sequence[int]) -> NDArray[np.int64]:
+    """One number a row, equal for equal nodes."""
+    found = rows.columns[by[0]].astype(np.int64)
+    for number in by[1:]:
+        # Renumbered before the next column is put beside, so that nothing runs over.
+        found = np.unique(found, return_inverse=True)[1].astype(np.int64) << 32 | rows.columns[number]
+    return found
+
+
+def _least(group: NDArray[np.int64], keys: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """For each group the row that is least by the keys: what is not least by one of them is dropped
+    before the next.
+    """
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    for key in keys:
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = ordered[1:] != ordered[:-1]
+        starts = np.flatnonzero(fresh)
+        if len(starts) == len(order):
+            break
+        values = key[order]
+        least = np.minimum.reduceat(values, starts)
+        keep = values == least.repeat(np.diff(np.append(starts, len(order))))
+        order, ordered = order[keep], ordered[keep]
+    return order

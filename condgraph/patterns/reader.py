@@ -1,0 +1,132 @@
+"""Solutions of a search on a snapshot, read back: entities, statements with their sources, terms,
+and how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from condgraph.engine.evidence import EvidenceList
+from condgraph.engine.facts import Entity
+from condgraph.engine.identity import relation_id, statement_id
+from condgraph.engine.pieces import watched
+from condgraph.engine.values import Kind
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.distance.domains import BARRED, Bond
+from condgraph.patterns.graph import text_nodes
+from condgraph.patterns.join.driver import limited
+from condgraph.patterns.join.parallel_edges import choose
+from condgraph.patterns.options import MatchOptions
+from condgraph.patterns.problem import Problem
+from condgraph.patterns.result import INSTANCE_OF, EdgeMatch, NodeMatch
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+class SnapshotReader:
+    """Reads solutions back; see `result.Reader`."""
+
+    def __init__(self, snapshot: Snapshot, pattern: Pattern, problem: Problem, options: MatchOptions) -> None:
+        self._snapshot, self._pattern, self._problem, self._options = snapshot, pattern, problem, options
+
+    def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
+        """What the nodes are, with their terms."""
+        found = []
+        for node, domain, number in zip(self._pattern.nodes, self._problem.domains, numbers, strict=True):
+            terms = domain.at(np.array([number])) if node.known else None
+            found.append(NodeMatch(node, self._value(number), None if terms is None else int(terms[0])))
+        return tuple(found)
+
+    def _value(self, number: int) -> Entity | str:
+        snapshot = self._snapshot
+        if number < snapshot.entities:
+            return snapshot.entity(number)
+        return snapshot.texts[int(text_nodes(snapshot)[number - snapshot.entities])]
+
+    def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
+        """The statement of each edge: of the assignments of least cost the one whose statement ids
+        are least.
+        """
+        found: dict[int, EdgeMatch] = {}
+        for bond in [*self._problem.bonds, *self._problem.loops.values()]:
+            found.update(self._bond(bond, numbers[bond.first], numbers[bond.second]))
+        return tuple(found[number] for number in range(len(self._pattern.edges)))
+
+    def _bond(self, bond: Bond, one: int, two: int) -> dict[int, EdgeMatch]:
+        snapshot, relations = self._snapshot, self._problem.graph.predicates
+        statements = self._between(one, two)
+        prices = bond.weights(bond.first)
+        table, idents = [], []
+        for number, outward in watched(statements, 1 << 8):
+            predicate = relations - 1 if number < 0 else self._predicate(number)
+            label = 2 * relations + predicate if one == two else 2 * predicate + (0 if outward else 1)
+            table.append([int(price[label]) for price in prices])
+            first, second = (one, two) if outward else (two, one)
+            if number < 0:
+                ident = relation_id(snapshot.ident(first), INSTANCE_OF, snapshot.ident(second))
+            else:
+                ident = statement_id(snapshot, number)
+            # A statement stands before a membership of the same content.
+            idents.append((ident, number < 0))
+        chosen = choose(table, idents, BARRED)
+        found = {}
+        for place, edge_number in zip(chosen, bond.edges, strict=True):
+            number, outward = statements[place]
+            edge = self._pattern.edges[edge_number]
+            subject = one if outward else two
+            evidence = EvidenceList.of(snapshot, [number], []) if number >= 0 else None
+            if evidence is None:
+                member, concept = (one, two) if outward else (two, one)
+                evidence = EvidenceList.of(snapshot, [], [(member, concept)])
+            head = one if edge.head == bond.first else two
+            term = table[place][bond.edges.index(edge_number)] if edge.known else None
+            found[edge_number] = EdgeMatch(edge, evidence[0], one != two and subject != head, term)
+        return found
+
+    def _predicate(self, number: int) -> int:
+        return self._snapshot.predicate_of(number)
+
+    def _between(self, one: int, two: int) -> list[tuple[int, bool]]:
+        """All edges between two nodes: the statement (-1: a membership), and whether it runs from
+        the first to the second.
+        """
+        found: list[tuple[int, bool]] = []
+        for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
+            if first >= self._snapshot.entities:
+                continue
+            found.extend((number, outward) for number in self._statements(first, second))
+            if second < self._snapshot.entities and self._member(first, second):
+                found.append((-1, outward))
+        return found
+
+    def _statements(self, subject: int, thing: int) -> list[int]:
+        snapshot, relations = self._snapshot, self._snapshot.relations
+        if thing >= snapshot.entities:
+            get = snapshot.arrays.get
+            own = snapshot.outgoing(subject, relations, snapshot.statements)
+            at = own - relations
+            same = (get("att.kind").take(at) == Kind.TEXT) & (
+                get("att.ref").take(at) == int(text_nodes(snapshot)[thing - snapshot.entities])
+            )
+            return list(own[same].tolist())
+        back = snapshot.incoming(thing, 0, relations)
+        own = snapshot.outgoing(subject, 0, relations)
+        if len(own) <= len(back):
+            return list(own[snapshot.relation_object.take(own) == thing].tolist())
+        return list(back[snapshot.relation_subject.take(back) == subject].tolist())
+
+    def _member(self, entity: int, concept: int) -> bool:
+        get = self._snapshot.arrays.get
+        low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
+        return bool((get("mem.e")[low:high] == entity).any())
+
+    def count(self, numbers: Sequence[int], total: int) -> int:
+        """How many solutions of the same group have this distance; counted by finding them."""
+        from condgraph.patterns.join.count import count
+
+        problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
+        return count(problem, total)

@@ -1,0 +1,103 @@
+"""What the client knows of a graph on a server, to price patterns: ids, names, texts, predicates,
+and no statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from condgraph.engine.bounds import cached
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.patterns.graph import Numbers, SearchGraph
+from condgraph.patterns.result import INSTANCE_OF
+
+
+class Catalogue:
+    """The nodes and predicates of a graph on a server, numbered as in a snapshot of it: entities by
+    name, then id; texts behind.
+    """
+
+    def __init__(
+        self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool], *, memberships: bool
+    ) -> None:
+        """`entities` are (id, name, kind); `predicates` says of each whether it has edges between
+        nodes.
+        """
+        ordered = sorted(entities, key=lambda one: (one[1], one[0]))
+        self.ids = [one[0] for one in ordered]
+        self.names = [one[1] for one in ordered]
+        self.kinds = np.array([one[2] for one in ordered], np.int8)
+        self.texts = sorted(texts)
+        self.predicates = sorted(predicates)
+        #: Which predicates have edges; that of memberships last.
+        self.used = np.array([*(predicates[name] for name in self.predicates), memberships], bool)
+        count, size = len(ordered), len(ordered) + len(self.texts)
+        rank = np.empty(size, np.int32)
+        rank[np.array(sorted(range(count), key=self.ids.__getitem__), np.intp)] = np.arange(count, dtype=np.int32)
+        rank[count:] = np.arange(count, size, dtype=np.int32)
+        empty = np.empty(0, np.int32)
+        self.graph = SearchGraph(np.zeros(size + 1, np.int64), empty, empty, len(self.predicates) + 1, count, rank)
+        self._numbers = {ident: number for number, ident in enumerate(self.ids)}
+
+    @property
+    def entities(self) -> int:
+        """How many nodes are entities; texts are numbered from there."""
+        return len(self.ids)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a node may be a text."""
+        return bool(self.texts)
+
+    @cached
+    def labels(self) -> list[str]:
+        """The text of every node."""
+        return [*self.names, *self.texts]
+
+    @cached
+    def predicate_names(self) -> list[str]:
+        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        return [*self.predicates, INSTANCE_OF]
+
+    @cached
+    def concepts(self) -> Numbers:
+        """All concepts."""
+        return np.flatnonzero(self.kinds == EntityKind.CONCEPT).astype(np.int32)
+
+    @cached
+    def _named(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(self.labels):
+            found.setdefault(name, []).append(number)
+        return found
+
+    @cached
+    def _text_numbers(self) -> dict[str, int]:
+        return {text: self.entities + place for place, text in enumerate(self.texts)}
+
+    def identified(self, ident: str) -> int:
+        """The node of an entity's id, or -1."""
+        return self._numbers.get(ident, -1)
+
+    def text(self, text: str) -> int:
+        """The node of a text value, or -1."""
+        return self._text_numbers.get(text, -1)
+
+    def named(self, name: str) -> list[int]:
+        """All nodes of this name, texts included."""
+        return self._named.get(name, [])
+
+    def expect(self, numbers: Iterable[int]) -> None:
+        """Be ready to say what these nodes are."""
+
+    def value(self, number: int) -> Entity | str:
+        """What a node is."""
+        if number >= self.entities:
+            return self.texts[number - self.entities]
+        return Entity(self.ids[number], self.names[number], EntityKind(int(self.kinds[number])))
+
+    def key(self, number: int) -> str:
+        """What a server knows a node by: the id of an entity, a text itself."""
+        return self.texts[number - self.entities] if number >= self.entities else self.ids[number]

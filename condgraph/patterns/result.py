@@ -1,0 +1,224 @@
+"""What a search for a pattern gives: solutions with every term of their distance, as an answer like
+any other.
+
+Every store gives the same `Matches`. It is made of `Hits` (totals, and the nodes as numbers of the
+store) and a `Reader`, which turns the numbers of one solution into nodes, edges and evidence when
+they are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import timed
+from condgraph.engine.evidence import Evidence
+from condgraph.engine.facts import Entity
+from condgraph.languages.pattern.pattern import PatternEdge, PatternNode
+from condgraph.vectors.nearest import UNIT
+
+if TYPE_CHECKING:
+    pass
+
+#: Solutions that are read between two looks at the clock.
+FEW: Final = 1 << 9
+#: The predicate of a membership.
+INSTANCE_OF: Final = "instance of"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMatch:
+    """What a node of the pattern is in a solution: an entity (or concept, or row), or a text value.
+
+    `term` is the node's part of the distance in millionths; None for an unknown node, which adds
+    nothing.
+    """
+
+    node: PatternNode
+    value: Entity | str
+    term: int | None
+
+    @property
+    def text(self) -> str:
+        """The name of the entity, or the text."""
+        return self.value.name if isinstance(self.value, Entity) else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeMatch:
+    """The statement that an edge of the pattern is in a solution, in its own direction.
+
+    `reversed` says that the statement runs from what the edge calls its tail to its head. `term` is
+    the edge's part of the distance in millionths; None for an unknown relation.
+    """
+
+    edge: PatternEdge
+    statement: Evidence
+    reversed: bool
+    term: int | None
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """Subject, predicate and object as texts."""
+        thing = self.statement.object
+        return self.statement.subject.name, self.statement.predicate, thing.name if isinstance(thing, Entity) else str(thing)
+
+
+class Reader(Protocol):
+    """How a store reads back one of its solutions, given as its node numbers in the order of the
+    pattern's nodes.
+    """
+
+    def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
+        """What the nodes are."""
+        ...
+
+    def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
+        """The statements that the edges take: nearest first, then least by id, distinct for
+        parallel edges.
+        """
+        ...
+
+    def count(self, numbers: Sequence[int], total: int) -> int:
+        """How many solutions of the same group have this distance."""
+        ...
+
+
+class TimedReader:
+    """A reader each look of which has a timeout (seconds)."""
+
+    _timeout: float | None
+
+    def __init__(self, reader: Reader, timeout: float) -> None:
+        self._reader, self._timeout = reader, timeout
+
+    @timed
+    def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
+        """What the nodes are."""
+        return self._reader.nodes(numbers)
+
+    @timed
+    def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
+        """The statements that the edges take."""
+        return self._reader.edges(numbers)
+
+    @timed
+    def count(self, numbers: Sequence[int], total: int) -> int:
+        """How many solutions of the same group have this distance."""
+        return self._reader.count(numbers, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Solutions in their order: `totals` in millionths, shape (n,), int64, and `nodes`, shape (n,
+    number of pattern nodes).
+
+    `complete` is False where the deadline came first: these are the best so far. `more` says that
+    there are further ones at the best distance, beyond the most that are given (`k=None`).
+    """
+
+    totals: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    complete: bool = True
+    more: bool = False
+
+
+class Solution:
+    """One subgraph: a node for each node of the pattern, a statement for each edge, and their
+    distance.
+    """
+
+    __slots__ = ("_edges", "_nodes", "_numbers", "_reader", "total")
+
+    def __init__(self, total: int, numbers: Sequence[int], reader: Reader) -> None:
+        #: The graph semantic distance in millionths: the sum of all terms (Eq. 3).
+        self.total = total
+        self._numbers, self._reader = numbers, reader
+        self._nodes: tuple[NodeMatch, ...] | None = None
+        self._edges: tuple[EdgeMatch, ...] | None = None
+
+    @property
+    def distance(self) -> float:
+        """The graph semantic distance."""
+        return self.total / UNIT
+
+    @property
+    def nodes(self) -> tuple[NodeMatch, ...]:
+        """What each node of the pattern is, in the order of the pattern's nodes."""
+        if self._nodes is None:
+            self._nodes = self._reader.nodes(self._numbers)
+        return self._nodes
+
+    @property
+    def edges(self) -> tuple[EdgeMatch, ...]:
+        """What each edge of the pattern is, in the order of the pattern's edges."""
+        if self._edges is None:
+            self._edges = self._reader.edges(self._numbers)
+        return self._edges
+
+    @property
+    def count(self) -> int:
+        """How many solutions have this one's answer (`group_by`) at this distance, itself included;
+        worked out when asked for.
+        """
+        return self._reader.count(self._numbers, self.total)
+
+    @property
+    def triples(self) -> list[tuple[str, str, str]]:
+        """The subgraph as triples of texts, each statement once, in its own direction (section
+        4.4).
+        """
+        return list(dict.fromkeys(edge.triple for edge in self.edges))
+
+    def __getitem__(self, name: str) -> Entity | str:
+        """What a node is, by its text in the pattern, with or without the word UNKNOWN."""
+        for match in self.nodes:
+            if name in (match.node.text, match.node.name):
+                return match.value
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        return f"{self.distance:.6f}  " + "; ".join(" | ".join(triple) for triple in self.triples)
+
+    def __repr__(self) -> str:
+        return f"<Solution {self}>"
+
+
+class Solutions(Sequence[Solution]):
+    """Solutions in their order, each made when it is looked at."""
+
+    def __init__(self, hits: Hits, reader: Reader) -> None:
+        self._hits, self._reader = hits, reader
+
+    def __len__(self) -> int:
+        return len(self._hits.totals)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        return Solution(int(self._hits.totals[at]), self._hits.nodes[at].tolist(), self._reader)
+
+    def __iter__(self) -> Iterator[Solution]:
+        rows = zip(self._hits.totals.tolist(), self._hits.nodes.tolist(), strict=True)
+        return (Solution(total, numbers, self._reader) for total, numbers in rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} solutions>"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a search went: how far the bound had to grow, and what it took; on a server, its queries
+    and the rows they gave.
+    """
+
+    rounds: int = 0
+    bound: int | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+    queries: int = 0
+    rows: int = 0

@@ -1,0 +1,200 @@
+"""The same question in other languages: SPARQL, Cypher, LLM queries and graph patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from condgraph.engine.errors import CondgraphError, UnsupportedError
+from condgraph.engine.values import text_of
+from condgraph.languages import registry
+from condgraph.questions.description import Ask, Cell, Description, Related, Restriction
+from condgraph.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Triple = tuple[str, str, str]
+
+
+class Compilers:
+    """What the programs of a snapshot are as queries of servers, without one."""
+
+    def __init__(self, snapshot: Snapshot, graph: str) -> None:
+        from condgraph.cypher.compile.plan import compile_plan as to_cypher
+        from condgraph.engine.stored_schema import StoredSchema, describe_schema
+        from condgraph.sparql.compile.group import Target
+        from condgraph.sparql.compile.plan import compile_plan as to_sparql
+        from condgraph.sparql.layout import Names, base_iri
+        from condgraph.sparql.load.write import counts
+
+        self._snapshot, self._graph = snapshot, graph
+        self._to_cypher, self._to_sparql = to_cypher, to_sparql
+        self._stored = StoredSchema(describe_schema(snapshot))
+        self._target = Target(Names(base_iri(graph)), snapshot.schema, counts(snapshot), self._entities)
+
+    def _entities(self, ids: list[str]) -> list[Any]:
+        return [self._snapshot.entity(self._snapshot.identified(ident)) for ident in ids]
+
+    def plan(self, program: Any, language: str) -> Node:
+        """The plan of a program."""
+        return registry.lower(self._snapshot.schema, program, language, {}).plan
+
+    def sparql(self, plan: Node) -> str | None:
+        """The SPARQL of a plan; None where there is none."""
+        try:
+            return self._to_sparql(plan, self._target).text
+        except UnsupportedError:
+            return None
+
+    def cypher(self, plan: Node) -> tuple[str | None, dict[str, Any] | None]:
+        """The Cypher of a plan and its parameters; None where there is none."""
+        try:
+            found = self._to_cypher(plan, self._graph, self._stored)
+        except UnsupportedError:
+            return None, None
+        return found.text, found.parameters
+
+
+# -- LLM queries -----------------------------------------------------------------------------------
+
+
+class UnsayableError(Exception):
+    """The language has no words for it."""
+
+
+class _Lines:
+    """The numbered lines of an LLM query."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, call: str) -> str:
+        self.lines.append(call)
+        return f"output_of_query{len(self.lines)}"
+
+
+def query_of(calls: Sequence[str]) -> str:
+    """Calls as the numbered lines of an LLM query."""
+    return "\n".join(f'Query{at}: "{call}"' for at, call in enumerate(calls, 1))
+
+
+def quoted(text: str) -> str:
+    """A text as an argument."""
+    if "'" in text or '"' in text or "\\" in text or "output_of" in text:
+        raise UnsayableError
+    return f"'{text}'"
+
+
+def llm_query(ask: Ask) -> str | None:
+    """The question as an LLM query; None where that language, or its quotes, cannot say it.
+
+    What a concept says is left out: whoever takes the query runs it, and compares.
+    """
+    lines = _Lines()
+    try:
+        _asked(ask, lines)
+    except UnsayableError:
+        return None
+    return query_of(lines.lines)
+
+
+def _asked(ask: Ask, lines: _Lines) -> None:
+    if ask.kind not in ("QueryName", "Count", "QueryAttribute", "Relation", "QualifierRelational"):
+        raise UnsayableError
+    first = _described(ask.first, lines)
+    if ask.kind == "Count":
+        lines.add(f"count(set={quoted_output(first)})")
+    elif ask.kind == "QueryAttribute":
+        tail = "" if ask.qualifier is None else _qualified(ask.qualifier)
+        lines.add(f"get_information(relation={quoted(ask.key)}, head_entity={first}{tail})")
+    elif ask.second is not None:
+        second = _described(ask.second, lines)
+        if ask.kind == "Relation":
+            lines.add(f"get_information(head_entity={first}, tail_entity={second})")
+        else:
+            ends = f"head_entity={first}, tail_entity={second}"
+            lines.add(f"get_information(relation={quoted(ask.key)}, {ends}, key={quoted(ask.qkey)})")
+
+
+def quoted_output(text: str) -> str:
+    """An output, where only that will do."""
+    if not text.startswith("'output_of_query"):
+        raise UnsayableError
+    return text
+
+
+def _described(described: Description, lines: _Lines) -> str:
+    if described.name is not None:
+        return quoted(described.name)
+    parts = []
+    for condition in described.conditions:
+        tail = "".join(_qualified(one) for one in condition.qualifiers[:1])
+        if isinstance(condition, Related):
+            end = "tail_entity" if condition.outward else "head_entity"
+            target = _described(condition.target, lines)
+            parts.append(lines.add(f"get_information(relation={quoted(condition.predicate)}, {end}={target}{tail})"))
+        else:
+            value = _literal(condition.value)
+            parts.append(lines.add(f"get_information(relation={quoted(condition.key)}, tail_entity{condition.op}{value}{tail})"))
+    if not parts:
+        raise UnsayableError
+    if len(parts) > 1:
+        sets = ", ".join(f"set{at}='{part}'" for at, part in enumerate(parts, 1))
+        parts = [lines.add(f"set_{'union' if described.union else 'intersection'}({sets})")]
+    return f"'{parts[0]}'"
+
+
+def _qualified(one: Restriction) -> str:
+    return f", key={quoted(one.key)}, value{one.op}{_literal(one.value)}"
+
+
+def _literal(value: Cell) -> str:
+    return quoted(text_of(value))
+
+
+def answer_of(snapshot: Snapshot, query: str) -> Answer:
+    """The answer of an LLM query."""
+    return registry.answer(SnapshotStore(snapshot), query, "llm_query")
+
+
+def gives(snapshot: Snapshot, query: str, answer: str) -> bool:
+    """Whether an LLM query gives exactly this answer."""
+    try:
+        return answer_of(snapshot, query).texts == [answer]
+    except CondgraphError:
+        return False
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+
+def pattern(ask: Ask) -> tuple[Triple, ...] | None:
+    """The triples of a question that asks for one entity by relations alone; the unknown that
+    stands first is the answer. The subgraph that answers is at distance 0.
+    """
+    if ask.kind != "QueryName":
+        return None
+    triples: list[Triple] = []
+    if not _triples(ask.first, triples, [0]) or len(triples) > 5:
+        return None
+    return tuple(triples)
+
+
+def _triples(described: Description, triples: list[Triple], count: list[int]) -> str | None:
+    if described.name is not None:
+        return described.name if not described.name.startswith("UNKNOWN") else None
+    if described.union:
+        return None
+    count[0] += 1
+    own = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
+    for condition in described.conditions:
+        if not isinstance(condition, Related) or condition.qualifiers:
+            return None
+        other = _triples(condition.target, triples, count)
+        if other is None:
+            return None
+        triples.append((own, condition.predicate, other) if condition.outward else (other, condition.predicate, own))
+    return own

@@ -1,0 +1,287 @@
+"""Which facts questions are about: drawn by their kind, and spread over predicates and concepts.
+
+Drawing statements as they come would give what there is most of: nearly no qualifiers, and always
+the same hubs. So the kind is drawn first (a relation, a text, a number, a time; with qualifiers or
+without), then, every second time, a predicate with the weight of the square root of how many such
+statements it has, and a statement of it whose subject counts once; every other time a concept with
+the weight of the square root of its members, one of them, and a predicate of that one, each as
+likely as the other.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import EntityKind, Ref
+from condgraph.engine.values import Kind, Precision, Quantity, Time, text_of
+from condgraph.questions.description import Cell
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: The kinds of facts.
+RELATION: Final = "relation"
+FACT_KINDS: Final = (RELATION, "text", "number", "time")
+_KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
+#: How many draws are tried for one fact.
+_TRIES: Final = 24
+#: What the rows of a table without a key are called.
+_ROW_NAME: Final = re.compile(r".* row \d+").fullmatch
+#: Names and texts of more characters are in no question.
+LONGEST: Final = 70
+
+
+class _Runs(NamedTuple):
+    """Runs of statements, each of one predicate, in `items` (None: the numbers themselves)."""
+
+    runs: list[tuple[int, int]]
+    weights: list[float]
+    items: NDArray[np.int64] | None
+
+
+class Run(NamedTuple):
+    """The statements of one entity with one predicate: `items[low:high]`."""
+
+    predicate: int
+    relation: bool
+    items: memoryview
+    low: int
+    high: int
+
+    @property
+    def first(self) -> int:
+        """The first of them."""
+        found: int = self.items[self.low]
+        return found
+
+    def draw(self, pick: random.Random) -> int:
+        """One of them."""
+        found: int = self.items[self.low if self.high - self.low == 1 else pick.randrange(self.low, self.high)]
+        return found
+
+
+class Facts:
+    """The facts of a snapshot as questions take them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        arrays = snapshot.arrays
+        self._out, self._in = arrays.view("out.offsets"), arrays.view("in.offsets")
+        self._out_items, self._in_items = arrays.view("out.items"), arrays.view("in.items")
+        self._subject, self._object = arrays.view("rel.s"), arrays.view("rel.o")
+        self._holder, self._kind = arrays.view("att.s"), arrays.view("att.kind")
+        self._owned = arrays.view("q.offsets") if len(arrays.get("q.offsets")) else None
+        self._qkey = arrays.view("q.key")
+        self._raw = arrays.view("att.raw") if len(arrays.get("att.raw")) else None
+        self._direct = self._memberships()
+        self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
+        offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)
+        self._concept_weights = list(accumulate(np.sqrt(offsets).tolist()))
+
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def _pool(self, kind: str, qualified: bool) -> _Runs:
+        snapshot, get = self.snapshot, self.snapshot.arrays.get
+        base = snapshot.relations
+        if kind == RELATION:
+            offsets = get("rel.offsets").astype(np.int64)
+            runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+        else:
+            starts = get("grp.start").tolist()
+            wanted = {int(one) for one, name in _KIND_OF.items() if name == kind}
+            kinds = get("grp.kind").tolist()
+            runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in wanted]
+        runs = [run for run in runs if run[0] < run[1]]
+        items = None
+        if qualified:
+            owned = get("q.offsets")
+            items = np.flatnonzero(np.diff(owned)) if len(owned) else np.empty(0, np.int64)
+            runs = [(int(a), int(b)) for low, high in runs for a, b in [np.searchsorted(items, (low, high))] if a < b]
+        return _Runs(runs, list(accumulate((high - low) ** 0.5 for low, high in runs)), items)
+
+    def has(self, kind: str, qualified: bool = False) -> bool:
+        """Whether there are such facts."""
+        return bool(self.pools[kind, qualified].runs)
+
+    def draw(self, pick: random.Random, kind: str, qualified: bool = False) -> int | None:
+        """A statement of a kind; None where none was met."""
+        pool = self.pools[kind, qualified]
+        if not pool.runs:
+            return None
+        if self._concept_weights and self._concept_weights[-1] and pick.random() < 0.5:
+            found = self._draw_of_member(pick, kind, qualified)
+            if found is not None:
+                return found
+        statement = None
+        for _ in range(_TRIES):
+            low, high = pool.runs[bisect_right(pool.weights, pick.random() * pool.weights[-1], 0, len(pool.runs) - 1)]
+            place = pick.randrange(low, high)
+            statement = place if pool.items is None else int(pool.items[place])
+            # A subject counts once, however many values it has.
+            predicate = self.predicate(statement)
+            several = len(self.of(self.subject(statement), predicate, relation=kind == RELATION))
+            if several <= 1 or pick.random() * several < 1:
+                return statement
+        return statement
+
+    def _draw_of_member(self, pick: random.Random, kind: str, qualified: bool) -> int | None:
+        get = self.snapshot.arrays.get
+        for _ in range(4):
+            at = bisect_right(self._concept_weights, pick.random() * self._concept_weights[-1], 0, len(self._concept_weights) - 1)
+            low, high = get("con.offsets")[at : at + 2].tolist()
+            if low == high:
+                continue
+            entity = int(get("con.items")[pick.randrange(low, high)])
+            runs = [run for run in self.outgoing(entity) if self.kind(run.first) == kind]
+            for run in pick.sample(runs, len(runs)):
+                statement = run.draw(pick)
+                if not qualified or self.qualified(statement):
+                    return statement
+        return None
+
+    # -- one statement -----------------------------------------------------------------------------
+
+    def kind(self, statement: int) -> str | None:
+        """The kind of a fact; None for values that are not known."""
+        base = self.snapshot.relations
+        return RELATION if statement < base else _KIND_OF.get(Kind(self._kind[statement - base]))
+
+    def subject(self, statement: int) -> int:
+        """The subject of a statement."""
+        base = self.snapshot.relations
+        return self._subject[statement] if statement < base else self._holder[statement - base]
+
+    def target(self, statement: int) -> int:
+        """The object of a relation."""
+        return self._object[statement]
+
+    def predicate(self, statement: int) -> int:
+        """The predicate of a statement."""
+        return self.snapshot.predicate_of(statement)
+
+    def qualified(self, statement: int) -> bool:
+        """Whether a statement has qualifiers."""
+        return self._owned is not None and self._owned[statement] < self._owned[statement + 1]
+
+    def value(self, statement: int) -> Cell | None:
+        """The value of an attribute as conditions take it; None for others."""
+        return self._cell(self.snapshot.value("att", statement - self.snapshot.relations))
+
+    def shown(self, statement: int) -> str | None:
+        """The value of an attribute as answers show it: the text of its source, where that differs."""
+        value = self.value(statement)
+        if value is None:
+            return None
+        raw = self._raw[statement - self.snapshot.relations] if self._raw is not None else -1
+        return self.snapshot.texts[raw] if raw >= 0 else text_of(value)
+
+    def qualifiers(self, statement: int) -> list[tuple[str, Cell]]:
+        """The qualifiers of a statement as conditions take them; entities by name."""
+        if self._owned is None:
+            return []
+        found = []
+        for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
+            value = self._cell(self.snapshot.value("q", at))
+            if value is not None:
+                found.append((self.snapshot.predicate_name(self._qkey[at]), value))
+        return found
+
+    def _cell(self, value: Any) -> Cell | None:
+        if isinstance(value, Ref):
+            number = self.snapshot.identified(value.id)
+            value = self.snapshot.name(number) if number >= 0 else None
+        if isinstance(value, str):
+            return value if readable(value) else None
+        if isinstance(value, Time) and value.precision in (Precision.YEAR, Precision.MONTH, Precision.DAY):
+            return value
+        if isinstance(value, Quantity) and len(text_of(value)) <= LONGEST:
+            return value
+        return None
+
+    # -- around an entity --------------------------------------------------------------------------
+
+    def of(self, subject: int, predicate: int, *, relation: bool) -> Sequence[int] | NDArray[np.int32]:
+        """The statements of a subject with a predicate."""
+        offsets = self.snapshot.relation_offsets if relation else self.snapshot.attribute_offsets
+        base = 0 if relation else self.snapshot.relations
+        return self.snapshot.outgoing(subject, base + offsets[predicate], base + offsets[predicate + 1])
+
+    def onto(self, target: int, predicate: int) -> NDArray[np.int32]:
+        """The relations to an object with a predicate."""
+        offsets = self.snapshot.relation_offsets
+        return self.snapshot.incoming(target, offsets[predicate], offsets[predicate + 1])
+
+    def outgoing(self, entity: int) -> list[Run]:
+        """The statements of a subject, by predicate."""
+        return self._runs(self._out_items, self._out[entity], self._out[entity + 1])
+
+    def incoming(self, entity: int) -> list[Run]:
+        """The relations to an object, by predicate."""
+        return self._runs(self._in_items, self._in[entity], self._in[entity + 1])
+
+    def _runs(self, items: memoryview, at: int, high: int) -> list[Run]:
+        # One step a predicate, however many statements it has there.
+        relations, base = self.snapshot.relation_offsets, self.snapshot.relations
+        attributes, found = self.snapshot.attribute_offsets, []
+        while at < high:
+            statement = items[at]
+            if statement < base:
+                predicate = bisect_right(relations, statement) - 1
+                end = relations[predicate + 1]
+            else:
+                predicate = bisect_right(attributes, statement - base) - 1
+                end = base + attributes[predicate + 1]
+            after = bisect_left(items, end, at, high)
+            found.append(Run(predicate, statement < base, items, at, after))
+            at = after
+        return found
+
+    # -- names and concepts ------------------------------------------------------------------------
+
+    def name(self, entity: int) -> str | None:
+        """The name of an entity where a question can use it: nothing else has it, and it is
+        readable.
+        """
+        name = self.snapshot.name(entity)
+        return name if readable(name) and len(self.snapshot.named(name)) == 1 and not self.unnamed_row(entity) else None
+
+    def unnamed_row(self, entity: int) -> bool:
+        """Whether something is a row of a table that has no name of its own."""
+        if not self.is_row(entity):
+            return False
+        name = self.snapshot.name(entity)
+        return name == self.snapshot.ident(entity) or _ROW_NAME(name) is not None
+
+    def concepts(self, entity: int) -> list[str]:
+        """The names of the concepts an entity is stated to be in, where one concept has the name."""
+        order, members, concepts = self._direct
+        low = bisect_left(members, entity)
+        high = bisect_right(members, entity, low)
+        names = [self.snapshot.name(int(concepts[order[at]])) for at in range(low, min(high, low + 16))]
+        return [name for name in dict.fromkeys(names) if readable(name) and len(self.snapshot.concepts_named(name)) == 1]
+
+    def is_entity(self, entity: int) -> bool:
+        """Whether something is no concept."""
+        return int(self.snapshot.entity_kind[entity]) != EntityKind.CONCEPT
+
+    def is_row(self, entity: int) -> bool:
+        """Whether something is a row of a table."""
+        return int(self.snapshot.entity_kind[entity]) == EntityKind.ROW
+
+    def _memberships(self) -> tuple[NDArray[np.int64], memoryview, NDArray[np.int32]]:
+        get = self.snapshot.arrays.get
+        order = np.argsort(get("mem.e"), kind="stable")
+        return order, get("mem.e")[order].data, get("mem.c")
+
+
+def readable(text: str) -> bool:
+    """Whether a text can stand in a question."""
+    return 0 < len(text) <= LONGEST and text.isprintable() and any(map(str.isalnum, text)) and "://" not in text

@@ -1,0 +1,62 @@
+"""Questions as files: the data set's JSON, JSON lines with everything, CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, Final
+
+from condgraph.engine.errors import OptionError, nearest
+from condgraph.questions.record import Question
+
+FORMATS: Final = ("jsonl", "json", "csv", "text")
+_COLUMNS: Final = ("id", "question", "answer", "choices", "kind", "hops", "kopl", "sparql", "cypher", "llm_query")
+
+
+def kqapro(question: Question) -> dict[str, Any]:
+    """A record as the data set has it, which the tools of its baselines read."""
+    return {
+        "question": question.question,
+        "choices": list(question.choices),
+        "program": question.program,
+        "sparql": question.sparql or "",
+        "answer": question.answer,
+    }
+
+
+def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> int:
+    """Write questions as they come; how many there were.
+
+    "json" is the data set's list, "jsonl" has one record with everything a line, "csv" the texts of
+    a record in columns, choices with semicolons between them, "text" question and answer with a tab
+    between them.
+    """
+    if form not in FORMATS:
+        raise OptionError(f"questions are written as {', '.join(FORMATS)}, not {form!r}", candidates=nearest(form, FORMATS))
+    count = 0
+    if form == "csv":
+        writer = csv.writer(to, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+    elif form == "json":
+        to.write("[")
+    for count, question in enumerate(questions, 1):
+        if form == "csv":
+            found = {**question.as_dict(), "choices": ";".join(question.choices)}
+            writer.writerow(["" if found[name] is None else found[name] for name in _COLUMNS])
+        elif form == "json":
+            to.write(("" if count == 1 else ",") + "\n" + json.dumps(kqapro(question), ensure_ascii=False))
+        elif form == "text":
+            to.write(f"{question.question}\t{question.answer}\n")
+        else:
+            to.write(json.dumps(question.as_dict(), ensure_ascii=False) + "\n")
+    if form == "json":
+        to.write("\n]\n")
+    return count
+
+
+def read(lines: Iterable[str]) -> Iterator[Question]:
+    """The questions of JSON lines."""
+    for line in lines:
+        if line.strip():
+            yield Question.of(json.loads(line))

@@ -1,0 +1,261 @@
+"""Form rules: from the name of a predicate to the words of a sentence.
+
+Names are read as they are written (`place of birth`, `PLACE_OF_BIRTH`, `placeOfBirth`, `dob`), and
+told apart by their first and last words: a passive ("directed by"), a verb ("shares border with",
+`ACTED_IN`), an event ("date founded"), a noun with "of" ("capital of"), a noun ("place of birth").
+What no rule fits is a noun: "whose director is ..." is plain, and never wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from condgraph.questions.lexicon import (
+    BASE,
+    EVENTS,
+    INTRANSITIVE,
+    IRREGULAR,
+    PAST,
+    PLURALS,
+    PREPOSITIONS,
+    SHORT,
+    SMALL_UNITS,
+    TAKEN,
+    VERBS,
+)
+
+
+class Forms(NamedTuple):
+    """A relation in words. `outward` follows "that" or "whose" (`whose`) and ends before the
+    object; `inward` says of the object, and ends before the subject. `statement` joins both.
+    """
+
+    whose: bool
+    outward: str
+    inward: str
+    statement: str
+    noun: str
+
+
+@lru_cache(maxsize=4096)
+def words_of(predicate: str) -> str:
+    """The words of a name.
+
+    >>> words_of("PLACE_OF_BIRTH"), words_of("starred_actors"), words_of("dob"), words_of("unitPrice"), words_of("customerID")
+    ('place of birth', 'starred actors', 'date of birth', 'unit price', 'customer')
+    """
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", predicate.replace("_", " "))
+    if "-" in text and " " not in text:
+        text = text.replace("-", " ")
+    words = text.split()
+    if all(word.isupper() for word in words) and ("_" in predicate or max(map(len, words), default=0) > 5):
+        words = [word.lower() for word in words]
+    elif "_" in predicate or text != predicate:
+        words = [word if word.isupper() and len(word) < 6 and word != "ID" else word.lower() for word in words]
+    if len(words) > 1 and words[-1].casefold() == "id" and text != predicate:
+        words.pop()
+    if len(words) > 1 and words[0].casefold() == "has":
+        words.pop(0)
+    found = " ".join(words)
+    return SHORT.get(found.casefold(), found)
+
+
+def _participle(word: str) -> bool:
+    return (len(word) > 3 and word.endswith("ed") and not word.endswith("eed")) or word in IRREGULAR
+
+
+def _active(word: str) -> str:
+    return IRREGULAR.get(word, word)
+
+
+@lru_cache(maxsize=4096)
+def forms(predicate: str, several: bool = False) -> Forms:
+    """The forms of a relation; `several` says that a subject has several of it, as a rule.
+
+    >>> forms("directed by").outward, forms("directed by").inward
+    ('was directed by', 'directed')
+    >>> forms("PLACE_OF_BIRTH").outward, forms("place of birth").inward
+    ('place of birth is', 'is the place of birth of')
+    >>> forms("shares border with").outward, forms("ACTED_IN").statement, forms("award received").outward
+    ('shares a border with', '{} acted in {}', 'received the award')
+    """
+    name = words_of(predicate)
+    words = name.split()
+    low = [word.casefold() for word in words]
+    first, last = (low[0], low[-1]) if low else ("", "")
+    rest = " ".join(words[1:])
+    if first in ("is", "was", "are"):
+        return _verb(name, f"{{}} {name} {{}}")
+    if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
+        if first in INTRANSITIVE and low[1] != "by":
+            return _verb(_article(name), name=name)
+        past = low[1] in ("by", "at", "for")
+        whole = ("was " if past else "is ") + _article(name)
+        if low[1] == "by" and len(low) == 2:
+            return Forms(False, whole, _active(words[0]), f"{{}} {whole} {{}}", name)
+        return _verb(whole, name=name)
+    if low == ["starred", "actors"]:
+        return Forms(False, "starred", "acted in", "{} starred {}", "actor")
+    if first in ("shares",):
+        return _verb("shares a " + rest, name=name)
+    if first in VERBS and len(low) > 2 and not PREPOSITIONS.intersection(low):
+        # "contains administrative territorial entities": the object says what it is.
+        return _verb(words[0], name=name)
+    if first in VERBS or (first == "part" and last == "of"):
+        return _verb(name if first != "part" else "is " + name, name=name)
+    if name in PAST or (len(low) == 1 and _participle(first) and first not in TAKEN):
+        return _verb(name, name=name)
+    if first in ("same", "different", "opposite", "indigenous", "interested"):
+        return _verb(("is the " if first in ("same", "opposite") else "is ") + name, name=name)
+    if low[:2] == ["member", "of"] and len(low) > 2:
+        return _verb("is a member of the " + " ".join(words[2:]), name=name)
+    if first in ("in", "on") and len(low) > 1:
+        return _noun(rest, several)
+    if last == "of" and len(low) > 1:
+        head = " ".join(words[:-1])
+        return _verb(
+            ("is the " if first in ("capital", "owner", "commander", "cause", "mother", "father") else f"is {a(head)} ") + name,
+            name=name,
+        )
+    if last in ("by", "with", "to", "from", "for") and len(low) > 1 and not _participle(first):
+        if len(low) > 2 and _participle(low[-2]):
+            return _verb(f"is {name}", name=name)
+        return _verb(f"has {name}" if last == "by" else ("is " + name if first in ("after", "next") else f"{name}"), name=name)
+    if len(low) == 2 and last in TAKEN:
+        return _verb(f"{words[1]} the {words[0]}", name=name)
+    if name in PREPOSITIONS:
+        return _verb("is " + name, name=name)
+    return _noun(name, several)
+
+
+def _article(name: str) -> str:
+    """A longer passive with an article before its noun: "located in the time zone"."""
+    words = name.split()
+    at = 2 if len(words) < 3 or words[2] not in PREPOSITIONS else 3
+    if len(words) > at and words[1] in PREPOSITIONS and words[at] not in ("the", "a", "an") and words[-1] not in PREPOSITIONS:
+        return " ".join([*words[:at], "the", *words[at:]])
+    return name
+
+
+def _verb(text: str, statement: str = "", *, name: str = "") -> Forms:
+    return Forms(False, text, "", statement or f"{{}} {text} {{}}", name or text)
+
+
+def _noun(name: str, several: bool) -> Forms:
+    if name.endswith("(s)"):
+        name = name[:-3]
+    ends = name.split()[-1:] == ["works"] or (name.endswith("s") and not name.endswith(("ss", "us", "is")) and " of " not in name)
+    ends = ends or ("," in name and name.split()[0].endswith("s"))
+    several = several or ends
+    many = name if ends else plural(name)
+    outward = f"{many} include" if several else f"{name} is"
+    joined = f"The {many} of {{}} include {{}}" if several else f"The {name} of {{}} is {{}}"
+    one = singular(name) if ends else name
+    return Forms(True, outward, f"is {a(one)} {one} of" if several else f"is the {one} of", joined, one)
+
+
+def onto(form: Forms) -> str:
+    """A verb whose object stands before it: "that X received", without "the award"."""
+    before, the, after = form.outward.rpartition(" the ")
+    return before if the and after.rpartition(" ")[2] not in PREPOSITIONS else form.outward
+
+
+class Event(NamedTuple):
+    """An attribute whose values say when something happened: "was" and "founded", or "" and "died"."""
+
+    auxiliary: str
+    past: str
+
+    @property
+    def said(self) -> str:
+        """As it is told: "was founded", "died"."""
+        return f"{self.auxiliary} {self.past}".strip()
+
+    def asked(self, subject: str) -> str:
+        """As it is asked, without the question word: "was X founded", "did X die"."""
+        if self.auxiliary:
+            return f"was {subject} {self.past}"
+        first, _, rest = self.past.partition(" ")
+        return f"did {subject} {BASE.get(first, first)} {rest}".rstrip()
+
+
+@lru_cache(maxsize=4096)
+def event(key: str) -> Event | None:
+    """The event that an attribute of times tells of; None where it is a noun.
+
+    >>> event("dob").asked("Ann"), event("date founded").said, event("date of death").asked("Ann"), event("population")
+    ('was Ann born', 'was founded', 'did Ann die', None)
+    """
+    name = words_of(key).casefold()
+    if name in EVENTS:
+        return Event(EVENTS[name][0], EVENTS[name][1])
+    words = name.split()
+    if len(words) == 2 and words[0] in ("date", "year", "time") and _participle(words[1]):
+        return Event("was", words[1])
+    if words and _participle(words[-1]) and (len(words) == 1 or (len(words) == 2 and words[0] == "first")):
+        return Event("was", name)
+    return None
+
+
+# -- small words -----------------------------------------------------------------------------------
+
+
+def a(noun: str) -> str:
+    """The article before a noun.
+
+    >>> a("album"), a("city"), a("university")
+    ('an', 'a', 'a')
+    """
+    low = noun.casefold()
+    return "an" if low[:1] in tuple("aeio") or (low[:1] == "u" and not low.startswith(("uni", "us", "eu"))) else "a"
+
+
+@lru_cache(maxsize=4096)
+def plural(noun: str) -> str:
+    """A noun in the plural.
+
+    >>> plural("city"), plural("film"), plural("member of parliament"), plural("human"), plural("bus")
+    ('cities', 'films', 'members of parliament', 'people', 'buses')
+    """
+    head, of, rest = noun.partition(" of ")
+    if not of:
+        head, of, rest = noun.partition(" in ")
+    if of:
+        return f"{plural(head)}{of}{rest}"
+    before, space, last = noun.rpartition(" ")
+    low = last.casefold()
+    if low in PLURALS:
+        many = PLURALS[low]
+    elif low.endswith("man") and len(low) > 4:
+        many = last[:-2] + "en"
+    elif low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
+        many = last[:-1] + "ies"
+    elif low.endswith(("s", "x", "z", "ch", "sh")):
+        many = last if low.endswith("s") and not low.endswith(("ss", "us", "is")) else last + "es"
+    else:
+        many = last + "s"
+    return f"{before}{space}{many}"
+
+
+def singular(noun: str) -> str:
+    """A noun that ends in a plural, in the singular."""
+    if noun.endswith("ies"):
+        return noun[:-3] + "y"
+    return noun[:-1] if noun.endswith("s") else noun
+
+
+@lru_cache(maxsize=1024)
+def unit(name: str) -> str:
+    """A unit as more than one of it is called; symbols stay.
+
+    >>> unit("square kilometre"), unit("metre per second"), unit("kg"), unit("degree Celsius"), unit("inch"), unit("€")
+    ('square kilometres', 'metres per second', 'kg', 'degrees Celsius', 'inches', '€')
+    """
+    if name.casefold() in SMALL_UNITS:
+        return SMALL_UNITS[name.casefold()]
+    head, per, rest = name.partition(" per ")
+    if len(head) < 4 or not head.isascii() or not head.replace(" ", "").isalpha() or head.endswith("s"):
+        return name
+    return f"{plural(head)}{per}{rest}"

@@ -1,0 +1,293 @@
+"""Describing an entity, or a set of entities, from the statements around it, backwards from the
+entity: concept, attributes, relations and their qualifiers, until there are no others.
+
+Every set is found by the engine, with the program that the question will have. A description that
+is given has no condition that could be left out: what changes nothing is pruned.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from math import floor, log10
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.operands import year_of
+from condgraph.engine.values import Precision, Quantity, Time
+from condgraph.languages import registry
+from condgraph.questions.description import (
+    Call,
+    Cell,
+    Condition,
+    Description,
+    Literal,
+    Related,
+    Restriction,
+    located,
+    says_nothing,
+    steps,
+    without_each,
+)
+from condgraph.questions.facts import RELATION, Facts
+from condgraph.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Numbers = NDArray[np.int32]
+#: Relations to an entity that so many others have as well describe nobody.
+_MOST_RELATED: Final = 5_000
+#: How many sets are remembered.
+_MOST_KEPT: Final = 64
+#: How many statements are tried for one description.
+_MOST_TRIED: Final = 10
+#: Attributes that number things, and do not measure them, by the words of their names.
+_CODES: Final = frozenset(
+    {"id", "ids", "code", "codes", "number", "identifier", "key", "zip", "phone", "fax", "numeric", "extension"}
+)
+
+
+class Runner:
+    """Runs programs on a snapshot as everybody does."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
+        self.calls = 0
+        self._kept: dict[Description, Numbers] = {}
+
+    def answer(self, calls: list[Call]) -> Answer:
+        """The answer of a program."""
+        self.calls += 1
+        return registry.answer(self._store, steps(calls), "kopl")
+
+    def numbers(self, described: Description) -> Numbers:
+        """The entities that are described, by number, in order."""
+        found = self._kept.get(described)
+        if found is None:
+            answer = self.answer(located(described))
+            result: Any = answer.run.results[id(answer.plan)]
+            found = result.ends() if isinstance(result, FactSet) else result
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.clear()
+            self._kept[described] = found
+        return found
+
+
+class Locator:
+    """Makes descriptions. `share` is the part of statements whose qualifiers are asked for, where
+    they have any.
+    """
+
+    def __init__(self, facts: Facts, runner: Runner, pick: random.Random, share: float) -> None:
+        self.facts, self.runner, self.pick, self.share = facts, runner, pick, share
+
+    def one(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> Description | None:
+        """A description that fits this entity alone, of about so many hops; None where none was
+        found. `avoid` are statements that it must not use.
+        """
+        if hops <= 0:
+            name = self.facts.name(entity)
+            return None if name is None else Description(name)
+        found = self._grown(entity, hops, avoid, alone=True)
+        if found is None or len(self.runner.numbers(found)) != 1:
+            return None
+        found = self.pruned(found)
+        # "The seminary" is one where the graph has no other, and reads as if it had been named.
+        return found if found is not None and found.conditions else None
+
+    def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> Description | None:
+        """A description that fits this entity and others."""
+        found = self._grown(entity, hops, avoid, alone=False)
+        if found is None or not found.conditions:
+            return found
+        if self.pick.random() < 0.2 and len(found.conditions) == 1 and not found.conditions[0].qualifiers:
+            found = self._or_another(found, avoid) or found
+        found = self.pruned(found) or Description()
+        return found if len(self.runner.numbers(found)) > 1 and (found.conditions or found.concept) else None
+
+    def pruned(self, described: Description) -> Description | None:
+        """The description without conditions that change nothing; None where a part then says
+        nothing.
+        """
+        if described.name is not None:
+            return described
+        whole = self.runner.numbers(described)
+        changed = True
+        while changed:
+            changed = False
+            for fewer in without_each(described):
+                if np.array_equal(self.runner.numbers(fewer), whole):
+                    described, changed = fewer, True
+                    break
+        nothing = not described.conditions and described.concept is None
+        return None if nothing or says_nothing(described) else described
+
+    # -- growing -----------------------------------------------------------------------------------
+
+    def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> Description | None:
+        concept = self._concept(entity)
+        found = Description(concept=concept)
+        size = None
+        left = hops
+        if left <= 0:
+            return found if concept is not None else None
+        for statement in self._around(entity, avoid):
+            condition = self._condition(entity, statement, left, avoid, first=not found.conditions)
+            if condition is None or condition.hops > left or _repeats(condition, found.conditions):
+                continue
+            trial = replace(found, conditions=(*found.conditions, condition))
+            inside = self.runner.numbers(trial)
+            if not len(inside) or (size is not None and len(inside) >= size) or (not alone and len(inside) < 2):
+                continue
+            found, size = trial, len(inside)
+            left -= condition.hops
+            if left <= 0 or (alone and size == 1):
+                break
+        if alone and size is not None and 1 < size <= 4 and left > 0:
+            return self._told_apart(found, entity)
+        return found if found.conditions else None
+
+    def _around(self, entity: int, avoid: frozenset[int]) -> list[int]:
+        """Statements around an entity in the order they are tried: each predicate once, in a random
+        order.
+        """
+        facts, pick = self.facts, self.pick
+        runs = [*facts.outgoing(entity), *facts.incoming(entity)]
+        pick.shuffle(runs)
+        # Texts are names and descriptions for the most part, which give the answer away.
+        runs.sort(key=lambda run: not run.relation and facts.kind(run.first) == "text" and pick.random() < 0.8)
+        found = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
+        return [statement for statement in found if statement not in avoid][:_MOST_TRIED]
+
+    def _condition(self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool) -> Condition | None:
+        facts = self.facts
+        predicate = facts.snapshot.predicate_name(facts.predicate(statement))
+        qualifiers: tuple[Restriction, ...] = ()
+        if left > 1 and self.pick.random() < self.share and facts.qualified(statement):
+            qualifiers = self._restrictions(statement)
+        left -= 1 + len(qualifiers)
+        if facts.kind(statement) != RELATION:
+            value = facts.value(statement)
+            if value is None or is_code(predicate, value):
+                return None
+            op = "="
+            if not (first and self.pick.random() < 0.6) or _exact(value):
+                op, value = self._compared(predicate, value)
+            return Literal(predicate, op, value, qualifiers)
+        outward = facts.subject(statement) == entity
+        other = facts.target(statement) if outward else facts.subject(statement)
+        if other == entity:
+            return None
+        number = facts.predicate(statement)
+        if len(facts.onto(other, number) if outward else facts.of(other, number, relation=True)) > _MOST_RELATED:
+            return None
+        # Most of the hops go into one chain, so that deep questions are about few things.
+        deep = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
+        target = self.one(other, deep, avoid | {statement}) if deep else None
+        target = target or self.one(other, 0)
+        return None if target is None else Related(predicate, outward, target, qualifiers)
+
+    def _restrictions(self, statement: int) -> tuple[Restriction, ...]:
+        found = self.facts.qualifiers(statement)
+        if not found:
+            return ()
+        key, value = self.pick.choice(found)
+        if isinstance(value, Time) and value.precision is not Precision.YEAR:
+            # People ask for the year; the day stands in the answer.
+            return (Restriction(key, "=", Time.year(year_of(value))),)
+        return (Restriction(key, "=", value),)
+
+    def _compared(self, predicate: str, value: Cell) -> tuple[str, Cell]:
+        """A comparison that holds of a value, with a round number or a year."""
+        if isinstance(value, Time):
+            year = year_of(value)
+            way = self.pick.random()
+            if way < 0.3:
+                return "=", Time.year(year)
+            step = 10 if year % 10 else 5
+            before = year - year % step - (year % step == 0)
+            return (">", Time.year(before)) if way < 0.65 else ("<", Time.year(year - year % step + step))
+        if isinstance(value, Quantity):
+            below, above = around(float(value.number))
+            if self.pick.random() < 0.5:
+                return ">", Quantity(below, value.unit)
+            return "<", Quantity(above, value.unit)
+        return "=", value
+
+    def _told_apart(self, found: Description, entity: int) -> Description:
+        """The description with what one of the few others is and this entity is not."""
+        others = [int(number) for number in self.runner.numbers(found) if number != entity]
+        for other in others[:1]:
+            for statement in self._around(other, frozenset()):
+                if self.facts.kind(statement) == RELATION or self.facts.subject(statement) != other:
+                    continue
+                predicate = self.facts.snapshot.predicate_name(self.facts.predicate(statement))
+                value = self.facts.value(statement)
+                # A text has no "is not" in KoPL.
+                if value is None or isinstance(value, str) or is_code(predicate, value):
+                    continue
+                trial = replace(found, conditions=(*found.conditions, Literal(predicate, "!=", value)))
+                inside = self.runner.numbers(trial)
+                if len(inside) == 1 and int(inside[0]) == entity:
+                    return trial
+        return found
+
+    def _or_another(self, found: Description, avoid: frozenset[int]) -> Description | None:
+        """The union with the same condition on another thing."""
+        (condition,) = found.conditions
+        facts, inside = self.facts, self.runner.numbers(found)
+        if not isinstance(condition, Related) or condition.target.name is None or not condition.outward:
+            return None
+        number = facts.snapshot.predicate(condition.predicate)
+        low, high = facts.snapshot.relation_offsets[number], facts.snapshot.relation_offsets[number + 1]
+        for _ in range(6):
+            other = facts.target(self.pick.randrange(low, high))
+            name = facts.name(other)
+            if name is None or name == condition.target.name:
+                continue
+            both = replace(found, conditions=(condition, replace(condition, target=Description(name))), union=True)
+            if len(self.runner.numbers(both)) > len(inside):
+                return both
+        return None
+
+    def _concept(self, entity: int) -> str | None:
+        names = self.facts.concepts(entity)
+        return self.pick.choice(names) if names else None
+
+
+def _repeats(condition: Condition, others: Sequence[Condition]) -> bool:
+    """Whether a condition says of an attribute or relation what is said already."""
+    key = condition.key if isinstance(condition, Literal) else condition.predicate
+    return any(key == (other.key if isinstance(other, Literal) else other.predicate) for other in others)
+
+
+def _exact(value: Cell) -> bool:
+    """Whether a number has more digits behind the point than anybody asks for."""
+    return isinstance(value, Quantity) and len(str(value.number).partition(".")[2]) > 2
+
+
+def is_code(predicate: str, value: Cell) -> bool:
+    """Whether a value names a thing instead of saying anything of it: no question compares it."""
+    spaced = "".join(" " + c if c.isupper() else c for c in predicate).replace("_", " ")
+    words = spaced.casefold().split()
+    return bool(words) and (words[-1] in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
+
+
+def around(number: float) -> tuple[int | float, int | float]:
+    """Round numbers below and above a number."""
+    if number == 0:
+        return -1, 1
+    size = 10.0 ** (floor(log10(abs(number))))
+    low: int | float = floor(number / size) * size
+    if low == number:
+        # Of whole numbers whole ones: nobody has 2.5 children.
+        low -= 1 if size == 1 and number.is_integer() else size / 2
+    high = low + size if low + size > number else low + 2 * size
+    low, high = round(low, 12), round(high, 12)
+    return (int(low) if float(low).is_integer() else low), (int(high) if float(high).is_integer() else high)

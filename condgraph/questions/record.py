@@ -1,0 +1,124 @@
+"""One generated question, with its programs, its answer and its choices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from condgraph.questions.description import Call
+
+#: The categories of KQA Pro's Table 5; "Zero-shot" depends on a split (`splits`).
+CATEGORIES: Final = ("Multi-hop", "Qualifier", "Comparison", "Logical", "Count", "Verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that one answer is right for.
+
+    `program` is KoPL as the data set's JSON, `kopl` its text, `serial` the serialisation of the
+    baselines; they are empty where only an LLM query asks the question (sums of a table, say).
+    `sparql` and `cypher` (with `parameters`) are what `explain` gives for RDF stores and Neo4j,
+    `pattern` the triples of a graph pattern; None where there is none. `hops` counts relations,
+    attributes, qualifiers and comparisons. `canonical` is the question in template words, where
+    `question` is a paraphrase of it.
+    """
+
+    id: str
+    question: str
+    answer: str
+    kind: str
+    hops: int
+    categories: tuple[str, ...]
+    choices: tuple[str, ...]
+    program: list[dict[str, Any]] = field(default_factory=list)
+    sparql: str | None = None
+    cypher: str | None = None
+    parameters: dict[str, Any] | None = None
+    llm_query: str | None = None
+    pattern: tuple[tuple[str, str, str], ...] | None = None
+    entities: tuple[str, ...] = ()
+    canonical: str | None = None
+
+    @property
+    def language(self) -> str:
+        """The language of the program that gave the answer: "kopl" or "llm_query"."""
+        return "kopl" if self.program else "llm_query"
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of the program in order; of an LLM query those of its lines."""
+        if self.program:
+            return tuple(step["function"] for step in self.program)
+        lines = (self.llm_query or "").splitlines()
+        return tuple(line.partition('"')[2].partition("(")[0] for line in lines)
+
+    @property
+    def kopl(self) -> str:
+        """The program in KoPL's text form, every text quoted."""
+        return " ".join(
+            f"{step['function']}({', '.join(json.dumps(text, ensure_ascii=False) for text in step['inputs'])})"
+            for step in self.program
+        )
+
+    @property
+    def serial(self) -> str:
+        """The program as the data set's baselines write it."""
+        return " <func> ".join(" <arg> ".join([step["function"], *step["inputs"]]) for step in self.program)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        return {
+            "id": self.id,
+            "question": self.question,
+            **({} if self.canonical is None else {"canonical": self.canonical}),
+            "answer": self.answer,
+            "choices": list(self.choices),
+            "kind": self.kind,
+            "hops": self.hops,
+            "categories": list(self.categories),
+            "program": self.program,
+            "kopl": self.kopl,
+            "serial": self.serial,
+            "sparql": self.sparql,
+            "cypher": self.cypher,
+            "parameters": self.parameters,
+            "llm_query": self.llm_query,
+            "pattern": None if self.pattern is None else [list(triple) for triple in self.pattern],
+            "entities": list(self.entities),
+        }
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Question:
+        """The question that `as_dict` wrote."""
+        names = ("id", "question", "answer", "kind", "hops", "program", "sparql", "cypher", "parameters", "llm_query")
+        pattern = found.get("pattern")
+        return cls(
+            **{name: found[name] for name in names},
+            categories=tuple(found["categories"]),
+            choices=tuple(found["choices"]),
+            pattern=None if pattern is None else tuple((s, p, o) for s, p, o in pattern),
+            entities=tuple(found["entities"]),
+            canonical=found.get("canonical"),
+        )
+
+
+def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:
+    """The categories that a program falls into."""
+    functions = {function for function, _ in calls}
+    compares = functions & {"SelectBetween", "SelectAmong"} or any(
+        function.startswith(("Filter", "QFilter", "Verify")) and texts[-1] in ("<", ">", "<=", ">=", "!=")
+        for function, texts in calls
+    )
+    there = {
+        "Multi-hop": hops > 1,
+        "Qualifier": any(
+            "Qualifier" in function or function.startswith("QFilter") or function.endswith("Condition") for function in functions
+        ),
+        "Comparison": bool(compares),
+        "Logical": bool(functions & {"And", "Or"}),
+        "Count": "Count" in functions,
+        "Verify": any(function.startswith("Verify") for function in functions),
+    }
+    return tuple(name for name in CATEGORIES if there[name])

@@ -1,0 +1,1 @@
+"""A plan as one SPARQL query."""

@@ -1,0 +1,1 @@
+"""Graphs as RDF: written to stores and files, and read back."""

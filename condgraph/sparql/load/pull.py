@@ -1,0 +1,228 @@
+"""A graph in a remote RDF store read back as items: the inverse of `write`, in one pass over its
+triples as they arrive.
+
+What comes back is held against what was loaded: a statement's node is named by the hash of its
+content, a value's by the hash of its value, so that a store that changes what it keeps is found
+out. Virtuoso prints 6 digits of a double, and 16 when asked for the text; the hash tells which of
+the neighbouring ones it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.errors import StoreDamagedError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.identity import statement_ids
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.readback import items
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Value
+from condgraph.sparql.layout import (
+    ENTITY_CLASSES,
+    MEMBER,
+    PRED,
+    RDF,
+    RECORD,
+    SOURCE,
+    STATEMENT,
+    SUBCLASS,
+    VALUE,
+    Names,
+    exactly,
+    read_value,
+    value_name,
+)
+
+if TYPE_CHECKING:
+    import pyoxigraph
+
+#: Runs a SELECT over the graph, and gives its rows.
+Select = Callable[[str], "Iterator[pyoxigraph.QuerySolution]"]
+
+_TYPE: Final = RDF + "type"
+_KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
+_EXACTLY: Final = f"SELECT ?v (STR(?x) AS ?o) WHERE {{ ?v <{_TYPE}> <pred:Quantity> ; <pred:value> ?x }}"
+#: Everything that the graph holds.
+EVERYTHING: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+
+#: What is said of a node, by the term of the vocabulary; where several things are, the last one.
+Said = dict[str, str]
+
+
+@dataclass(slots=True)
+class Triples:
+    """The triples of a graph, by the kind of node they are about."""
+
+    names: Names
+    entities: dict[str, Said] = field(default_factory=dict)
+    nodes: dict[str, dict[str, Said]] = field(default_factory=lambda: {k: {} for k in (SOURCE, RECORD, MEMBER, SUBCLASS, VALUE)})
+    statements: dict[str, Said] = field(default_factory=dict)
+    qualifiers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    sources: dict[str, list[str]] = field(default_factory=dict)
+    records: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, found: Iterable[Any]) -> Triples:
+        """Take all triples, in any order, each as often as it comes."""
+        base, size = self.names.base, len(self.names.base)
+        for triple in found:
+            subject, predicate, thing = triple.subject.value, triple.predicate.value, triple.object.value
+            if predicate == _TYPE:
+                name, thing = "type", thing.removeprefix(PRED)
+            elif predicate.startswith(PRED):
+                name = predicate[len(PRED) :]
+            else:
+                name = ""
+            if subject[size : size + 1] != "." or subject == f"{base}.empty":
+                if name and len(subject) > size:
+                    self.entities.setdefault(subject, {})[name] = thing
+                continue
+            kind = subject[size : subject.find("/", size) + 1]
+            if kind != STATEMENT:
+                self.nodes[kind].setdefault(subject, {})[name] = thing
+            elif not name:
+                self.qualifiers.setdefault(subject, []).append((predicate, thing))
+            elif name == "source":
+                self.sources.setdefault(subject, []).append(thing)
+            elif name == "record":
+                self.records.setdefault(subject, []).append(thing)
+            else:
+                self.statements.setdefault(subject, {})[name] = thing
+        return self
+
+    def items(self, select: Select, *, lenient: bool = False) -> Iterator[Item]:
+        """What the triples say."""
+        names, nodes = self.names, self.nodes
+        entity = names.name_of
+        yield from _in_order(nodes[SOURCE].values())
+        for iri, said in self.entities.items():
+            kind = _KINDS.get(said.get("type", ""))
+            if kind is None or "name" not in said:
+                # A predicate that is no entity, or what a load that was ended left.
+                continue
+            if kind is EntityKind.ROW and "source" in said:
+                row = int(said.get("row", "0"))
+                yield Sourced(Entity(entity(iri), said["name"], kind, row), ((names.source_of(said["source"]), row),))
+            else:
+                yield Entity(entity(iri), said["name"], kind)
+        for build, kind_of, (left, right) in (
+            (Member, MEMBER, ("member", "concept")),
+            (Subclass, SUBCLASS, ("subclass", "superclass")),
+        ):
+            for said in nodes[kind_of].values():
+                if left in said and right in said and "source" in said:
+                    row = int(said.get("row", "0"))
+                    yield Sourced(build(entity(said[left]), entity(said[right]), row), ((names.source_of(said["source"]), row),))
+        yield from self._statements(self._values(select, lenient))
+
+    def _values(self, select: Select, lenient: bool) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        exact: dict[str, str] | None = None
+        for node, said in self.nodes[VALUE].items():
+            try:
+                values[node] = exact_value(node, said, self.names)
+                continue
+            except (KeyError, StoreDamagedError):
+                if lenient and "type" not in said:
+                    continue
+            if exact is None:
+                exact = {row["v"].value: row["o"].value for row in select(_EXACTLY)}
+            try:
+                values[node] = exact_value(node, {**said, "value": exact.get(node, "0")}, self.names)
+            except (KeyError, StoreDamagedError):
+                if not lenient:
+                    raise StoreDamagedError(f"the value {node} is not what was written", hint="load the graph again") from None
+        return values
+
+    def _statements(self, values: dict[str, Value]) -> Iterator[Item]:
+        names, entity = self.names, self.names.name_of
+
+        def thing(iri: str) -> Ref | Value | None:
+            return values.get(iri) if names.is_value(iri) else Ref(entity(iri))
+
+        for node, said in self.statements.items():
+            if not {"fact_h", "fact_r", "fact_t"} <= said.keys() or (other := thing(said["fact_t"])) is None:
+                continue
+            row = int(said.get("row", "0"))
+            places = tuple((names.source_of(source), row) for source in self.sources.get(node, ()))
+            if node in self.records:
+                records = (self.nodes[RECORD].get(record, {}) for record in sorted(self.records[node], key=_number))
+                places = tuple((names.source_of(one["source"]), int(one["row"])) for one in records if len(one) > 1)
+            pairs = ((entity(key), thing(value)) for key, value in self.qualifiers.get(node, ()))
+            qualifiers = tuple((key, value) for key, value in pairs if value is not None)
+            first = places[0][1] if places else 0
+            one = Statement(entity(said["fact_h"]), entity(said["fact_r"]), other, qualifiers, first, said.get("raw"))
+            yield Sourced(one, places) if places else one
+
+
+def _number(record: str) -> int:
+    return int(record.rpartition(".")[2])
+
+
+def _in_order(found: Iterable[Said]) -> list[Source]:
+    whole = (said for said in found if {"place", "label", "location", "format"} <= said.keys())
+    ordered = sorted(whole, key=lambda one: int(one["place"]))
+    return [Source(one["label"], one["location"], one["format"], one.get("content", "")) for one in ordered]
+
+
+def sources(select: Select) -> list[Source]:
+    """The sources of a graph, in the order they were loaded in."""
+    text = f"SELECT ?s ?p ?o WHERE {{ ?s <{_TYPE}> <pred:Source> ; ?p ?o }}"
+    found: dict[str, Said] = {}
+    for row in select(text):
+        found.setdefault(row["s"].value, {})[row["p"].value.removeprefix(PRED)] = row["o"].value
+    return _in_order(found.values())
+
+
+def read_file(triples: Iterable[Any], base: str) -> Iterator[Item]:
+    """What the triples of a file in the layout say; those of other graphs are left out."""
+
+    def nothing(text: str) -> Iterator[Any]:
+        return iter(())
+
+    yield from Triples(Names(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
+
+
+def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = False) -> Snapshot:
+    """The graph as a snapshot in memory, equal to the one that was pushed, from all its triples.
+
+    Raises `StoreDamagedError` where the store gives back another statement than was written;
+    `lenient` leaves it out.
+    """
+    read = Triples(Names(base)).read(triples)
+    snapshot = _built(read.items(select, lenient=lenient))
+    written = {read.names.sid_of(node) for node in read.statements}
+    found = statement_ids(snapshot).tolist()
+    if written == set(found):
+        return snapshot
+    if not lenient:
+        raise StoreDamagedError(
+            f"{len(written.symmetric_difference(found))} statements of {base} are not what was written", hint="load it again"
+        )
+    ids = iter(found)
+    return _built(item for item in items(snapshot) if not _is_statement(item) or next(ids) in written)
+
+
+def _built(found: Iterable[Item]) -> Snapshot:
+    builder = Builder()
+    builder.begin(Source("pulled"))
+    builder.add(found)
+    return Snapshot.of(*lay_out(builder))
+
+
+def _is_statement(item: Any) -> bool:
+    return isinstance(item, Sourced) and isinstance(item.item, Statement)
+
+
+def exact_value(node: str, said: Said, names: Names) -> Value:
+    """The value of a node, which the node's name has the hash of; raises `StoreDamagedError` where
+    it is another one.
+    """
+    wanted = node[len(names.base) + len(VALUE) :]
+    value = exactly(read_value(said), wanted)
+    if value_name(value) != wanted:
+        raise StoreDamagedError(f"the value {value} of {node} is not what was written", hint="load the graph again")
+    return value

@@ -1,0 +1,296 @@
+"""Writing a graph to a remote RDF store in batches: idempotent, resumable, never read half done.
+
+A graph is its triples in the named graph BASE (`layout`). While it is loaded its own node says so
+(`pred:loading`, the hash of what is being loaded, and whose load it is) and has no `pred:load`,
+which every query of a reader asks for; once everything is there the node has `pred:load`, and
+`pred:schema` for those who lower programs. Triples are a set and no node is blank, so that writing
+one twice changes nothing: a load that was ended, begun again, goes on behind the last batch that is
+marked (`pred:loaded`), or, where it added to a graph that was there, sends everything again.
+
+A load that adds to a graph first writes what it will add, and what it will take away, into two
+named graphs beside it (`BASE.added/`, `BASE.removed/`), and touches the graph itself once both are
+whole (`pred:staged`): until then nothing has changed, and from then on it is known how the load is
+taken back (`abandon`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from condgraph.engine.errors import ParseError, StoreBusyError, StoreDamagedError, StoreError
+from condgraph.engine.identity import statement_ids
+from condgraph.engine.owner import NOBODY, Owner
+from condgraph.engine.stored_schema import describe_schema
+from condgraph.sparql.dialect import TOO_LARGE, cut
+from condgraph.sparql.layout import LAYOUT, string
+from condgraph.sparql.load.write import triples
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.sparql.client import Endpoint
+
+#: Characters of one literal of the schema; it stands in as many as it takes.
+_PIECE: Final = 30_000
+#: Raised when the triples or the schema of an older version would be read wrongly: the same content
+#: is written anew then.
+FORMAT: Final = 2
+_STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label")
+#: What the graph's node says of its content.
+_CONTENT: Final = ("load", "schema", "counts", "layout", "label")
+#: What it says of a load that is under way.
+_UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
+
+#: Hears how many triples are written so far.
+Told = Callable[[int], None]
+
+
+def load_id(snapshot: Snapshot) -> str:
+    """A name for the load of this content: the same content gives the same name."""
+    digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
+    digest.update(f"{LAYOUT} {FORMAT} ".encode())
+    digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def state(endpoint: Endpoint, base: str, patience: float | None = None) -> dict[str, list[str]]:
+    """What the graph's node says of loads: `load`, or `loading` (see `Mark`) and `loaded`; nothing
+    where there is no graph.
+
+    The server has `patience` seconds to say it, at most as many as the endpoint gives it.
+    """
+    wanted = " ".join(f"<pred:{name}>" for name in _STATE)
+    text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o . VALUES ?p {{ {wanted} }} }}"
+    found: dict[str, list[str]] = {}
+    enough = endpoint.patience if patience is None else min(patience, endpoint.patience)
+    rows: Any = endpoint.query(text, graphs=(base,), patience=enough)
+    for row in rows:
+        found.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
+    return found
+
+
+class Mark(NamedTuple):
+    """A load that is under way, or was ended: its name, whose it is (`Owner`), and whether the
+    graph had content before.
+    """
+
+    load: str
+    owner: str
+    adds: bool
+
+    @property
+    def text(self) -> str:
+        """As it stands in the store."""
+        return f"{self.load} {self.owner} {'adds' if self.adds else 'new'}"
+
+    @property
+    def gone(self) -> bool:
+        """Whether its writer has ended. Of one on another machine that cannot be told: it is taken
+        to be at work.
+        """
+        return self.owner == NOBODY or Owner.gone(self.owner, 0.0)
+
+
+def marks(found: dict[str, list[str]]) -> list[Mark]:
+    """The loads that a graph's node names; those that an earlier version began are nobody's."""
+    parts = [text.split(" ") for text in found.get("loading", ())]
+    return [Mark(load, rest[0] if rest else NOBODY, rest[1:] != ["new"]) for load, *rest in parts]
+
+
+def claim(endpoint: Endpoint, base: str, mark: Mark, seen: dict[str, list[str]]) -> None:
+    """Become the writer of a graph whose node said `seen`; raises `StoreBusyError` where another
+    has begun as well.
+
+    A store has no transactions over several requests: a loader marks the graph, looks whether it is
+    alone, and steps back if not.
+    """
+    before = set(marks(seen))
+    _insert(endpoint, base, [_marked(base, mark)])
+    now = state(endpoint, base)
+    alone = set(marks(now)) - {mark} == before
+    # What a load that was ended had left is this one's now; else everything stays as it was.
+    for other in before if alone and now.get("load") == seen.get("load") else {mark}:
+        endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_marked(base, other)} }} }}")
+    if not alone or now.get("load") != seen.get("load"):
+        raise StoreBusyError("another load has begun", hint="load again when it is finished, or wait= for it")
+
+
+def _marked(base: str, mark: Mark) -> str:
+    return f"<{base}> <pred:loading> {string(mark.text)}"
+
+
+def write_snapshot(
+    endpoint: Endpoint,
+    snapshot: Snapshot,
+    base: str,
+    *,
+    graph: str,
+    load: str,
+    what: Sequence[str] = (),
+    previous: Snapshot | None = None,
+    begun: dict[str, list[str]] | None = None,
+    told: Told = lambda written: None,
+) -> None:
+    """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store
+    holds.
+
+    The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun`
+    is the state of one of this name that was ended. Everything is sent again then, but for the
+    batches that are marked where the load was into an empty graph.
+    """
+    node = f"<{base}>"
+    if begun is None:
+        _forget(endpoint, base, ("loaded", "staged", "what"))
+        _insert(endpoint, base, [f"{node} <pred:what> {string(name)}" for name in what])
+    about: list[str] = []
+
+    def lines(of: Snapshot) -> Iterator[str]:
+        for line in triples(of, base, graph=graph):
+            if not line.startswith(f"{node} "):
+                yield line
+            elif of is snapshot:
+                about.append(line)
+
+    known: set[str] = set()
+    if previous is not None:
+        known.update(lines(previous))
+        new = set(lines(snapshot))
+        if begun is None:
+            _stage(endpoint, base, load, new - known, known - new)
+    _forget(endpoint, base, _CONTENT)
+    if previous is not None:
+        for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
+            endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
+    if begun is not None:
+        # Of a load that was ended nobody knows what is there: everything is sent.
+        known.clear()
+    about.clear()
+    marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
+    done = max((int(number) for name, number in marks if name == load), default=-1)
+    size = endpoint.dialect.update_batch if endpoint.store_url is None else endpoint.dialect.store_batch
+    written = 0
+    for number, batch in enumerate(cut((line for line in lines(snapshot) if line not in known), size)):
+        if number > done:
+            _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number}')}"])
+        written += len(batch)
+        told(written)
+    schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
+    pieces = [schema[i : i + _PIECE] for i in range(0, len(schema), _PIECE)]
+    _insert(endpoint, base, about)
+    for number, piece in enumerate(pieces):
+        _insert(endpoint, base, [f"{node} <pred:schema> {string(f'{number:06d} {piece}')}"])
+    # Whoever looks in between is told of the load: its mark goes last, and in one step. What is
+    # noted of it says nothing then.
+    endpoint.update(
+        f"DELETE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }} "
+        f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "
+        f"WHERE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }}"
+    )
+    _forget(endpoint, base, _UNDER_WAY[:-1])
+    _clear(endpoint, base)
+
+
+def is_staged(begun: dict[str, list[str]]) -> bool:
+    """Whether a load that was ended had written down all that it would do, and may have done some
+    of it.
+    """
+    return any(mark.load in begun.get("staged", ()) for mark in marks(begun))
+
+
+def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
+    """Take back a load that was ended; whether anything is left of the graph."""
+    if not any(mark.adds for mark in marks(begun)):
+        remove(endpoint, base)
+        return False
+    staged = is_staged(begun)
+    if not staged and "load" not in begun:
+        raise StoreDamagedError(
+            "an earlier version began this load, and did not note what it changed", hint="load the same again, or delete the graph"
+        )
+    if staged:
+        _forget(endpoint, base, _CONTENT)
+        _each(endpoint, base, "added", f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} GRAPH <{base}.added/> {{ ?s ?p ?o }} }}")
+        put_back = f"DELETE {{ GRAPH <{base}.removed/> {{ ?s ?p ?o }} }} INSERT {{ GRAPH <{base}> {{ ?s ?p ?o }} }}"
+        _each(endpoint, base, "removed", put_back)
+    _forget(endpoint, base, _UNDER_WAY)
+    _clear(endpoint, base)
+    return True
+
+
+def remove(endpoint: Endpoint, base: str) -> None:
+    """Remove a graph's triples, whose subjects are all under BASE. Where others stand in the same
+    named graph, these stay.
+    """
+    _clear(endpoint, base)
+    foreign = f"?s ?p ?o FILTER(!STRSTARTS(STR(?s), {string(base)}))"
+    if not endpoint.query(f"ASK {{ {foreign} }}", graphs=(base,)):
+        endpoint.update(f"CLEAR SILENT GRAPH <{base}>")
+        return
+    ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}))"
+    endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ GRAPH <{base}> {{ {ours} }} }}")
+
+
+def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: set[str]) -> None:
+    """Write down what a load will do, before it does any of it; also what the graph's node says of
+    its content.
+    """
+    _clear(endpoint, base)
+    for name, lines in (("added", added), ("removed", removed)):
+        for batch in cut(sorted(lines), endpoint.dialect.update_batch):
+            _insert(endpoint, f"{base}.{name}/", batch)
+    for name in _CONTENT:
+        endpoint.update(
+            f"INSERT {{ GRAPH <{base}.removed/> {{ <{base}> <pred:{name}> ?o }} }} "
+            f"WHERE {{ GRAPH <{base}> {{ <{base}> <pred:{name}> ?o }} }}"
+        )
+    _insert(endpoint, base, [f"<{base}> <pred:staged> {string(load)}"])
+
+
+def _each(endpoint: Endpoint, base: str, name: str, change: str) -> None:
+    """Make a change with the triples of a named graph beside the graph, which are taken from there,
+    so many at once.
+    """
+    some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}.{name}/> {{ ?s ?p ?o }} }} LIMIT {endpoint.dialect.update_batch}"
+    while endpoint.query("ASK { ?s ?p ?o }", graphs=(f"{base}.{name}/",)):
+        endpoint.update(f"{change} WHERE {{ {{ {some} }} }}")
+
+
+def _clear(endpoint: Endpoint, base: str) -> None:
+    for name in ("added", "removed"):
+        endpoint.update(f"CLEAR SILENT GRAPH <{base}.{name}/>")
+
+
+def schema_of(found: dict[str, list[str]]) -> str:
+    """The schema from the literals it stands in."""
+    return "".join(piece[7:] for piece in sorted(found["schema"]))
+
+
+def _forget(endpoint: Endpoint, base: str, names: Iterable[str]) -> None:
+    for name in names:
+        endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> <pred:{name}> ?o }} }}")
+
+
+def _insert(endpoint: Endpoint, base: str, lines: Iterable[str]) -> None:
+    """Add triples; where the server finds a request too large it is sent in halves."""
+    batch = list(lines)
+    if not batch:
+        return
+    try:
+        if endpoint.store_url is None or len(batch) < 10:
+            endpoint.update(f"INSERT DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
+        else:
+            endpoint.add(_joined(batch).encode(), base)
+    except (ParseError, StoreError) as error:
+        if len(batch) < 100 or not any(mark in error.message for mark in TOO_LARGE):
+            raise
+        middle = len(batch) // 2
+        _insert(endpoint, base, batch[:middle])
+        _insert(endpoint, base, batch[middle:])
+
+
+def _joined(lines: list[str]) -> str:
+    return " .\n".join(lines) + " .\n"

@@ -1,0 +1,1 @@
+"""Graph patterns on RDF stores."""

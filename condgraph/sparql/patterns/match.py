@@ -1,0 +1,233 @@
+"""Patterns on RDF stores: what the client keeps of a graph for them, the edges that a search asks
+for, the statements of solutions.
+
+Nodes go in chunks, in the form that the store takes: `VALUES`, or `IN` where that is what is quick
+(Virtuoso).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind
+from condgraph.patterns.graph import Numbers
+from condgraph.patterns.matches import Matches
+from condgraph.patterns.remote.catalogue import Catalogue
+from condgraph.patterns.remote.fetched import Edges, End, FetchedParts
+from condgraph.patterns.remote.match import NamedCatalogue, match_remote
+from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.terms import CatalogueTerms
+from condgraph.sparql.dialect import STANDARD, VIRTUOSO, Dialect, cut
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, Names
+from condgraph.sparql.load.pull import pull
+from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
+from condgraph.vectors.encoder import Encoder
+from condgraph.vectors.graph_vectors import Told
+from condgraph.vectors.stored import IndexReport
+
+_ENTITIES: Final = "SELECT ?e ?n WHERE {{ ?e {type} <pred:{kind}> ; <pred:name> ?n }}"
+_TEXTS: Final = f"SELECT DISTINCT ?v ?t WHERE {{ ?f <pred:fact_t> ?v . ?v {TYPE} <pred:Text> ; <pred:value> ?t }}"
+_MEMBERSHIP: Final = f"SELECT ?m WHERE {{ ?m {TYPE} <pred:Membership> }} LIMIT 1"
+#: What is read of an entity.
+_OF_ENTITIES: Final = (TYPE, "<pred:name>", "<pred:source>", "<pred:row>", "<pred:position>")
+
+
+class Place(Protocol):
+    """A store that holds one graph."""
+
+    @property
+    def base(self) -> str:
+        """The IRI of the graph."""
+        ...
+
+    def select(self, text: str) -> Iterable[Any]:
+        """The rows of a SELECT over the graph."""
+        ...
+
+
+class Node(NamedTuple):
+    """A term as far as reading looks at it."""
+
+    value: str
+
+
+class Triple(NamedTuple):
+    """A triple as far as reading looks at it."""
+
+    subject: Node
+    predicate: Node
+    object: Node
+
+
+class SparqlPatterns:
+    """Patterns on one state of a graph in an RDF store. `schema` is what lowering knows of it,
+    `vectors` where terms come from.
+    """
+
+    def __init__(self, place: Place, schema: Any, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
+        self._place, self._schema, self._vectors, self._dialect = place, schema, vectors, dialect
+        self._names = Names(place.base)
+        self._terms: dict[tuple[str, int], CatalogueTerms] = {}
+        self.catalogue = self._fetch()
+        self._predicates = [self._names.predicate(name) for name in self.catalogue.predicates]
+        self._numbers = {iri[1:-1]: number for number, iri in enumerate(self._predicates)}
+        self._iris = [*map(self._names.entity, self.catalogue.ids), *map(self._names.value, self.catalogue.texts)]
+        self._nodes = {iri[1:-1]: number for number, iri in enumerate(self._iris)}
+
+    def match(
+        self,
+        program: Any,
+        *,
+        encoder: Encoder | str | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> Matches:
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
+        terms = self._terms.get(asked)
+        if terms is None:
+            terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
+        names = NamedCatalogue(self.catalogue, self._members)
+        found, tally = match_remote(self, names, self.catalogue, terms, program, limit=limit, **options)
+        found.sparql = "\n\n".join(tally.texts)
+        return found
+
+    def index(self, vectors: CachedVectors, encoder: Encoder, told: Told | None) -> IndexReport:
+        """Keep the vectors of the graph's names; patterns go by them from now on."""
+        self._terms.clear()
+        return vectors.index(self.catalogue, encoder, told)
+
+    def parts(self, catalogue: Catalogue, tally: Tally) -> FetchedParts:
+        """The joins of a search, over fetched edges."""
+        return FetchedParts(self, catalogue, tally)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def _fetch(self) -> Catalogue:
+        entities = []
+        for kind, name in ENTITY_CLASSES.items():
+            for row in self._place.select(_ENTITIES.format(type=TYPE, kind=name)):
+                entities.append((self._names.name_of(row["e"].value), row["n"].value, int(kind)))
+        texts = [row["t"].value for row in self._place.select(_TEXTS)]
+        schema = self._schema
+        used = {
+            *schema.relations,
+            *(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name))),
+        }
+        predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
+        return Catalogue(entities, texts, predicates, memberships=any(True for _ in self._place.select(_MEMBERSHIP)))
+
+    def _members(self, concepts: tuple[int, ...]) -> NDArray[np.int32]:
+        found: set[int] = set()
+        kinds = self.catalogue.kinds
+        for some in cut(concepts, self._dialect.list_length):
+            among = self._among("?c", [self._iris[number] for number in some])
+            text = f"SELECT DISTINCT ?e WHERE {{ {among} ?e <pred:instance_of> ?c }}"
+            numbers = (self._nodes.get(row["e"].value, -1) for row in self._place.select(text))
+            found.update(number for number in numbers if number >= 0 and kinds[number] != EntityKind.CONCEPT)
+        return np.array(sorted(found), np.int32)
+
+    def _among(self, variable: str, iris: Sequence[str]) -> str:
+        if self._dialect is VIRTUOSO:
+            return f"FILTER({variable} IN ({', '.join(iris)}))"
+        return f"VALUES {variable} {{{' '.join(iris)}}}"
+
+    # -- edges -------------------------------------------------------------------------------------
+
+    def edges(
+        self, catalogue: Catalogue, nodes: Numbers | None, end: End, predicates: Sequence[int], *, statements: bool, tally: Tally
+    ) -> Edges:
+        """The edges of nodes at one end; see `fetched.EdgeStore`."""
+        last = len(catalogue.predicates)
+        variable = "?x" if end == "subject" else "?y"
+        found: list[tuple[int, int, int, int]] = []
+        named = [number for number in predicates if number != last]
+        chunks = [None] if nodes is None else list(cut(nodes.tolist(), self._dialect.list_length))
+        for chunk in chunks:
+            # Texts are at the object end alone, and memberships join entities.
+            if chunk is not None and end == "subject":
+                chunk = [number for number in chunk if number < catalogue.entities]
+            if chunk is not None and not chunk:
+                continue
+            among = "" if chunk is None else self._among(variable, [self._iris[number] for number in chunk]) + " "
+            if named:
+                found += self._rows(self._edge_text(among, named, statements), named, tally)
+            if last in predicates:
+                text = (
+                    f"SELECT DISTINCT ?x ?y WHERE {{ {among}?m {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y }}"
+                )
+                found += [(s, last, o, 0) for s, _, o, _ in self._rows(text, [last], tally)]
+        edges: Edges = np.array(found, np.int64).reshape(-1, 4)
+        return edges
+
+    def _edge_text(self, among: str, named: Sequence[int], statements: bool) -> str:
+        """The query of edges with these predicates; of all of them where they are too many to be
+        listed.
+        """
+        whole = len(named) > self._dialect.list_length
+        one = self._predicates[named[0]] if len(named) == 1 else "?p"
+        listed = "" if whole or len(named) == 1 else self._among("?p", [self._predicates[number] for number in named]) + " "
+        if statements:
+            return f"SELECT ?f ?x ?p ?y WHERE {{ {among}{listed}?f <pred:fact_h> ?x ; <pred:fact_r> {one} ; <pred:fact_t> ?y }}"
+        return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {among}{listed}?x {one} ?y }}"
+
+    def _rows(self, text: str, named: Sequence[int], tally: Tally) -> Iterator[tuple[int, int, int, int]]:
+        tally.queries += 1
+        tally.texts.append(text)
+        only = named[0] if len(named) == 1 else None
+        allowed, nodes = set(named), self._nodes
+        for row in self._place.select(text):
+            tally.rows += 1
+            subject, thing = nodes.get(row["x"].value, -1), nodes.get(row["y"].value, -1)
+            predicate = only if only is not None else self._numbers.get(row["p"].value, -1)
+            # Numbers and times are no nodes, and the vocabulary of the layout is no predicate.
+            if subject >= 0 and thing >= 0 and predicate in allowed:
+                key = self._names.sid_of(row["f"].value) if "?f" in text else 0
+                yield subject, predicate, thing, key
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
+        """All statements and stated memberships between pairs of nodes, with qualifiers and
+        sources.
+        """
+        wanted = {(a, b) for one, two in pairs for a, b in ((one, two), (two, one)) if a < catalogue.entities}
+        subjects = sorted({a for a, _ in wanted})
+        nodes: list[str] = []
+        for chunk in cut(subjects, self._dialect.list_length):
+            among = self._among("?x", [self._iris[number] for number in chunk])
+            for text in (
+                f"SELECT ?f ?x ?y WHERE {{ {among} ?f <pred:fact_h> ?x ; <pred:fact_t> ?y }}",
+                f"SELECT ?f ?x ?y WHERE {{ {among} ?f {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y }}",
+            ):
+                for row in self._place.select(text):
+                    if (self._nodes[row["x"].value], self._nodes.get(row["y"].value, -1)) in wanted:
+                        nodes.append(row["f"].value)
+        triples = list(self._said(nodes))
+        # Values, sources and records, then what these name; entities by what they are called.
+        seen = set(nodes)
+        for _ in range(3):
+            beyond = {triple.object.value for triple in triples if triple.object.value.startswith(self._names.base)} - seen
+            seen |= beyond
+            triples += self._said(sorted(beyond))
+        ids = sorted({number for pair in pairs for number in pair if number < catalogue.entities})
+        triples += self._said(sorted({self._iris[number][1:-1] for number in ids} - seen))
+        return pull(triples, lambda text: iter(self._place.select(text)), self._place.base)
+
+    def _said(self, iris: Sequence[str]) -> Iterator[Triple]:
+        """What is said of nodes: of entities their names alone, of others everything."""
+        groups: tuple[list[str], list[str]] = ([], [])
+        for iri in iris:
+            rest = iri[len(self._names.base) :]
+            groups[rest.startswith(".") and rest != ".empty"].append(f"<{iri}>")
+        for whole, group in enumerate(groups):
+            limited = "" if whole else self._among("?p", _OF_ENTITIES) + " "
+            for chunk in cut(group, self._dialect.list_length):
+                for row in self._place.select(f"SELECT ?s ?p ?o WHERE {{ {self._among('?s', chunk)} {limited}?s ?p ?o }}"):
+                    yield Triple(Node(row["s"].value), Node(row["p"].value), Node(row["o"].value))

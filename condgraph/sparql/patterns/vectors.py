@@ -1,0 +1,101 @@
+"""Where the terms of patterns on RDF stores come from: the graph's own vectors beside an embedded
+store, or this machine's cache.
+
+An RDF store keeps no vectors. The embedded one stands beside a snapshot, whose index it shares; of
+a store elsewhere the names are encoded here, and their vectors kept (`vectors.cache`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from condgraph.engine.errors import OptionError
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.patterns.remote.catalogue import Catalogue
+from condgraph.patterns.remote.terms import CatalogueTerms
+from condgraph.vectors.cache import VectorCache
+from condgraph.vectors.encoder import Encoder, LexicalEncoder
+from condgraph.vectors.encoders import encoder_of
+from condgraph.vectors.graph_vectors import Told, matching
+from condgraph.vectors.nearest import DenseVectors, SparseVectors
+from condgraph.vectors.stored import IndexReport, vectors_of
+
+
+class VectorSource(Protocol):
+    """Gives the terms of a graph."""
+
+    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
+        """Terms by an encoder, or by the graph's own (None); raises `EncoderMismatchError` where
+        the index is another's.
+        """
+        ...
+
+
+class SnapshotVectors:
+    """The vectors of the snapshot that an embedded store stands beside."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
+        """Terms by the vectors of the graph's index, which an encoder that is asked for makes where
+        there is none.
+        """
+        vectors = vectors_of(self._snapshot, encoder)
+        names = catalogue.predicate_names
+        edges: SparseVectors | DenseVectors
+        if isinstance(vectors.predicates, DenseVectors):
+            places = {name: place for place, name in enumerate(vectors.predicate_names)}
+            edges = DenseVectors(vectors.predicates.matrix[[places[name] for name in names]])
+        else:
+            edges = SparseVectors(LexicalEncoder(vectors.about.dimension).sparse(names))
+        texts = self._snapshot.texts.take(vectors.node_texts)
+        return CatalogueTerms(catalogue, vectors.encoder, texts, vectors.nodes, edges)
+
+
+class CachedVectors:
+    """The vectors of a graph in a store elsewhere, kept on this machine."""
+
+    def __init__(self, store: str, graph: str) -> None:
+        self._cache = VectorCache(store, graph)
+
+    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
+        """Terms by an encoder, by that of the index made here, or by the lexical one."""
+        about = self._cache.index
+        asked = None if encoder is None else encoder_of(encoder)
+        if about is not None and not isinstance(asked, LexicalEncoder):
+            if asked is None and not about.spec:
+                raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
+            asked = matching(about, encoder_of(about.spec) if asked is None else asked)
+        if asked is None:
+            asked = encoder_of("lexical")
+        if isinstance(asked, LexicalEncoder):
+            return CatalogueTerms.lexical(catalogue, asked)
+        return self._dense(catalogue, asked, None)[0]
+
+    def index(self, catalogue: Catalogue, encoder: Encoder, told: Told | None) -> IndexReport:
+        """Encode what is new, keep it here, and have patterns go by it."""
+        begin = time.perf_counter()
+        nodes, predicates = len(set(catalogue.labels)), len(catalogue.predicate_names)
+        fresh = nodes + predicates
+        if isinstance(encoder, LexicalEncoder):
+            if told is not None:
+                told(fresh, fresh)
+        else:
+            _, fresh = self._dense(catalogue, encoder, told)
+        try:
+            self._cache.choose(encoder)
+        except OSError as error:
+            raise OptionError(
+                f"the index cannot be kept in {self._cache.folder}: {error.strerror}", hint="CONDGRAPH_CACHE names another folder"
+            ) from error
+        return IndexReport(encoder.id, encoder.dimension, nodes, predicates, fresh, None, time.perf_counter() - begin)
+
+    def _dense(self, catalogue: Catalogue, encoder: Encoder, told: Told | None) -> tuple[CatalogueTerms, int]:
+        texts = sorted(set(catalogue.labels))
+        whole = list(dict.fromkeys([*texts, *catalogue.predicate_names]))
+        matrix, fresh = self._cache.vectors(encoder, whole, told)
+        places = {text: place for place, text in enumerate(whole)}
+        edges = DenseVectors(matrix[[places[name] for name in catalogue.predicate_names]])
+        return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)]), edges), fresh

@@ -1,0 +1,142 @@
+"""What a query that people wrote gives: a table of typed Python values, one row a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.facts import Entity
+from condgraph.engine.tabular import Tabular
+from condgraph.engine.values import Precision, Time, text_of
+from condgraph.sparql.layout import XSD
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class Iri(str):
+    """An IRI that stands for nothing else here."""
+
+    __slots__ = ()
+
+
+class Blank(str):
+    """A blank node, by the label that the store gave it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Tabular):
+    """The solutions of a SELECT (`columns`, `rows`), the triples of a CONSTRUCT, or the answer of
+    an ASK (`truth`).
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    #: The query as it was run.
+    sparql: str = ""
+    truth: bool | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) if self.truth is None else self.truth
+
+    @property
+    def values(self) -> list[Any]:
+        """The first column; of an ASK its answer."""
+        return [row[0] for row in self.rows] if self.truth is None else [self.truth]
+
+    @property
+    def texts(self) -> list[str]:
+        """The first column as text: names of entities, values as they are printed, "yes" and "no"."""
+        return [shown(value) for value in self.values]
+
+    def data(self) -> list[dict[str, Any]]:
+        """One record a row; of an ASK one with "truth"."""
+        if self.truth is not None:
+            return [{"truth": self.truth}]
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow Table: columns of whole numbers, numbers or truth values are typed, every other
+        one is text.
+        """
+        import pyarrow
+
+        records = self.data()
+        names = ("truth",) if self.truth is not None else self.columns
+        columns = {}
+        for name in names:
+            cells = [record[name] for record in records]
+            kind = _kind({type(cell) for cell in cells if cell is not None})
+            plain = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells]
+            columns[name] = pyarrow.array(plain, pyarrow.type_for_alias(kind))
+        return pyarrow.table(columns)
+
+    def __str__(self) -> str:
+        if self.truth is not None:
+            return shown(self.truth)
+        lines = ["\t".join(self.columns)]
+        lines.extend("\t".join("" if cell is None else shown(cell) for cell in row) for row in self.rows)
+        return "\n".join(lines)
+
+
+def shown(value: Any) -> str:
+    """A cell as text."""
+    if isinstance(value, Entity):
+        return value.name
+    return "" if value is None else text_of(value)
+
+
+def _kind(types: set[type]) -> str:
+    if types == {bool}:
+        return "bool"
+    if types == {int}:
+        return "int64"
+    return "double" if types and types <= {int, float} else "string"
+
+
+_WHOLE: Final = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger"),
+        *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
+)
+_TIMES: Final = {XSD + "date": Precision.DAY, XSD + "gYear": Precision.YEAR, XSD + "gYearMonth": Precision.MONTH}
+
+
+def literal(text: str, datatype: str) -> Any:
+    """A literal as a typed Python value: int, float, Decimal, bool, `Time`, else its text.
+
+    >>> literal("42", XSD + "integer"), literal("1960-02-01", XSD + "date"), literal("x", XSD + "string")
+    (42, Time(start=-312940800, end=-312854400, precision=<Precision.DAY: 3>), 'x')
+    """
+    try:
+        if datatype in _WHOLE:
+            return int(text)
+        if datatype in (XSD + "double", XSD + "float"):
+            return float(text)
+        if datatype == XSD + "decimal":
+            return Decimal(text)
+        if datatype == XSD + "boolean":
+            return text in ("true", "1")
+        if datatype in _TIMES:
+            return Time.parse(text.removesuffix("Z"))
+    except (ValueError, ArithmeticError):
+        return text
+    return text
+
+
+def columns_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of variables as columns."""
+    return tuple(name.removeprefix("?") for name in names)

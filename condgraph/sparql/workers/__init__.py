@@ -1,0 +1,1 @@
+"""Processes that run queries and can be ended."""

@@ -1,0 +1,236 @@
+"""One worker process as its owner sees it: start, send, receive, kill; and waiting for it, in a
+thread or in an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Event
+from typing import Final
+
+from condgraph.engine.errors import CancelledError
+from condgraph.sparql.workers.forks import ForkServer
+
+_LENGTH: Final = struct.Struct(">I")
+_HEAD: Final = struct.Struct(">cI")
+#: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has
+#: to give anew every time.
+_PART: Final = 1 << 16
+#: Seconds between two looks at an event that may cancel.
+_LOOK: Final = 0.02
+
+
+def frame(request: bytes) -> bytes:
+    """A request as it is sent."""
+    return _LENGTH.pack(len(request)) + request
+
+
+class Worker:
+    """A process, the socket to it, and what came over the socket and is not read yet."""
+
+    __slots__ = ("_buffer", "_gone", "_reaped", "_unsent", "forks", "long", "pid", "poll", "sock")
+
+    def __init__(self, forks: ForkServer) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            #: The process.
+            self.pid = forks.fork(theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self.sock = ours
+        self.poll = select.poll()
+        self.poll.register(ours, select.POLLIN)
+        self._gone = select.poll()
+        self._gone.register(ours, 0)
+        self._buffer, self._unsent = b"", b""
+        self._reaped = False
+        #: The process that it was forked from, and whether it runs beside the places.
+        self.forks, self.long = forks, False
+
+    def alive(self) -> bool:
+        """Whether the process runs. Asked by one thread at a time."""
+        return not self._gone.poll(0)
+
+    def send(self, data: bytes = b"") -> bool:
+        """Send, and what could not be sent before; False while the socket is full. A dead process
+        is found out by `receive`.
+        """
+        data = self._unsent + data
+        try:
+            while data:
+                data = data[self.sock.send(data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            data = b""
+        self._unsent = data
+        return not data
+
+    def receive(self) -> list[tuple[bytes, bytes]]:
+        """The frames that are there; raises `EOFError` when the process is gone, and there is
+        nothing more.
+        """
+        try:
+            more = self.sock.recv(_PART)
+        except BlockingIOError:
+            return []
+        except OSError:
+            more = b""
+        if not more:
+            raise EOFError
+        data = self._buffer + more if self._buffer else more
+        frames, at = [], 0
+        while len(data) - at >= 5:
+            kind, size = _HEAD.unpack_from(data, at)
+            if len(data) - at - 5 < size:
+                break
+            frames.append((kind, data[at + 5 : at + 5 + size]))
+            at += 5 + size
+        self._buffer = data[at:]
+        return frames
+
+    def busy(self) -> float:
+        """Seconds that processors have worked for the process so far."""
+        # The clock of another process (clock_getcpuclockid), where the system has it.
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2)
+        except OSError:
+            return time.monotonic()
+
+    def lower(self) -> None:
+        """Run only when nobody else wants the processor, from now on."""
+        with contextlib.suppress(OSError):
+            if hasattr(os, "SCHED_IDLE"):
+                os.sched_setscheduler(self.pid, os.SCHED_IDLE, os.sched_param(0))
+            else:
+                os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+
+    def restore(self) -> bool:
+        """Run like everybody else again; False where the system does not allow it."""
+        try:
+            os.sched_setscheduler(self.pid, os.SCHED_OTHER, os.sched_param(0))
+        except (OSError, AttributeError):
+            return False
+        return True
+
+    def ended(self) -> int | None:
+        """The exit code of a process whose socket is closed at its side, the first time that it is
+        asked for.
+        """
+        if self._reaped:
+            return None
+        self._reaped = True
+        self.restore()  # so that it comes to its end soon
+        return self.forks.ended(self.pid)
+
+    def kill(self) -> None:
+        """Kill the process; whoever waits for what it says hears that it is gone."""
+        # Its number is its own until it is given up.
+        if not self._reaped:
+            self._reaped = True
+            # At the lowest priority it would come to its end late, and hold what the process it was
+            # forked from waits for.
+            self.restore()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.forks.bury(self.pid)
+
+    def bury(self) -> None:
+        """The same for one that nobody uses any more."""
+        self.kill()
+        self.sock.close()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
+
+    def forget(self) -> None:
+        """Let go of a process that belongs to another one (this process was forked)."""
+        self.sock.close()
+
+
+@dataclass(slots=True)
+class Wait:
+    """What a conversation waits for: a worker that has something to say (or can be told more), or
+    to be given one.
+
+    `until` is a time of the monotonic clock. The answer to it is whether what was waited for has
+    come.
+    """
+
+    on: Worker | Future[Worker]
+    until: float | None
+    writing: bool = False
+
+    def block(self, cancelled: Event | None) -> bool:
+        """Wait in this thread; raises `CancelledError` as soon as the event is set."""
+        if self.writing and isinstance(self.on, Worker):
+            poll = select.poll()
+            poll.register(self.on.sock, select.POLLOUT)
+        elif isinstance(self.on, Worker):
+            poll = self.on.poll
+        while True:
+            if cancelled is not None and cancelled.is_set():
+                raise CancelledError("the query was cancelled")
+            left = None if self.until is None else max(0.0, self.until - time.monotonic())
+            slice_ = left if cancelled is None else _LOOK if left is None else min(left, _LOOK)
+            if isinstance(self.on, Future):
+                try:
+                    self.on.exception(slice_)
+                    return True
+                except TimeoutError:
+                    pass
+            elif poll.poll(None if slice_ is None else slice_ * 1000 + 0.999):
+                return True
+            if left is not None and left <= (slice_ or 0.0):
+                return False
+
+    async def wait(self) -> bool:
+        """Wait in the running event loop."""
+        loop = asyncio.get_running_loop()
+        come: asyncio.Future[bool] = loop.create_future()
+
+        def set_(value: bool) -> None:
+            if not come.done():
+                come.set_result(value)
+
+        timer = None
+        if self.until is not None:
+            timer = loop.call_later(max(0.0, self.until - time.monotonic()), set_, False)
+        try:
+            if isinstance(self.on, Future):
+
+                def given(_: Future[Worker]) -> None:
+                    # The loop may be gone by the time that a worker is given.
+                    with contextlib.suppress(RuntimeError):
+                        loop.call_soon_threadsafe(set_, True)
+
+                self.on.add_done_callback(given)
+                return await come
+            if self.writing:
+                loop.add_writer(self.on.sock, set_, True)
+            else:
+                loop.add_reader(self.on.sock, set_, True)
+            try:
+                return await come
+            finally:
+                if self.writing:
+                    loop.remove_writer(self.on.sock)
+                else:
+                    loop.remove_reader(self.on.sock)
+        finally:
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,28 @@
+"""Where the vectors of an open generation are kept, and how those of a graph in memory outlive a
+load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: What vectors are called among the things that are kept with an open generation: its own, and
+#: those of the one before.
+KEPT: Final = "vectors"
+BEFORE: Final = "vectors before"
+
+
+def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
+    """The new generation of a graph in memory, which keeps the index of the one before until
+    vectors are asked for.
+
+    Then what is new is encoded, and nothing else.
+    """
+    if before is not None:
+        found = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))
+        if found is not None:
+            now.schema.kept[BEFORE] = found
+    return now

@@ -1,0 +1,181 @@
+"""Distances between texts, and the search for the nearest: exact, in NumPy, with nothing that
+depends on the store.
+
+A distance is the L2 distance of two vectors as a whole number of millionths, `rint(1e6 * |u - v|)`,
+so that ties are ties. A row's distance does not depend on which other rows are looked at with it:
+it is summed in float64 within the row. A search first bounds all distances with one float32
+product, a block at a time, and works out exactly only those that may be among the nearest.
+
+Two kinds of vectors with the same questions: `DenseVectors` over a matrix (which may be a file
+mapped into memory), and `SparseVectors` over the columns of a sparse matrix, for the lexical
+encoder, whose vectors are nearly all zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import OptionError
+from condgraph.engine.pieces import watched
+from condgraph.vectors.encoder import FloatMatrix, Sparse
+
+#: A distance of 1 as it is given.
+UNIT: Final = 1_000_000
+#: Rows multiplied at a time, and rows whose distances are worked out exactly at a time.
+_BLOCK: Final = 1 << 16
+_EXACT_BLOCK: Final = 1 << 11
+
+Positions = NDArray[np.int64]
+Distances = NDArray[np.int64]
+Query = NDArray[np.float32]
+
+
+class Vectors(Protocol):
+    """Unit vectors of texts, asked by the vector of another text (shape (dimension,), float32)."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def distances(self, query: Query, positions: Positions | None = None) -> Distances:
+        """The distances of `query` from all vectors, or from those at `positions`, in millionths:
+        shape (n,), int64.
+        """
+        ...
+
+    def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
+        """The k nearest: positions and distances in millionths, by distance, then position. Exactly
+        min(k, len(self)) of them.
+        """
+        ...
+
+
+def millionths(squared: NDArray[np.float64]) -> Distances:
+    """Squared L2 distances as distances in millionths, rounded to the nearest (SimGRAG, Eq. 3, made
+    whole).
+    """
+    found: Distances = np.rint(np.sqrt(np.maximum(squared, 0.0)) * UNIT).astype(np.int64)
+    return found
+
+
+class DenseVectors:
+    """Vectors as a matrix, shape (n, dimension), float32; it may be mapped from a file and is read
+    a block at a time.
+    """
+
+    def __init__(self, matrix: FloatMatrix) -> None:
+        if matrix.ndim != 2 or matrix.dtype != np.float32:
+            raise OptionError(f"vectors are a float32 matrix, not {matrix.dtype} of shape {matrix.shape}")
+        self.matrix = matrix
+        self._squares: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.matrix.shape[1])
+
+    def distances(self, query: Query, positions: Positions | None = None) -> Distances:
+        """Exact distances, each worked out within its row."""
+        query = _checked(query, self.dimension)
+        count = len(self.matrix) if positions is None else len(positions)
+        found = np.empty(count, np.int64)
+        wanted = query.astype(np.float64)
+        for start in range(0, count, _EXACT_BLOCK):
+            check()
+            part = slice(start, start + _EXACT_BLOCK)
+            rows = self.matrix[part] if positions is None else self.matrix[positions[part]]
+            found[part] = millionths(np.square(rows.astype(np.float64) - wanted).sum(axis=1))
+        return found
+
+    def bounds(self, query: Query) -> tuple[NDArray[np.float32], float]:
+        """All squared distances in float32, shape (n,), and by how much each may be off."""
+        query = _checked(query, self.dimension)
+        if self._squares is None:
+            self._squares = np.concatenate(
+                [np.einsum("ij,ij->i", part, part) for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)]
+            ).astype(np.float32)
+        found = np.concatenate([part @ query for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)])
+        squared = self._squares - 2 * found + np.float32(query @ query)
+        # A sum of d products of unit vectors is off by at most d * 2**-24 in any order, and so are
+        # the two squares.
+        return squared, 4 * (self.dimension + 4) * 2.0**-24 * max(1.0, float(np.abs(squared).max(initial=0.0)))
+
+    def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
+        """The k nearest, exactly: float32 finds who may be among them, float64 decides."""
+        if k < len(self.matrix):
+            squared, error = self.bounds(query)
+            least = np.partition(squared, k - 1)[k - 1] if k > 0 else -np.inf
+            positions = np.flatnonzero(squared <= least + 2 * error)
+        else:
+            positions = np.arange(len(self.matrix))
+        return ranked(positions, self.distances(query, positions), k)
+
+    def _blocks(self) -> list[FloatMatrix]:
+        return [self.matrix[start : start + _BLOCK] for start in range(0, len(self.matrix), _BLOCK)]
+
+
+class SparseVectors:
+    """Vectors by column: which rows have it, and their values. A search touches the columns that
+    the query has.
+    """
+
+    def __init__(self, rows: Sparse) -> None:
+        self.dimension, self._count = rows.dimension, len(rows)
+        order = np.argsort(rows.indices, kind="stable")
+        owner = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(rows.indptr))
+        self._starts = np.concatenate(([0], np.cumsum(np.bincount(rows.indices, minlength=rows.dimension)))).tolist()
+        self._members, self._values = owner[order], rows.data[order].astype(np.float64)
+        # Added up by ascending column, as products are, so that equal vectors are at distance 0 to
+        # the last bit.
+        self._squares = np.bincount(self._members, weights=np.square(self._values), minlength=self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def distances(self, query: Query, positions: Positions | None = None) -> Distances:
+        """Exact distances; those of all rows are worked out, since that costs what the columns of
+        the query cost.
+        """
+        query = _checked(query, self.dimension)
+        columns = np.flatnonzero(query).tolist()
+        values = query[columns].astype(np.float64)
+        products: NDArray[np.float64] = np.zeros(self._count)
+        if columns:
+            hits = [slice(self._starts[column], self._starts[column + 1]) for column in columns]
+            members = np.concatenate([self._members[hit] for hit in hits])
+            parts = np.concatenate([self._values[hit] * value for hit, value in zip(hits, values.tolist(), strict=True)])
+            products = np.bincount(members, weights=parts, minlength=self._count).astype(np.float64, copy=False)
+        square = float(np.bincount(np.zeros(len(columns), np.intp), weights=np.square(values), minlength=1)[0])
+        found = millionths(self._squares + square - 2 * products)
+        return found if positions is None else found[positions]
+
+    def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
+        """The k nearest, exactly."""
+        found = self.distances(query)
+        if 0 < k < len(found):
+            positions = np.flatnonzero(found <= np.partition(found, k - 1)[k - 1])
+        else:
+            positions = np.arange(len(found))
+        return ranked(positions, found[positions], k)
+
+
+def ranked(positions: Positions, distances: Distances, k: int) -> tuple[Positions, Distances]:
+    """The first k of these, by distance, then position."""
+    order = np.lexsort((positions, distances))[: max(k, 0)]
+    return positions[order], distances[order]
+
+
+def _checked(query: Query, dimension: int) -> Query:
+    if query.shape != (dimension,):
+        raise OptionError(f"the vector asked with has shape {query.shape}, the vectors of the index have {dimension} numbers")
+    return np.ascontiguousarray(query, np.float32)

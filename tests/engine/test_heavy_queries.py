@@ -1,0 +1,74 @@
+"""SPARQL that is too much for a parser on the stack: an error of its own, in a process that goes
+on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import condgraph
+from condgraph.engine.errors import UnsupportedError
+from condgraph.sparql.text.weight import MOST_DEPTH, is_heavy
+
+#: Each ends a process that parses it: so many groups, brackets, signs, patterns, objects, terms.
+TOO_MUCH = {
+    "brackets": "f\"SELECT * {{ FILTER({'(' * 50_000}1{')' * 50_000}) }}\"",
+    "groups": "f\"SELECT * {'{' * 50_000}{'}' * 50_000}\"",
+    "negations": "f\"SELECT * {{ FILTER({'!' * 100_000}1) }}\"",
+    "exists": "f\"SELECT * {{ {'FILTER NOT EXISTS {' * 1_000}{'}' * 1_000} }}\"",
+    "functions": "f\"SELECT * {{ FILTER({'str(' * 2_000}1{')' * 2_000}) }}\"",
+    "patterns": "f\"SELECT * {{ {'?s ?p ?o . ' * 20_000} }}\"",
+    "objects": "f\"SELECT * {{ ?s ?p {'?o , ' * 20_000} 1 }}\"",
+    "a list": "f\"SELECT * {{ ?s ?p ({'1 ' * 20_000}) }}\"",
+    "triple terms": "f\"SELECT * {{ ?s ?p {'<<( ?a ?b ' * 20_000}?c{' )>>' * 20_000} }}\"",
+    "unions": "f\"SELECT * {{ {'{} UNION ' * 20_000}{{}} }}\"",
+}
+_PROGRAM = """
+import sys
+import condgraph
+from condgraph.engine.errors import CondgraphError
+graph = condgraph.open("memory:")
+graph.load([{"name": "Ann", "age": 5}])
+for dialect in ("standard", "kqapro"):
+    try:
+        graph.sparql(eval(sys.argv[1]), dialect=dialect)
+    except CondgraphError as error:
+        print(type(error).__name__, error)
+print(graph.sparql("ASK {}"))
+"""
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_a_query_that_no_stack_holds(case: str) -> None:
+    """A typed error, and the process answers the next query."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, TOO_MUCH[case]], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-1000:])
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["InterruptedQueryError"] * 2, done.stdout
+    assert "nested too deeply" in lines[0]
+
+
+def test_what_is_heavy() -> None:
+    """Long lists are light; what stands within each other, or in a row, is not; strings, IRIs and
+    comments do not count.
+    """
+    assert not is_heavy(f"SELECT * {{ VALUES ?x {{ {'1 ' * 50_000} }} }}")
+    assert not is_heavy(f"SELECT * {{ ?s ?p ?o FILTER(?o IN ({', '.join(f'<http://e/{i}>' for i in range(20_000))})) }}")
+    assert not is_heavy(f"SELECT * {{ ?s ?p '{'(' * 1000}', <http://e/{'(' * 1000}> }} # {'{' * 1000}")
+    assert not is_heavy(f"SELECT * {{ ?s ?p ?o FILTER({'(' * (MOST_DEPTH - 3)}1{')' * (MOST_DEPTH - 3)}) }}")
+    assert is_heavy(f"SELECT * {{ ?s ?p ?o FILTER({'(' * MOST_DEPTH}1{')' * MOST_DEPTH}) }}")
+
+
+def test_a_program_of_many_steps_on_the_rdf_store() -> None:
+    """An answer, or an error that says what the store does not support."""
+    graph = condgraph.open("memory:")
+    graph.load([{"name": "Ann", "age": 5}])
+    program = "FindAll() " + "Relate(age, forward) " * 900 + "Count()"
+    assert graph.kopl(program, on_unknown="empty").texts == ["0"]
+    with pytest.raises(UnsupportedError, match="so many steps"):
+        graph.kopl(program, on_unknown="empty", engine="sparql")

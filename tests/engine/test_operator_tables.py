@@ -1,0 +1,53 @@
+"""The tables that say what becomes of each operator name every operator, and every store fills them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from condgraph.cypher.compile import operators as cypher
+from condgraph.cypher.compile.conditions import CONDITIONS
+from condgraph.cypher.compile.picks import SCALARS
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import tables
+from condgraph.sparql.compile import entities as sparql_entities
+from condgraph.sparql.compile import facts as sparql_facts
+
+SORTS: dict[Any, type] = {
+    tables.EntityTable: alg.Entities,
+    tables.FactTable: alg.Facts,
+    tables.ValueTable: alg.Values,
+    tables.ScalarTable: alg.Scalar,
+    tables.ConditionTable: alg.Condition,
+}
+FILLED: list[tuple[Any, Any]] = [
+    (tables.EntityTable, cypher.ENTITIES),
+    (tables.FactTable, cypher.FACTS),
+    (tables.ValueTable, cypher.VALUES),
+    (tables.ScalarTable, SCALARS),
+    (tables.ConditionTable, CONDITIONS),
+    (tables.EntityTable, sparql_entities.ENTITIES),
+    (tables.FactTable, sparql_facts.FACTS),
+]
+
+
+@pytest.mark.parametrize("table", tables.TABLES)
+def test_a_table_has_a_key_for_each_operator(table: Any) -> None:
+    """mypy holds the stores to the keys; that there is a key for each operator is held here."""
+    sort = SORTS[table]
+    found = {one.__name__ for one in vars(alg).values() if isinstance(one, type) and issubclass(one, sort) and one is not sort}
+    assert set(table.__annotations__) == found
+    assert set(SORTS) == set(tables.TABLES)
+
+
+@pytest.mark.parametrize(("table", "filled"), FILLED)
+def test_a_store_fills_it(table: Any, filled: Any) -> None:
+    assert set(filled) == set(table.__annotations__)
+    assert tables.given(filled) == {name for name, found in filled.items() if callable(found)}
+
+
+def test_what_a_store_leaves_out_is_no_function() -> None:
+    found = tables.by_type(cypher.VALUES)
+    assert alg.External not in found
+    assert found[alg.Objects] is cypher.VALUES["Objects"]

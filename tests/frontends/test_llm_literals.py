@@ -1,0 +1,144 @@
+"""Literals of LLM queries: what a cell may be, a literal may be; checked against numbers written
+out by hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import condgraph
+from condgraph.engine.answer import Answer
+from condgraph.engine.errors import LiteralError
+from condgraph.graph import Graph
+from condgraph.languages.llm.lower.quantities import read_quantities
+from tests.frontends.test_llm_query import program
+
+#: Columns as they come: plain numbers, money with letters, percent, numbers as Germans write them,
+#: a column of texts.
+CITIES = """\
+name;people;budget;share;area;rating
+a;1000;$1.2M;10%;1.234,5;3, poor
+b;25000000;$2M;50%;2.000,25;25000, loved
+c;30000000;$3.5M;90%;12,5;12, fair
+d;500;$900k;12.5%;1.500;7, good
+e;;;;;
+"""
+
+
+@pytest.fixture(scope="module")
+def cities(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    place = tmp_path_factory.mktemp("literals") / "cities.csv"
+    place.write_text(CITIES, "utf-8")
+    found = condgraph.open()
+    found.load(place)
+    return found
+
+
+def names(graph: Graph, column: str, condition: str) -> Answer:
+    rows = f"get_information(relation='{column}', tail_entity{condition})"
+    return graph.query(program(rows, "get_information(relation='name', head_entity='output_of_query1')"))
+
+
+@pytest.mark.parametrize(
+    ("column", "condition", "expected"),
+    [
+        ("people", ">'2e7'", "bc"),
+        ("people", ">'2.5E7'", "c"),
+        ("people", ">='2.5e7'", "bc"),
+        ("people", "='25M'", "b"),
+        ("people", ">'25M'", "c"),
+        ("people", "<'25k'", "ad"),
+        ("people", "<'25K'", "ad"),
+        ("people", "<'1,001'", "ad"),
+        ("people", "='1,000'", "a"),
+        ("people", "='1 000'", "a"),
+        ("people", "!='1e3'", "bcd"),
+        ("people", ">'0.03bn'", ""),
+        ("people", ">='0.03bn'", "c"),
+        ("people", ">'25 million'", "c"),
+        ("people", ">'(5)'", "abcd"),
+        ("people", "<'(5)'", ""),
+        ("budget", ">='$2M'", "bc"),
+        ("budget", "='$2M'", "b"),
+        ("budget", "!='$2M'", "acd"),
+        ("budget", ">='$2 million'", "bc"),
+        ("budget", ">='2M'", "bc"),
+        ("budget", ">='2m'", "bc"),
+        ("budget", ">='USD 2M'", "bc"),
+        ("budget", ">='2 million dollars'", "bc"),
+        ("budget", "<'$1bn'", "abcd"),
+        ("budget", "<'$1,200,000'", "d"),
+        ("budget", ">'$9e5'", "abc"),
+        ("share", ">='50%'", "bc"),
+        ("share", ">='50 percent'", "bc"),
+        ("share", "='12.5 %'", "d"),
+        ("area", ">'1.500'", "b"),
+        ("area", "<'12,6'", "c"),
+        ("rating", ">'2.5e1'", "b"),
+        ("rating", ">='25k'", "b"),
+    ],
+)
+def test_a_literal_is_read_as_a_cell_is(cities: Graph, column: str, condition: str, expected: str) -> None:
+    assert "".join(names(cities, column, condition).texts) == expected
+
+
+@pytest.mark.parametrize("literal", ["€2M", "£5", "2 kg", "50%", "€1.2bn"])
+@pytest.mark.parametrize("operator", [">", "<=", "="])
+def test_units_that_do_not_compare_are_an_error_that_names_both(cities: Graph, literal: str, operator: str) -> None:
+    with pytest.raises(LiteralError, match="do not compare") as error:
+        names(cities, "budget", f"{operator}'{literal}'")
+    unit = literal.strip("0123456789. Mbn") or literal
+    assert repr(unit) in str(error.value)
+    assert "'$'" in str(error.value)
+    everything = names(cities, "budget", f"!='{literal}'")
+    assert everything.texts == ["a", "b", "c", "d"]
+    assert any("everything is unlike it" in warning for warning in everything.warnings)
+
+
+def test_a_unit_that_the_values_do_not_have_is_told(cities: Graph) -> None:
+    found = names(cities, "people", ">'$900'")
+    assert found.texts == ["a", "b", "c"]
+    assert "the unit '$' of '$900' is left out: the values it is compared with have none" in found.warnings
+    assert "'2M' is read as 2000000 $" in names(cities, "budget", ">'2M'").warnings
+    assert "'USD' of 'USD 2M' is taken for '$', which the values have" in names(cities, "budget", ">'USD 2M'").warnings
+    assert "'(5)' is read as -5" in names(cities, "people", ">'(5)'").warnings
+
+
+def test_the_cells_of_a_column_decide(tmp_path: Path) -> None:
+    (tmp_path / "heights.csv").write_text("name,height\na,25 m\nb,1.69 m (5 ft 7 in)\nc,2.5 km\n", "utf-8")
+    (tmp_path / "seen.csv").write_text("name,seen\na,25M\nb,30M\nc,1.5M\n", "utf-8")
+    heights, seen = condgraph.open(), condgraph.open()
+    heights.load(tmp_path / "heights.csv")
+    seen.load(tmp_path / "seen.csv")
+    assert names(heights, "height", "='25m'").texts == ["a"]
+    assert names(heights, "height", "='5 ft 7 in'").texts == ["b"]
+    assert names(seen, "seen", ">='25M'").texts == ["a", "b"]
+
+
+def test_operands_of_functions_are_read_alike() -> None:
+    graph = condgraph.open()
+    graph.load([{"name": "a", "people": 1000}], name="cities")
+    people = "get_information(relation='people')"
+    for literal, expected in (("2e3", "1000"), ("2k", "1000"), ("1,500", "500"), ("(5)", "1005"), ("0.002M", "1000")):
+        assert graph.query(program(people, f"difference(set1='output_of_query1', set2='{literal}')")).texts == [expected], literal
+
+
+@pytest.mark.parametrize("literal", ["1" * 5000, "1," * 5000, "9" * 5000 + " million", "$" + "9" * 5000, "1e999", "x" + "7" * 9000])
+def test_literals_beyond_all_numbers_are_typed_errors(cities: Graph, literal: str) -> None:
+    for column in ("people", "budget", "rating", "name"):
+        for operator in (">", "=", "!="):
+            try:
+                names(cities, column, f"{operator}'{literal}'")
+            except condgraph.CondgraphError:
+                continue
+
+
+def test_readings_of_a_literal() -> None:
+    assert [str(one) for one in read_quantities("1.234")] == ["1.234"]
+    assert [str(one) for one in read_quantities("1.234", european=True)] == ["1234"]
+    assert [str(one) for one in read_quantities("25m")] == ["25 m"]
+    assert [str(one) for one in read_quantities("25m", money=True)] == ["25 m", "25000000"]
+    assert [str(one) for one in read_quantities("€1.2bn")] == ["1200000000 €"]
+    assert read_quantities("kg") == read_quantities("") == read_quantities("1980s or so, at " + "9" * 5000) == []

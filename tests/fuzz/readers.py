@@ -1,0 +1,298 @@
+"""Every reader of foreign text, and the texts that make readers slow: one piece repeated, within
+what the reader looks for.
+
+A `Reader` takes bytes, as a file or a request has them, and gives a value or a typed error whose
+message is short. `FRAMES` of a reader say where the repeated piece stands: alone, as a name, a
+literal, a cell, a comment. `cost` runs one and gives the seconds of CPU that it took; `BUDGET` is
+the most that a byte may cost.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import condgraph
+from condgraph.endpoint import formats as results
+from condgraph.endpoint import protocol
+from condgraph.engine.errors import CondgraphError, nearest
+from condgraph.graph import Graph
+from condgraph.languages import registry as languages
+from condgraph.languages.literals import read_quantity, read_time
+from condgraph.languages.llm.lower.literals import inner_number, leading_number, read_clock, read_times
+from condgraph.languages.llm.lower.quantities import read_quantity as read_llm_quantity
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.loaders.recognise import FORMATS, recognise
+from condgraph.loaders.table.cells import type_cells
+from condgraph.sparql.text import kqapro
+from condgraph.sparql.text.survey import survey
+from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, PATTERN, RDFXML, SPARQL, TAB, TTL
+from tests.support import graphs
+from tests.support.graphs import Dice
+
+#: Seconds of CPU that a byte may cost, and what any input may cost beside that.
+BUDGET, START = 20e-6, 0.5
+#: Characters that a message may have.
+LONGEST_MESSAGE = 4_000
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: what takes the bytes, and what stands before and behind the repeated piece."""
+
+    read: Callable[[bytes], Any]
+    frames: tuple[tuple[str, str], ...]
+    #: The most bytes it is ever given: what bounds its input before it.
+    most: int = 1 << 30
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+@cache
+def a_graph() -> Graph:
+    """A small graph, with a table beside it."""
+    graph = condgraph.open("memory:")
+    graph.add(graphs.graph(Dice(1)))
+    graph.load([{"name": "Ann", "age": 5, "born": "1960-02-01"}, {"name": "Bob", "age": 6, "born": "1970-02-01"}], name="people")
+    return graph
+
+
+def text_of(content: bytes) -> str:
+    """Bytes as text; what is no UTF-8 becomes lone surrogates."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _asked(ask: Callable[[str], Any]) -> Callable[[bytes], Any]:
+    return lambda content: ask(text_of(content))
+
+
+def _kopl_json(text: str) -> Any:
+    try:
+        program = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return a_graph().kopl(program, on_unknown="empty").texts
+
+
+def _values(text: str) -> None:
+    """All that reads one value."""
+    for read in (read_time, read_quantity, read_llm_quantity, leading_number, inner_number, read_clock, read_times):
+        try:
+            read(text)
+        except CondgraphError as error:
+            check(error)
+
+
+def _protocol(content: bytes) -> None:
+    """A request in each of its forms: address, form, body, media type, graph store."""
+    for method, address, kind, body in (
+        ("GET", content, None, b""),
+        ("POST", b"", "application/x-www-form-urlencoded", content),
+        ("POST", b"", "application/sparql-query", content),
+        ("POST", b"", text_of(content), b""),
+    ):
+        try:
+            protocol.read(method, address, kind, body)
+        except protocol.ProtocolError as error:
+            check(error)
+    try:
+        protocol.read_graph(content)
+    except protocol.ProtocolError as error:
+        check(error)
+
+
+def _accept(text: str) -> None:
+    for formats in (results.SOLUTIONS, results.GRAPHS):
+        results.require(text, formats)
+
+
+def _cells(text: str) -> None:
+    """A column in which the text stands beside numbers, dates and clocks."""
+    for others in (["1", "2"], ["1960-01-01", "1 May 1960"], ["1:05", "3:10"], ["$1", "(5)"], []):
+        type_cells([text, *others], "size")
+
+
+def _loads(form: str | None, suffix: str) -> Callable[[bytes], Any]:
+    def read(content: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"input{suffix}"
+            path.write_bytes(content)
+            condgraph.open("memory:").load(path, format=form, on_error="skip")
+
+    return read
+
+
+def _recognises(content: bytes) -> None:
+    for suffix in (".csv", ".json", ".jsonl", ".ttl", ".rdf", ".txt"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"input{suffix}"
+            path.write_bytes(content)
+            try:
+                recognise(path)
+            except CondgraphError as error:
+                check(error)
+
+
+def _folder(content: bytes) -> None:
+    """Two tables with keys between them, one of which is the text."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "cities.csv").write_text("id,name\n1,Bonn\n2,Rome\n", encoding="utf-8")
+        (folder / "people.csv").write_bytes(content)
+        condgraph.open("memory:").load(folder, format="folder", on_error="skip")
+
+
+def _frame(text: str) -> None:
+    condgraph.open("memory:").load(
+        [{"name": text, text[:1000] or "x": 1, "size": text}, {"name": "b", "size": "5"}], on_error="skip"
+    )
+
+
+def _parquet(text: str) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "input.parquet"
+        text = text.encode("utf-8", "replace").decode()
+        pyarrow.parquet.write_table(pyarrow.table({"name": ["a", text], "size": [text, "5"]}), path)
+        condgraph.open("memory:").load(path, on_error="skip")
+
+
+def _languages() -> dict[str, Reader]:
+    graph = a_graph
+    return {
+        "kopl": Reader(_asked(lambda text: graph().kopl(text, on_unknown="error").texts), KOPL),
+        "llm_query": Reader(_asked(lambda text: graph().query(text, language="llm_query", timeout=60).texts), LLM),
+        "pattern": Reader(_asked(Pattern.of), PATTERN),
+    }
+
+
+def _formats() -> dict[str, Reader]:
+    return {
+        "csv": Reader(_loads("csv", ".csv"), CELL),
+        "tsv": Reader(_loads("tsv", ".tsv"), TAB),
+        "jsonl-table": Reader(
+            _loads("jsonl-table", ".jsonl"), (*BARE, ('{"name": "', '"}\n'), ('{"name": ', "}\n"), ('{"', '": 1}\n'))
+        ),
+        "parquet": Reader(_asked(_parquet), BARE),
+        "dataframe": Reader(_asked(_frame), BARE),
+        "kqapro": Reader(_loads("kqapro", ".json"), KB),
+        "triples": Reader(_loads("triples", ".txt"), (*BARE, ("a\tb\t", "\n"), ("a|b|c\n", "|b|c\n"), ("a b ", "\n"))),
+        "quintuples": Reader(
+            _loads("quintuples", ".txt"), (*BARE, ("1\t2\t3\t", "\t1970\n"), ("h\tr\tt\ttime\na\tb\t", "\t1960\n"))
+        ),
+        "wikidata": Reader(
+            _loads("wikidata", ".txt"), (*BARE, ("Q1,P31,", "\n"), ("Q1\tAnn\tP1\tknows\tQ2\t", "\n"), ("Q1,P31,Q2,P585,", "\n"))
+        ),
+        "rdf": Reader(_loads("rdf", ".ttl"), TTL),
+        "condgraph": Reader(_loads("condgraph", ".jsonl"), JSONL),
+        "folder": Reader(_folder, (*BARE, ("id,name,city\n1,Ann,", "\n"), ("id,name,", "\n1,Ann,2\n"))),
+    }
+
+
+READERS: dict[str, Reader] = {
+    **_languages(),
+    **_formats(),
+    "kopl json": Reader(_asked(_kopl_json), (*BARE, ('[{"function": "Find", "inputs": ["', '"], "dependencies": []}]'))),
+    "pattern match": Reader(_asked(lambda text: a_graph().match(text, timeout=60)), PATTERN[:6]),
+    "language": Reader(_asked(languages.detect), (*BARE, ("{", "}"), ("Query", "1:"), ("A", "("))),
+    "sparql": Reader(_asked(lambda text: a_graph().sparql(text, timeout=60)), SPARQL),
+    "sparql kqapro": Reader(_asked(lambda text: a_graph().sparql(text, dialect="kqapro", timeout=60)), SPARQL),
+    "sparql survey": Reader(_asked(survey), SPARQL),
+    "sparql translate": Reader(_asked(lambda text: kqapro.translate(text, None)), SPARQL),
+    "protocol": Reader(
+        _protocol,
+        (
+            *BARE,
+            ("query=", ""),
+            ("query=ASK{}&timeout=", ""),
+            ("default-graph-uri=", ""),
+            ("graph=", ""),
+            ("text/csv;charset=", ""),
+        ),
+    ),
+    "accept": Reader(
+        _asked(_accept),
+        (
+            *BARE,
+            ("text/csv;", ""),
+            ("text/csv;q=", ""),
+            ('text/csv;a="', '"'),
+            ("text/csv,", ", */*"),
+            ("text/csv;", '"'),
+            ('text/csv;a="', ""),
+            ("text/csv;q=1", '"'),
+        ),
+    ),
+    "values": Reader(_asked(_values), (*BARE, ("1", ""), ("1960-01-01T", ""), ("-", "1"))),
+    "cells": Reader(_asked(_cells), (*BARE, ("1", ""), ("", "1"))),
+    "nearest": Reader(_asked(lambda text: nearest(text, ["age", "name", "aaaa", "1960", "x" * 3000])), (*BARE, ("name", ""))),
+    "recognise": Reader(_recognises, (*BARE, *CELL[1:3], *TTL[1:3], *JSONL[1:3], ("{", "}"), ("<?xml ", ""))),
+    "rdf xml": Reader(_loads("rdf", ".rdf"), RDFXML),
+    "rdf lines": Reader(_loads("rdf", ".nt"), TTL),
+    "rdf jsonld": Reader(_loads("rdf", ".jsonld"), (*BARE, ('{"@id": "http://e/a", "http://e/p": ', "}"), ('{"@context": ', "}"))),
+    "rdf n3": Reader(_loads("rdf", ".n3"), TTL[:4]),
+}
+
+
+# -- what it costs ---------------------------------------------------------------------------------
+
+
+def most(size: int) -> float:
+    """The most seconds of CPU that so many bytes may take."""
+    return START + BUDGET * size
+
+
+def seeds(reader: Reader) -> list[bytes]:
+    """Inputs to begin from: every frame, with little in it."""
+    return [whole(frame, piece) for frame in reader.frames for piece in ("a", "1", "1960-01-01", "")]
+
+
+def check(error: Exception) -> None:
+    """An error is typed, and its message short."""
+    message = str(error)
+    assert message
+    assert len(message) <= LONGEST_MESSAGE, f"a message of {len(message)} characters: {message[:200]}"
+
+
+def whole(frame: tuple[str, str], piece: str) -> bytes:
+    """A piece within a frame."""
+    return (frame[0] + piece + frame[1]).encode("utf-8", "surrogatepass")
+
+
+def text(frame: tuple[str, str], unit: str, size: int) -> bytes:
+    """About `size` bytes of a repeated piece within a frame."""
+    piece = unit.encode("utf-8", "surrogatepass")
+    return frame[0].encode() + piece * (size // len(piece) + 1) + frame[1].encode()
+
+
+def cost(reader: Reader, content: bytes) -> float:
+    """The seconds of CPU that an input takes; raises what is neither a value nor a typed error."""
+    begin = time.process_time()
+    try:
+        reader.read(content)
+    except (CondgraphError, protocol.ProtocolError) as error:
+        taken = time.process_time() - begin
+        check(error)
+        return taken
+    return time.process_time() - begin
+
+
+def cases(reader: Reader, units: tuple[str, ...]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Every piece in every frame of a reader."""
+    for frame in reader.frames:
+        for unit in units:
+            yield frame, unit
+
+
+def missing() -> list[str]:
+    """Formats and languages that the table lacks."""
+    return [name for name in (*FORMATS, *languages.OPTIONS) if name not in READERS]

@@ -1,0 +1,99 @@
+"""Random programs over random graphs, wrong ones among them: every store says what the snapshot
+says, or raises the same error.
+
+Values as they print, texts, entities, warnings; of errors the type, the code, the message, the
+place, the nearest names, the hint. Cases come from numbers (`tests.support.cases`), so that they
+are the same each time. On Neo4j every second program is asked for its warnings too, which there are
+queries of their own that the server has to plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.remote_neo4j import Neo4jGraph
+from condgraph.remote_sparql import SparqlGraph
+from tests.support.cases import GRAPHS, Case, Difference, case, differences
+
+#: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
+AT_ONCE = 6
+STORES = [
+    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
+    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
+]
+NUMBERS = [range(first, min(first + AT_ONCE, GRAPHS)) for first in range(0, GRAPHS, AT_ONCE)]
+
+
+def report(found: list[Difference]) -> str:
+    """The first differences, without the middle of long texts."""
+    return f"{len(found)} differences\n" + "\n".join(str(one)[:3_000] for one in found[:4])
+
+
+@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
+def test_embedded(numbers: range) -> None:
+    found = []
+    for number in numbers:
+        given = case(number)
+        here = given.local
+        found += differences(given, here, here, engine="sparql")
+    assert not found, report(found)
+
+
+@pytest.mark.xdist_group("neo4j")
+@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
+def test_neo4j(neo4j_uri: str, numbers: range) -> None:
+    with condgraph.open(neo4j_uri, graph="random programs") as there:
+        assert isinstance(there, Neo4jGraph)
+        found: list[Difference] = []
+        for number in numbers:
+            given = case(number)
+            here = given.local
+            there.store.delete()
+            there.push(here)
+            for way in (0, 1):
+                found += differences(replace(given, asked=given.asked[way::2]), here, there, warnings=way == 0)
+        there.store.delete()
+    assert not found, report(found)
+
+
+@pytest.fixture(params=STORES, scope="module")
+def rdf_graph(request: pytest.FixtureRequest) -> Iterator[SparqlGraph]:
+    """A graph on a real server."""
+    server: Any = request.getfixturevalue(f"{request.param}_server")
+    options = {} if server.name == "virtuoso" else {"update": server.update}
+    graph = condgraph.open(f"sparql+{server.query}", graph="random programs", **options)
+    assert isinstance(graph, SparqlGraph)
+    yield graph
+    graph.delete()
+
+
+@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
+def test_rdf_servers(request: pytest.FixtureRequest, rdf_graph: SparqlGraph, numbers: range) -> None:
+    if "virtuoso" in request.node.name:
+        request.getfixturevalue("virtuoso_server").sql("checkpoint;")
+    found: list[Difference] = []
+    for number in numbers:
+        given = case(number)
+        found += different(given, given.local, rdf_graph)
+    assert not found, report(found)
+
+
+def different(given: Case, here: Graph, there: SparqlGraph) -> Iterator[Difference]:
+    """What differs; but for the few texts for which Virtuoso's compiler has not enough memory,
+    which is an error that says so.
+    """
+    there.delete()
+    there.push(here)
+    too_long = 0
+    for one in differences(given, here, there):
+        if one.there.error.startswith("StoreError") and "MaxMemPoolSize" in one.there.error:
+            too_long += 1
+        else:
+            yield one
+    assert too_long < 3

@@ -1,0 +1,163 @@
+"""What is done with questions: splits, the scorer, files, the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.engine.errors import OptionError
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.questions import Question, accuracy, equal, read, split, write
+from condgraph.samples import FOLDER
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Question]:
+    graph = condgraph.open("memory:")
+    graph.load(FOLDER / "countries.json")
+    graph.load(FOLDER / "governments.tsv")
+    return list(graph.generate(200))
+
+
+@pytest.mark.parametrize("by", ["random", "functions", "entities"])
+def test_splits_lose_nothing(questions: list[Question], by: str) -> None:
+    parts = split(questions, by=by)
+    assert sorted(q.id for part in parts.values() for q in part) == sorted(q.id for q in questions)
+    assert len(parts["train"]) > len(parts["validation"]) > 0
+    assert parts["test"]
+    assert split(questions, by=by) == parts
+
+
+def test_a_compositional_split(questions: list[Question]) -> None:
+    parts = split(questions, by="functions")
+    seen = {q.functions for q in parts["train"]}
+    known = {function for q in parts["train"] for function in q.functions}
+    for q in (*parts["validation"], *parts["test"]):
+        assert q.functions not in seen
+        assert known.issuperset(q.functions)
+
+
+def test_a_split_by_entities(questions: list[Question]) -> None:
+    parts = split(questions, by="entities")
+    names = {part: {name for q in found for name in q.entities} for part, found in parts.items()}
+    assert not names["train"] & names["test"]
+    assert not names["train"] & names["validation"]
+    assert not names["validation"] & names["test"]
+    assert all(len(q.entities) > 1 for q in parts["between"])
+    with pytest.raises(OptionError):
+        split(questions, by="chance")
+
+
+@pytest.mark.parametrize(
+    ("answer", "predicted", "right"),
+    [
+        ("Oslo", "Oslo", True),
+        ("Oslo", "Bergen", False),
+        ("1958-05-29", "1958", True),
+        ("1958", "1958-05-29", True),
+        ("1958-05-29", "1959", False),
+        ("1958-05-29", "1958-06-29", False),
+        ("206 centimetre", "206.0 centimetre", True),
+        ("206 centimetre", "206 metre", False),
+        ("0.33333", "0.3333", True),
+        ("1,000", "1000", True),
+        ("5", "6", False),
+        ("100000", "100001", False),
+        ("yes", "no", False),
+        ("", "5", False),
+    ],
+)
+def test_the_scorer(answer: str, predicted: str, right: bool) -> None:
+    assert equal(answer, predicted) is right
+
+
+def test_accuracy_by_category(questions: list[Question]) -> None:
+    right = {q.id: q.answer for q in questions}
+    found = accuracy(questions, right)
+    assert all(good == of for good, of in found.values())
+    assert found["Overall"] == (len(questions), len(questions))
+    assert {"Multi-hop", "Qualifier", "Comparison", "Count", "Verify", "1 hop", "2-3 hops"} <= set(found)
+    assert accuracy(questions, {})["Overall"] == (0, len(questions))
+    parts = split(questions)
+    unseen = {q.answer for q in parts["test"]} - {q.answer for q in parts["train"]}
+    found = accuracy(parts["test"], right, train=parts["train"])
+    assert found["Zero-shot"][1] == sum(q.answer in unseen for q in parts["test"])
+
+
+def test_files(questions: list[Question]) -> None:
+    lines, listed, table = io.StringIO(), io.StringIO(), io.StringIO()
+    assert write(questions, lines) == write(questions, listed, "json") == write(questions, table, "csv") == len(questions)
+    assert list(read(lines.getvalue().splitlines())) == questions
+    records = json.loads(listed.getvalue())
+    assert set(records[0]) == {"question", "choices", "program", "sparql", "answer"}
+    assert [record["answer"] for record in records] == [q.answer for q in questions]
+    rows = condgraph.open("memory:")
+    assert len(table.getvalue().splitlines()) > len(questions)
+    rows.load(_kept(table.getvalue()), name="questions")
+    assert rows.kopl("FindAll() Count()").texts == [str(len(questions))]
+    with pytest.raises(OptionError):
+        write(questions, io.StringIO(), "xml")
+
+
+def _kept(text: str) -> list[dict[str, str]]:
+    import csv
+
+    return [dict(row) for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.load(FOLDER / "countries.json")
+    output = tmp_path / "questions.jsonl"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "condgraph", "generate", "-d", str(tmp_path / "store"), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("-n", "5", "-o", str(output)).returncode == 0
+    graph = condgraph.open(tmp_path / "store")
+    found = list(read(output.read_text(encoding="utf-8").splitlines()))
+    assert found == list(graph.generate(5))
+    told = run("-n", "5", "--format", "text", "--kind", "Count", "--kind", "QualifierLiteral")
+    assert [line.split("\t")[1] for line in told.stdout.splitlines()] == [q.answer for q in graph.generate(5, kinds=["Count"])]
+    assert told.stderr.startswith("warning: the graph has no facts for questions of kind QualifierLiteral")
+    assert "there is no kind of questions 'Cuont'" in run("--kind", "Cuont").stderr
+
+
+def test_remote_graphs_are_pulled_first(questions: list[Question]) -> None:
+    """What a server gives as `current` is asked as any snapshot is."""
+
+    class Elsewhere(Graph):
+        pulled = 0
+
+        @property
+        def current(self) -> Snapshot:
+            Elsewhere.pulled += 1
+            return here.current
+
+    here = condgraph.open("memory:")
+    here.load(FOLDER / "countries.json")
+    here.load(FOLDER / "governments.tsv")
+    assert list(Elsewhere().generate(20)) == list(here.generate(20))
+    assert Elsewhere.pulled == 1
+
+
+def test_questions_and_answers_as_text(tmp_path: Path) -> None:
+    """On the command line, too: into the file that is named."""
+    graph = condgraph.open(tmp_path / "store")
+    graph.load(FOLDER / "countries.json")
+    given = list(graph.generate(3, seed=2, queries=False))
+    out = io.StringIO()
+    assert write(given, out, "text") == 3
+    assert out.getvalue().splitlines() == [f"{one.question}\t{one.answer}" for one in given]
+    there = tmp_path / "questions.txt"
+    asked = ["generate", "-d", str(tmp_path / "store"), "-n", "3", "--seed", "2", "--format", "text", "-o", str(there)]
+    done = subprocess.run([sys.executable, "-m", "condgraph", *asked], capture_output=True, text=True, check=True)
+    assert (done.stdout, there.read_text("utf-8")) == ("", out.getvalue())

@@ -1,0 +1,128 @@
+"""Random graphs with programs over them, wrong ones among them: what every store is asked and the
+snapshot beside it.
+
+A case comes from a number, so that it can be had again. One graph is asked many programs, since
+loading is the most of what a server does for it. Of every three graphs one has everything KoPL can
+ask for, one a table and facts in time, one what is ugly.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import condgraph
+from condgraph import Graph
+from condgraph.engine.facts import Entity, Sourced
+from tests.support import graphs, llm_programs, programs, ugly
+from tests.support.differential import Outcome, outcome
+from tests.support.graphs import Dice, Pick
+from tests.support.lanes import by_lane
+
+#: Programs asked of one graph.
+PROGRAMS: Final = 50
+#: Graphs a store is tried with: 600 programs where everything is asked for, 2,100 in the whole run.
+GRAPHS: Final = by_lane(4, 12, 42)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph, and programs with the options they are asked with."""
+
+    number: int
+    items: list[Any]
+    asked: list[tuple[Any, dict[str, Any]]]
+
+    @property
+    def local(self) -> Graph:
+        """The graph in memory."""
+        found = condgraph.open()
+        found.add(self.items)
+        return found
+
+
+def case(number: int) -> Case:
+    """The case of a number."""
+    dice = Dice(number)
+    items, ask = _KINDS[number % len(_KINDS)](dice)
+    return Case(number, items, [(ask(), options(dice)) for _ in range(PROGRAMS)])
+
+
+def options(pick: Pick) -> dict[str, Any]:
+    """How a program is asked."""
+    found: dict[str, Any] = {}
+    if pick.below(2):
+        found["on_unknown"] = "empty"
+    if pick.below(5) == 0:
+        found["limit"] = 1 + pick.below(3)
+    return found
+
+
+def _plain(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
+    return graphs.graph(dice), lambda: _form(dice, programs.program(dice))
+
+
+def _tables(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
+    items, tables = llm_programs.graph(dice)
+    return items, lambda: llm_programs.program(dice, tables=tables)
+
+
+def _ugly(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
+    items, tables = ugly.graph(dice)
+    found = [item.item if isinstance(item, Sourced) else item for item in items]
+    # Most names are names of the graph, so that programs find something.
+    names = [one.name for one in found if isinstance(one, Entity)] * 3 + list(ugly.NAMES[::3])
+    words = replace(ugly.WORDS, names=names)
+    asked = replace(ugly.VOCABULARY, heads=(ugly.VOCABULARY.heads[0], names))
+
+    def ask() -> Any:
+        if tables is True or dice.below(2):
+            return llm_programs.program(dice, tables=tables, words=asked)
+        return _form(dice, programs.program(dice, words=words))
+
+    return items, ask
+
+
+_KINDS: Final = (_plain, _ugly, _tables, _ugly)
+
+
+def _form(dice: Pick, steps: Any) -> Any:
+    """A program in one of its written forms: as a text its errors have a place."""
+    return programs.as_text(steps) if dice.below(2) else programs.as_json(steps)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A program that two stores answer otherwise."""
+
+    case: int
+    program: Any
+    options: dict[str, Any]
+    here: Outcome
+    there: Outcome
+
+    def __str__(self) -> str:
+        return f"case {self.case}: {self.program!r} {self.options}\n   here:  {self.here}\n   there: {self.there}"
+
+
+def differences(given: Case, here: Graph, there: Graph, *, warnings: bool = True, **more: Any) -> Iterator[Difference]:
+    """The programs of a case that two graphs with its items answer otherwise; `more` options go to
+    the second.
+    """
+    for program, asked in given.asked:
+        left, right = _said(here, program, warnings, asked), _said(there, program, warnings, asked | more)
+        if left != right or left.error.startswith(_CRASH):
+            yield Difference(given.number, program, asked, left, right)
+
+
+_CRASH: Final = "no typed error"
+
+
+def _said(graph: Graph, program: Any, warnings: bool, asked: dict[str, Any]) -> Outcome:
+    try:
+        return outcome(graph, program, warnings=warnings, **asked)
+    except Exception as error:  # noqa: BLE001 - whatever is no typed error is a finding
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        return Outcome(error=f"{_CRASH}: {type(error).__name__}: {error} ({at.filename}:{at.lineno})")

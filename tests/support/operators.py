@@ -1,0 +1,129 @@
+"""One plan for every operator and condition of the algebra, over a small graph that has something
+for each.
+
+A new operator has no example yet; `tests/engine/test_every_operator.py` fails until it has.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Condition, Node
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement
+from condgraph.engine.values import Quantity, Time
+from tests.support.world import items
+
+#: Rows of a table, three of which stand one below the other.
+ROWS: Final = [("r1", 10, 1), ("r2", 20, 2), ("r3", 20, 3)]
+
+
+def graph() -> list[Item]:
+    """The world, and a table."""
+    found: list[Item] = [*items()]
+    for ident, amount, row in ROWS:
+        found.append(Sourced(Entity(ident, f"sales, row {row}", EntityKind.ROW, row), (("sales", row),)))
+        found.append(Sourced(Statement(ident, "amount", Quantity(amount)), (("sales", row),)))
+        found.append(Sourced(Statement(ident, "who", Ref("a" if row < 3 else "b")), (("sales", row),)))
+    found.append(Member("b2", "human"))
+    return found
+
+
+def _sizes(name: str, arguments: list[list[str]], options: dict[str, str]) -> list[str]:
+    return [f"{len(texts)} {name}" for texts in arguments]
+
+
+ANN: Final = alg.ByName(("Ann",))
+BO: Final = alg.ByName(("Bo",))
+ALL: Final = alg.AllEntities()
+HUMANS: Final = alg.Members(alg.ById(("human",)))
+PEOPLE: Final = alg.Members(alg.ById(("person",)))
+KNOWS: Final = alg.Scan(ANN, ("knows",), "subject", "object", "relation")
+HEIGHTS: Final = alg.Scan(ALL, ("height",), family="attribute")
+BORN: Final = alg.Scan(ALL, ("born",), family="attribute")
+TALL: Final = alg.Objects(HEIGHTS)
+AMOUNTS: Final = alg.Objects(alg.Scan(ALL, ("amount",), family="attribute"))
+TABLE: Final = alg.AllEntities((EntityKind.ROW,), "sales")
+TWENTY: Final = alg.Reached(alg.Where(alg.Scan(TABLE, ("amount",)), alg.Compare("=", Quantity(20))))
+OVER: Final = alg.Compare(">", Quantity(1.8, "metre"))
+
+OPERATORS: Final[tuple[Node, ...]] = (
+    ALL,
+    alg.ById(("a", "b2")),
+    BO,
+    PEOPLE,
+    alg.Union((ANN, HUMANS)),
+    alg.Intersect((PEOPLE, BO)),
+    alg.Minus(alg.ById(("a", "b")), alg.Reached(KNOWS)),
+    alg.Neighbour(alg.ById(("r3",)), -1),
+    alg.Reached(KNOWS),
+    alg.SubjectsOf(TALL),
+    alg.Referents(alg.Constants(("Bo", "Ann"))),
+    alg.SameName(alg.ById(("b",))),
+    alg.ArgExtreme(ALL, "height", "largest"),
+    KNOWS,
+    alg.Where(HEIGHTS, OVER),
+    alg.WhereQualifier(KNOWS, "since", alg.Compare("=", Time.year(1999))),
+    alg.During(HEIGHTS, "from", Time.year(1980)),
+    alg.DuringAny(HEIGHTS, "from", alg.Objects(BORN)),
+    alg.WhereValidity(HEIGHTS, "start", alg.Compare(">", Time.year(1980))),
+    alg.OtherEnd(KNOWS, "subject"),
+    TALL,
+    alg.Qualifiers(KNOWS, None),
+    alg.Validity(HEIGHTS, "start"),
+    alg.Predicates(alg.Scan(ANN, None)),
+    alg.QualifierKeys(KNOWS),
+    alg.Names(PEOPLE),
+    alg.RowNumbers(TWENTY),
+    alg.FilterValues(TALL, OVER),
+    alg.Distinct(AMOUNTS),
+    alg.Concat((AMOUNTS, TALL)),
+    alg.Extreme(AMOUNTS, "smallest"),
+    alg.Mode(AMOUNTS, "largest"),
+    alg.Nth(AMOUNTS, 0, "ascending"),
+    alg.Clip(alg.Constants((Time.parse("1979/1981"),)), ">", alg.Objects(BORN)),
+    alg.Bound(alg.Objects(BORN), "end"),
+    alg.Choose(alg.Exists(alg.Scan(BO, ("through",))), AMOUNTS, TALL),
+    alg.Shown(alg.Objects(alg.Scan(TWENTY, ("amount",))), TWENTY),
+    alg.Constants(("red", Quantity(3))),
+    alg.Apply("add", (alg.Constants((Quantity(1),)), alg.Count(alg.Reached(KNOWS)))),
+    alg.External("values", _sizes, (AMOUNTS,), about=(KNOWS,)),
+    alg.Count(PEOPLE),
+    alg.Sum(AMOUNTS),
+    alg.Mean(AMOUNTS),
+    alg.Median(AMOUNTS),
+    alg.AnySatisfies(TALL, OVER),
+    alg.Exists(KNOWS),
+)
+
+CONDITIONS: Final[tuple[Condition, ...]] = (
+    OVER,
+    alg.AnyOf((OVER, alg.Compare("=", Quantity(1.7, "metre")))),
+    alg.AllOf((OVER, alg.Compare("<", Quantity(2, "metre")))),
+    alg.Among(BO),
+    alg.Equals(alg.Constants((Quantity(1.7, "metre"),))),
+    alg.Versus("<", alg.Constants((Quantity(1.8, "metre"),))),
+    alg.Not(OVER),
+)
+
+
+def asked(condition: Condition) -> Node:
+    """A plan that asks the condition of statements."""
+    of = alg.Scan(None, ("knows",), reach="object") if isinstance(condition, alg.Among) else HEIGHTS
+    return alg.Where(of, condition)
+
+
+def of_algebra(sort: type) -> set[type]:
+    """All operators of a sort (or conditions): the classes below it that stand in the algebra."""
+    found, waiting = set[type](), [sort]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting.extend(below)
+        # A record with slots is a second class of its name, which its module has.
+        found.update(getattr(sys.modules[kind.__module__], kind.__name__) for kind in below if _in_algebra(kind))
+    return found
+
+
+def _in_algebra(kind: type) -> bool:
+    return kind.__module__.startswith("condgraph.") and not kind.__module__.endswith(".sorts")

@@ -1,0 +1,62 @@
+"""What every store has to say of two sources of one name; asked of a local graph and of graphs on
+servers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from condgraph.engine.errors import SourceError
+from condgraph.engine.facts import Statement
+from condgraph.graph import Graph
+
+COUNT = "FindAll() FilterStr(item, shoe) QueryAttr(price)"
+
+
+def prices(graph: Graph) -> list[str]:
+    return sorted(graph.kopl(COUNT).texts)
+
+
+def check_names(graph: Graph, folder: Path) -> None:
+    """Two files of one name do not become one table; the same file again adds nothing; changes are
+    found out.
+    """
+    for month, price in (("jan", 10), ("feb", 12)):
+        (folder / month).mkdir()
+        (folder / month / "sales.csv").write_text(f"item,price\nshoe,{price}\nhat,{price - 5}\n")
+    january, february = folder / "jan" / "sales.csv", folder / "feb" / "sales.csv"
+    graph.load(january)
+    before = graph.status().counts
+    for clash in ({}, {"key": "item"}):
+        with pytest.raises(SourceError) as caught:
+            graph.load(february, **clash)
+        assert str(january) in str(caught.value)
+        assert str(february) in str(caught.value)
+        assert "name=" in str(caught.value.hint)
+    graph.load(january)
+    assert (graph.status().counts, prices(graph)) == (before, ["10"])
+    graph.load(february, name="sales of february")
+    assert prices(graph) == ["10", "12"]
+    with pytest.raises(SourceError, match="other options"):
+        graph.load(january, key="item")
+    january.write_text("item,price\nshoe,11\n")
+    with pytest.raises(SourceError, match="changed"):
+        graph.load(january)
+    with pytest.raises(SourceError, match="added from Python"):
+        graph.add([Statement("shoe", "price", "12")], source="sales")
+    assert prices(graph) == ["10", "12"]
+
+
+def check_frames(graph: Graph) -> None:
+    """Frames without a name get one each; the same content is the same source."""
+    first = pd.DataFrame({"item": ["shoe", "hat"], "price": [10, 5]})
+    second = first.assign(price=[12, 7])
+    names: list[Any] = [graph.load(one).sources for one in (first, second, first.copy(), second, [{"item": "shoe", "price": 14}])]
+    assert names == [("dataframe",), ("dataframe 2",), ("dataframe",), ("dataframe 2",), ("list",)]
+    assert prices(graph) == ["10", "12", "14"]
+    with pytest.raises(SourceError, match="other content"):
+        graph.load(second, name="dataframe")
