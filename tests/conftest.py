@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import asking, lanes, neo4j_servers
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, neo4j_uri, neo4j_version
-from tests.support.sparql_servers import oxigraph_server, virtuoso_process, virtuoso_server
+from tests.support.sparql_servers import oxigraph_server, virtuoso_server
 
 __all__ = [
     "each_neo4j_uri",
@@ -24,7 +24,6 @@ __all__ = [
     "oxigraph_server",
     "pytest_runtest_protocol",
     "pytest_runtest_teardown",
-    "virtuoso_process",
     "virtuoso_server",
 ]
 

@@ -10,8 +10,8 @@ queries of their own that the server has to plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from condgraph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.remote_sparql import SparqlGraph
 from tests.support.cases import GRAPHS, Case, Difference, case, differences
+from tests.support.sparql_servers import fresh_virtuoso
 
 #: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
 AT_ONCE = 6
@@ -62,25 +63,29 @@ def test_neo4j(neo4j_uri: str, numbers: range) -> None:
     assert not found, report(found)
 
 
-@pytest.fixture(params=STORES, scope="module")
-def rdf_graph(request: pytest.FixtureRequest) -> Iterator[SparqlGraph]:
-    """A graph on a real server."""
-    server: Any = request.getfixturevalue(f"{request.param}_server")
-    options = {} if server.name == "virtuoso" else {"update": server.update}
-    graph = condgraph.open(f"sparql+{server.query}", graph="random programs", **options)
-    assert isinstance(graph, SparqlGraph)
-    yield graph
-    graph.delete()
+@contextmanager
+def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[SparqlGraph]:
+    """A graph on a real server; on Virtuoso one that nothing else was written to."""
+    if store == "virtuoso":
+        with fresh_virtuoso() as server, condgraph.open(f"sparql+{server.query}", graph="random programs") as graph:
+            assert isinstance(graph, SparqlGraph)
+            yield graph
+        return
+    server = request.getfixturevalue(f"{store}_server")
+    with condgraph.open(f"sparql+{server.query}", graph="random programs", update=server.update) as graph:
+        assert isinstance(graph, SparqlGraph)
+        yield graph
+        graph.delete()
 
 
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("numbers", NUMBERS, ids=str)
-def test_rdf_servers(request: pytest.FixtureRequest, rdf_graph: SparqlGraph, numbers: range) -> None:
-    if "virtuoso" in request.node.name:
-        request.getfixturevalue("virtuoso_server").sql("checkpoint;")
+def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range) -> None:
     found: list[Difference] = []
-    for number in numbers:
-        given = case(number)
-        found += different(given, given.local, rdf_graph)
+    with rdf_graph(request, store) as there:
+        for number in numbers:
+            given = case(number)
+            found += different(given, given.local, there)
     assert not found, report(found)
 
 

@@ -1,14 +1,14 @@
-"""Real RDF stores for the tests, one of each a session: Virtuoso (Debian's package) and Oxigraph's
-server (PyPI's).
+"""Real RDF stores for the tests: Virtuoso (Debian's package), one for each file of tests, and
+Oxigraph's server (PyPI's), one a session.
 
 Where a program is missing the tests are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI
-sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that every folder has them
-and each server is started once.
+sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that every folder has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,8 +16,9 @@ import pytest
 from tests.support.servers import running
 
 
-@pytest.fixture(scope="session")
-def virtuoso_process() -> Iterator[Any]:
+@contextmanager
+def fresh_virtuoso() -> Iterator[Any]:
+    """A Virtuoso with an empty database, up within a second or two."""
     from virtuoso_server import VirtuosoServer
 
     with running(VirtuosoServer(), "Virtuoso") as server:
@@ -25,13 +26,15 @@ def virtuoso_process() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def virtuoso_server(virtuoso_process: Any) -> Any:
-    """A Virtuoso that is up (`tools/virtuoso_server.py`).
+def virtuoso_server() -> Iterator[Any]:
+    """A Virtuoso that is up (`tools/virtuoso_server.py`), one for each file of tests.
 
-    It takes pages that deleted graphs left only after a checkpoint; without any, inserts fail in the end ("out of seg data").
+    After thousands of writes, checkpoints and queries that were cut off, one database may take no
+    more triples ("Insert stopped because out of seg data", openlink/virtuoso-opensource#571), so
+    that no file goes on with another's.
     """
-    virtuoso_process.sql("checkpoint;")
-    return virtuoso_process
+    with fresh_virtuoso() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
