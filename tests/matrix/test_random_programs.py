@@ -9,7 +9,7 @@ queries of their own that the server has to plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -64,17 +64,19 @@ def test_neo4j(neo4j_uri: str, numbers: range) -> None:
 
 
 @contextmanager
-def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[SparqlGraph]:
-    """A graph on a real server; on Virtuoso one that nothing else was written to."""
+def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[tuple[SparqlGraph, Callable[[], None]]]:
+    """A graph on a real server, on Virtuoso one that nothing else was written to; and what makes
+    the server forget its plans.
+    """
     if store == "virtuoso":
         with fresh_virtuoso() as server, condgraph.open(f"sparql+{server.query}", graph="random programs") as graph:
             assert isinstance(graph, SparqlGraph)
-            yield graph
+            yield graph, server.restart
         return
     server = request.getfixturevalue(f"{store}_server")
     with condgraph.open(f"sparql+{server.query}", graph="random programs", update=server.update) as graph:
         assert isinstance(graph, SparqlGraph)
-        yield graph
+        yield graph, lambda: None
         graph.delete()
 
 
@@ -82,23 +84,31 @@ def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[SparqlGrap
 @pytest.mark.parametrize("numbers", NUMBERS, ids=str)
 def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range) -> None:
     found: list[Difference] = []
-    with rdf_graph(request, store) as there:
+    with rdf_graph(request, store) as (there, restart):
         for number in numbers:
             given = case(number)
-            found += different(given, given.local, there)
+            found += different(given, given.local, there, restart)
     assert not found, report(found)
 
 
-def different(given: Case, here: Graph, there: SparqlGraph) -> Iterator[Difference]:
-    """What differs; but for the few texts for which Virtuoso's compiler has not enough memory,
-    which is an error that says so.
+def different(given: Case, here: Graph, there: SparqlGraph, restart: Callable[[], None]) -> Iterator[Difference]:
+    """What differs; but for what is Virtuoso's, and is an error that says so.
+
+    It has not enough memory to compile a few texts. And it leaves rows out where it chose a plan
+    soon after a load: such a program is asked again, as the hint of the error says to.
     """
     there.delete()
     there.push(here)
-    too_long = 0
+    too_long, lost = 0, []
     for one in differences(given, here, there):
         if one.there.error.startswith("StoreError") and "MaxMemPoolSize" in one.there.error:
             too_long += 1
+        elif one.there.error.startswith("LostRowsError"):
+            lost.append((one.program, one.options))
         else:
             yield one
+    if lost:
+        restart()
+        yield from differences(replace(given, asked=lost), here, there)
     assert too_long < 3
+    assert len(lost) < 3

@@ -331,15 +331,12 @@ def test_a_small_part_of_wikidata(oracle: Path) -> None:
     ],
 )
 def test_data_sets(shared: Path, place: str, n: int) -> None:
-    """The kinds over tables are asked in process alone: the RDF store takes minutes for one source
-    of several.
-    """
     graph = condgraph.open("memory:")
     graph.load(shared / place)
     questions = list(graph.generate(n))
     assert len(questions) == n
     for question in questions:
-        check(graph, question, store=bool(question.program))
+        check(graph, question)
 
 
 @pytest.mark.data

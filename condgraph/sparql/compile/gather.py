@@ -45,6 +45,8 @@ _OWN: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "
 _LEAD: Final = ("fact_h", "fact_t", "record")
 _ENDS: Final = ("member", "concept", "subclass", "superclass")
 _STATED: Final = (*_ENDS, "label", "location", "format", "place")
+#: As many results as there may be.
+_ANY: Final = 10**9
 Row = tuple[str, str, str, str, str]
 
 
@@ -74,17 +76,20 @@ def gather(plan: Node, target: Target) -> Compiled:
 def gathering(branches: Iterable[str], names: Names, stated: bool = False) -> str:
     """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
     sources and memberships as well.
+
+    The limit is more than any graph has. Oxigraph looks up what is said of each node where it
+    expects few of them; where a long pattern makes it expect more, it reads the whole store.
     """
-    about = " ".join(f"<{PRED}{term}>" for term in _ABOUT) + f" <{RDF}type>"
+    about = ", ".join((*(f"<{PRED}{term}>" for term in _ABOUT), f"<{RDF}type>"))
     own, lead = [*_OWN, *(_STATED if stated else ())], [*_LEAD, *(_ENDS if stated else ())]
     listed, path = ", ".join(f"<{PRED}{term}>" for term in own), ", ".join(f"<{PRED}{term}>" for term in lead)
     return (
         "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
         + " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        + f' }} }} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{names.base}.s/") && '
+        + f' }} LIMIT {_ANY} }} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{names.base}.s/") && '
         f'STRSTARTS(STR(?p), "{names.base}"))) BIND(?n AS ?s) }} UNION {{ ?n ?k ?s . FILTER(?k IN ({path}) || '
         f'(STRSTARTS(STR(?n), "{names.base}.s/") && STRSTARTS(STR(?k), "{names.base}"))) '
-        f"VALUES ?p {{ {about} }} ?s ?p ?x . }} }}"
+        f"?s ?p ?x . FILTER(?p IN ({about})) }} }}"
     )
 
 
