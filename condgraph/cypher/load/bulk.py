@@ -42,6 +42,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +102,7 @@ class BulkWriter:
 
     def arguments(self) -> list[str]:
         """The arguments of `neo4j-admin` that import the files; paths are relative to the folder."""
-        longest = int(np.diff(self._get("pool.offsets")).max(initial=0))
+        longest = max(int(np.diff(self._get("pool.offsets")).max(initial=0)), len(packed(survey(self.snapshot))))
         return [
             "database",
             "import",
@@ -131,6 +132,7 @@ class BulkWriter:
             "content": [content_id(snapshot)],
             "counts": [json.dumps(snapshot.counts)],
             "schema": [json.dumps(describe_schema(snapshot))],
+            "survey": [packed(survey(snapshot))],
         }
         self._file(f"nodes={GRAPH}", "graph", about)
         if self._sources:
