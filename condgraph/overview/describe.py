@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, bound_text
 from condgraph.overview.records import (
@@ -20,9 +24,7 @@ from condgraph.overview.records import (
     UnitCount,
     ValueCount,
 )
-from condgraph.overview.survey import Survey
-
-T = TypeVar("T")
+from condgraph.overview.survey import Ends, Survey
 
 
 def describe(found: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
@@ -34,45 +36,50 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
     those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name that the
     graph does not have, and `OptionError` for what is no text.
     """
-    kinds, kept = found["kinds"], found["predicates"]
+    kinds, predicates, ends = found["kinds"], found["predicates"], (found["subjects"], found["objects"])
     narrowed = any(name is not None for name in (source, concept, predicate))
-    inside: set[int] = set()
+    keep, inside = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
     if source is not None:
         _known("source", source, [one[0] for one in found["sources"]])
-        kept = [one for one in kept if any(name == source for name, _ in one[7])]
+        keep &= [any(name == source for name, _ in one[5]) for one in predicates]
     if concept is not None:
         _known("concept", concept, [one[1] for one in kinds if one[0] == "concept"])
-        inside = _below(kinds, concept)
-        kept = [one for one in kept if any(kind in inside for side in one[3:5] for kind, _ in side)]
+        inside[list(_below(kinds, concept))] = True
+        keep &= _any(ends[0], inside) | _any(ends[1], inside)
     if predicate is not None:
-        _known("predicate", predicate, [one[0] for one in found["predicates"]], _keyed(found, predicate))
-        kept = [one for one in kept if one[0] == predicate]
-    if narrowed:
-        inside = inside | {kind for one in kept for side in one[3:5] for kind, _ in side}
-    shown = {name for one in kept for name, _ in one[7]}
+        _known("predicate", predicate, [one[0] for one in predicates], _keyed(found, predicate))
+        keep &= [one[0] == predicate for one in predicates]
+    places = np.flatnonzero(keep).tolist()
+    for side in ends if narrowed else ():
+        inside[side.kinds[np.repeat(keep, np.diff(side.starts))]] = True
+    kept = [predicates[place] for place in places]
+    shown = {name for one in kept for name, _ in one[5]}
     values = [value for one in kept for value in _values_of(one)]
-    seconds = [value[5] for value in values if value[5] is not None], [value[6] for value in values if value[6] is not None]
+    firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
+    check()
+    sources = [
+        SourceSchema(name, form, count, _rows(kinds, name))
+        for name, form, count in found["sources"]
+        if not narrowed or name in shown
+    ]
+    concepts = [_concept(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)]
     return GraphSchema(
         dict(found["counts"]),
-        tuple(
-            _ordered(
-                (SourceSchema(name, form, count, _rows(kinds, name)) for name, form, count in found["sources"]),
-                lambda one: (-one.statements, one.name),
-                lambda one: not narrowed or one.name in shown,
-            )
-        ),
-        tuple(
-            _ordered(
-                (_concept(kinds, one) for number, one in enumerate(kinds) if not narrowed or number in inside),
-                lambda one: (-one.members, one.name, one.id),
-            )
-        ),
-        tuple(_ordered((_predicate(kinds, one) for one in kept), lambda one: (-one.statements, one.name))),
+        tuple(sorted(sources, key=lambda one: (-one.statements, one.name))),
+        tuple(sorted(concepts, key=lambda one: (-one.members, one.name, one.id))),
+        tuple(sorted((_predicate(found, place) for place in places), key=lambda one: (-one.statements, one.name))),
         _units(values),
-        _day(min(seconds[0])) if seconds[0] else "",
-        _day(max(seconds[1]) - 1) if seconds[1] else "",
+        _day(min(firsts)) if firsts else "",
+        _day(max(lasts) - 1) if lasts else "",
         found.get("note", ""),
     )
+
+
+def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which predicates have one of these kinds at an end."""
+    found = np.zeros(len(side.starts) - 1, bool)
+    found[np.repeat(np.arange(len(found)), np.diff(side.starts))[inside[side.kinds]]] = True
+    return found
 
 
 def _day(second: int) -> str:
@@ -89,7 +96,7 @@ def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) 
 
 def _keyed(found: Survey, name: Any) -> str | None:
     """What to say of a name that is a key of qualifiers."""
-    owners = [one[0] for one in found["predicates"] if any(key == name for key, _ in one[6])]
+    owners = [one[0] for one in found["predicates"] if any(key == name for key, _ in one[4])]
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 
 
@@ -108,38 +115,35 @@ def _below(kinds: list[Any], name: str) -> set[int]:
     return inside
 
 
-def _ordered(found: Iterable[T | None], key: Callable[[T], Any], keep: Callable[[T], bool] = lambda one: True) -> list[T]:
-    return sorted((one for one in found if one is not None and keep(one)), key=key)
-
-
 def _rows(kinds: list[Any], source: str) -> int:
     return next((one[3] for one in kinds if one[0] == "table" and one[1] == source), 0)
 
 
-def _concept(kinds: list[Any], one: list[Any]) -> ConceptSchema | None:
-    if one[0] != "concept":
-        return None
+def _concept(kinds: list[Any], one: list[Any]) -> ConceptSchema:
     return ConceptSchema(one[2], one[1], one[3], tuple(sorted(kinds[number][1] for number in one[5])), tuple(one[4]))
 
 
-def _predicate(kinds: list[Any], one: list[Any]) -> PredicateSchema:
-    name, relations, attributes, subjects, objects, values, qualifiers, sources, examples = one
-    parts: dict[str, list[Any]] = {
-        "subjects": _kinds(kinds, subjects),
-        "objects": _kinds(kinds, objects),
-        "values": [_value(value) for value in values],
-        "qualifiers": [QualifierKey(key, sum(value[2] for value in of), tuple(map(_value, of))) for key, of in qualifiers],
-        "sources": [SourceCount(*source) for source in sources],
+def _predicate(found: Survey, place: int) -> PredicateSchema:
+    name, relations, attributes, values, qualifiers, sources, examples = found["predicates"][place]
+    parts: dict[str, tuple[Any, ...]] = {
+        "values": tuple(map(_value, values[:MOST_PARTS])),
+        "qualifiers": tuple(
+            QualifierKey(key, sum(value[2] for value in of), tuple(map(_value, of))) for key, of in qualifiers[:MOST_PARTS]
+        ),
+        "sources": tuple(SourceCount(*one) for one in sources[:MOST_PARTS]),
     }
-    more = {part: len(all_of) - MOST_PARTS for part, all_of in parts.items() if len(all_of) > MOST_PARTS}
-    cut: dict[str, Any] = {part: tuple(all_of[:MOST_PARTS]) for part, all_of in parts.items()}
-    some = tuple(Example(*example) for example in examples)
-    return PredicateSchema(name, relations + attributes, relations, attributes, **cut, examples=some, more=more)
-
-
-def _kinds(kinds: list[Any], counted: list[list[int]]) -> list[KindCount]:
-    found = [KindCount(kinds[number][0], kinds[number][1], count) for number, count in counted]
-    return sorted(found, key=lambda one: (-one.statements, one.sort, one.name))
+    kinds = found["kinds"]
+    sizes = {"values": len(values), "qualifiers": len(qualifiers), "sources": len(sources)}
+    for end in ("subjects", "objects"):
+        side: Ends = found[end]
+        low, high = side.starts[place : place + 2].tolist()
+        first = slice(low, min(low + MOST_PARTS, high))
+        counted = zip(side.kinds[first].tolist(), side.counts[first].tolist(), strict=True)
+        parts[end] = tuple(KindCount(kinds[kind][0], kinds[kind][1], count) for kind, count in counted)
+        sizes[end] = high - low
+    more = {part: sizes[part] - MOST_PARTS for part in sorted(sizes) if sizes[part] > MOST_PARTS}
+    some = tuple(Example(*one) for one in examples)
+    return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=some, more=more)
 
 
 def _value(value: list[Any]) -> ValueCount:
@@ -148,7 +152,7 @@ def _value(value: list[Any]) -> ValueCount:
 
 def _values_of(one: list[Any]) -> list[list[Any]]:
     """The values of a predicate, and of its qualifiers."""
-    return [*one[5], *(value for _, values in one[6] for value in values)]
+    return [*one[3], *(value for _, values in one[4] for value in values)]
 
 
 def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from condgraph.engine.errors import StoreDamagedError
-from condgraph.overview.survey import Survey, unpacked
+from condgraph.overview.survey import Ends, Survey, unpacked
 
 if TYPE_CHECKING:
     from condgraph.engine.schema import Kinds
@@ -39,18 +41,21 @@ def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
     """
     predicates = [
         [
-            *(name, schema.sizes.get(name, 0), sum(schema.attribute_kinds(name).values()), [], []),
+            *(name, schema.sizes.get(name, 0), sum(schema.attribute_kinds(name).values())),
             *(_values(schema.attribute_kinds(name)), _qualifiers(schema, name), [[one, 0] for one in schema.sources_of(name)], []),
         ]
         for name in schema.predicates
     ]
     kinds = [["concept", name, "", schema.members.get(name, 0), [], []] for name in dict.fromkeys(schema.concepts)]
+    nothing = Ends(np.zeros(len(predicates) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
     known = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
     return {
         "counts": {name: counts.get(name, 0) for name in known},
         "sources": [[name, "", 0] for name in schema.sources],
         "kinds": kinds,
         "predicates": predicates,
+        "subjects": nothing,
+        "objects": nothing,
         "note": NOTE,
     }
 

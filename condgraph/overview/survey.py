@@ -1,20 +1,21 @@
 """Everything that a schema says of a graph, counted in one pass over the columns of its snapshot.
 
-A survey is plain lists, so that a store on a server keeps it as text beside the graph: it is
-counted once, by whoever loads, and reads the same wherever the graph is kept. Nothing in it is cut
-but the examples; what is shown of it is chosen by `describe`.
+A survey becomes text, which a store on a server keeps beside the graph: it is counted once, by
+whoever loads, and reads the same wherever the graph is kept. Nothing in it is cut but the examples;
+what is shown of it is chosen by `describe`.
 
     counts      {entities, concepts, rows, relations, attributes, qualifiers: how many}
     sources     [[name, format, statements]]
     kinds       [[sort, name, id, members, [names of members], [numbers of the kinds above]]]
-    predicates  [[name, relations, attributes, [[kind, statements]], [[kind, statements]], [values],
-                  [[key, [values]]], [[source, statements]], [[subject, object]]]]
+    predicates  [[name, relations, attributes, [values], [[key, [values]]], [[source, statements]],
+                  [[subject, object]]]]
+    subjects    kinds of the subjects of each predicate (`Ends`), objects: those of its objects
     values      [type, unit, how many, first, last, first second, last second]
 
 Kinds are what subjects and objects are: the concepts that a member is stated to be in ("concept"),
 for rows of a table in no concept their table ("table"), concepts themselves ("concepts"), and
-entities in no concept ("entities"). The subjects of a predicate stand before its objects. `first`
-and `last` are numbers by size and times by when they begin, as text; the seconds are those of times.
+entities in no concept ("entities"). `first` and `last` are numbers by size and times by when they
+begin, as text; the seconds are those of times.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,19 @@ EXAMPLES: Final = 3
 LONGEST_EXAMPLE: Final = 120
 #: Cells of a table of counts that is kept whole, as it is filled quicker than pairs are sorted.
 _WHOLE: Final = 16_000_000
+_ENDS: Final = ("subjects", "objects")
 _COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
+
+
+class Ends(NamedTuple):
+    """The kinds of one end of the statements of all predicates: those of predicate i (its place in
+    the survey) are `kinds[starts[i]:starts[i + 1]]`, with as many statements each, the most
+    frequent first, then by number.
+    """
+
+    starts: Counts
+    kinds: Counts
+    counts: Counts
 
 
 def survey(snapshot: Snapshot) -> Survey:
@@ -58,16 +70,17 @@ def survey(snapshot: Snapshot) -> Survey:
 
 def packed(found: Survey) -> str:
     """A survey as text of plain ASCII, for stores to keep."""
-    return base64.b64encode(zlib.compress(json.dumps(found).encode(), 6)).decode("ascii")
+    plain = found | {name: [part.tolist() for part in found[name]] for name in _ENDS}
+    return base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
 
 
 def unpacked(text: str) -> Survey:
     """The survey that `packed` wrote; raises `ValueError` for what is none."""
     try:
         found: Survey = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    return found
+        return found | {name: Ends(*(np.array(part, np.int64) for part in found[name])) for name in _ENDS}
+    except (zlib.error, KeyError, TypeError) as error:
+        raise ValueError(f"it is no survey: {error}") from None
 
 
 def _made(snapshot: Snapshot) -> Survey:
@@ -90,15 +103,20 @@ def _made(snapshot: Snapshot) -> Survey:
     names = snapshot.texts.take(get("pred.text")) if len(numbers) else []
     found = [
         [
-            *(name, relations, attributes, of_subjects.get(number, []), of_objects.get(number, []), values.get(number, [])),
-            *(qualifiers.get(number, []), of_sources.get(number, []), examples.get(number, [])),
+            *(name, relations, attributes, values.get(number, []), qualifiers.get(number, [])),
+            *(of_sources.get(number, []), examples.get(number, [])),
         ]
         for number, (name, relations, attributes) in enumerate(zip(names, relations.tolist(), attributes.tolist(), strict=True))
         # What is only a key of qualifiers stands with the predicates that it is on.
         if relations or attributes
     ]
+    used = np.flatnonzero(relations + attributes)
+    ends = {
+        name: Ends(np.append(ends.starts[used], ends.starts[-1:]), ends.kinds, ends.counts)
+        for name, ends in (("subjects", of_subjects), ("objects", of_objects))
+    }
     counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNTS}
-    return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": found}
+    return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": found, **ends}
 
 
 class _Kinds:
@@ -126,7 +144,9 @@ class _Kinds:
         places = get("ent.source")
         if len(places):
             row = (kinds[others] == EntityKind.ROW) & (places[others] >= 0)
-            own[row] = concepts + places[others[row]]
+            # Tables by name: sources have the order in which they were loaded.
+            rank = np.argsort(np.argsort(np.array(snapshot.schema.sources, object)))
+            own[row] = concepts + rank[places[others[row]]]
         self._alone = int((own == concepts + self._tables + 1).sum())
         every = np.concatenate([members, others])
         order = np.argsort(every, kind="stable")
@@ -134,10 +154,8 @@ class _Kinds:
         self._offsets = np.zeros(size + 1, np.int64)
         np.cumsum(np.bincount(every, minlength=size), out=self._offsets[1:])
 
-    def tally(self, entities: NDArray[Any], predicates: NDArray[Any], size: int) -> dict[int, list[list[int]]]:
-        """For each predicate the kinds of these ends of its statements, the most frequent first:
-        [kind, statements].
-        """
+    def tally(self, entities: NDArray[Any], predicates: NDArray[Any], size: int) -> Ends:
+        """The kinds of these ends of the statements of each predicate, of which there are `size`."""
         begin, end = self._offsets[entities], self._offsets[entities + 1]
         of = np.repeat(predicates, end - begin)
         keys = of * self._count + self._codes[ranges(begin, end)]
@@ -149,8 +167,8 @@ class _Kinds:
             keys, counts = np.unique(keys, return_counts=True)
         owners, codes = keys // self._count, keys % self._count
         order = np.lexsort((codes, -counts, owners))
-        rows = zip(owners[order].tolist(), codes[order].tolist(), counts[order].tolist(), strict=True)
-        return {owner: [[code, count] for _, code, count in some] for owner, some in groupby(rows, lambda row: row[0])}
+        starts = np.searchsorted(owners[order], np.arange(size + 1))
+        return Ends(starts, codes[order], counts[order])
 
     def listed(self) -> list[list[Any]]:
         """All kinds, in the order of their numbers."""
@@ -174,7 +192,7 @@ class _Kinds:
             some = list(dict.fromkeys(next(called) for _ in range(len(shown[concept]))))
             found.append(["concept", name, ident, high - low, some, above.get(number, [])])
         rows = np.bincount(get("row.key") >> 32, minlength=self._tables) if self._tables else np.empty(0, np.int64)
-        for number, source in enumerate(snapshot.schema.sources):
+        for source, number in sorted((source, number) for number, source in enumerate(snapshot.schema.sources)):
             found.append(["table", source, "", int(rows[number]), [], []])
         return [*found, ["concepts", "", "", len(place), [], []], ["entities", "", "", self._alone, [], []]]
 
