@@ -57,8 +57,9 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
     values = [value for one in kept for value in _values_of(one)]
     firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
     check()
+    rows = {one[1]: one[3] for one in kinds if one[0] == "table"}
     sources = [
-        SourceSchema(name, form, count, _rows(kinds, name))
+        SourceSchema(name, form, count, rows.get(name, 0))
         for name, form, count in found["sources"]
         if not narrowed or name in shown
     ]
@@ -113,10 +114,6 @@ def _below(kinds: list[Any], name: str) -> set[int]:
         inside.update(fresh)
         waiting.extend(fresh)
     return inside
-
-
-def _rows(kinds: list[Any], source: str) -> int:
-    return next((one[3] for one in kinds if one[0] == "table" and one[1] == source), 0)
 
 
 def _concept(kinds: list[Any], one: list[Any]) -> ConceptSchema:
