@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.overview.words import cut, examples_words, kinds_words, listed_words, qualifier_words, safe, value_words
+from condgraph.overview.words import examples_words, kinds_words, listed_words, plain, qualifier_words, safe, value_words
 
 if TYPE_CHECKING:
     from condgraph.overview.records import ConceptSchema, GraphSchema, PredicateSchema, SourceSchema
@@ -24,25 +24,25 @@ def sections(schema: GraphSchema, most: int = MOST_ROWS) -> list[Section]:
         ("sources", ("source", "format", "statements", "rows"), schema.sources, _source),
         ("concepts", ("concept", "members", "below", "such as"), schema.concepts, _concept),
         ("predicates", ("predicate", "statements", "from", "to", "qualifiers", "such as"), schema.predicates, _predicate),
-        ("units", ("unit", "values"), schema.units, lambda one: (cut(one.unit), f"{one.values:,}")),
+        ("units", ("unit", "values"), schema.units, lambda one: (plain(one.unit), f"{one.values:,}")),
     )
     shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in found)
     return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in shown if rows]
 
 
 def _source(one: SourceSchema) -> tuple[str, ...]:
-    return cut(one.name), one.format, f"{one.statements:,}", f"{one.rows:,}"
+    return plain(one.name), one.format, f"{one.statements:,}", f"{one.rows:,}"
 
 
 def _concept(one: ConceptSchema) -> tuple[str, ...]:
-    above = listed_words([cut(name) for name in one.above[:3]], len(one.above) - 3)
-    return cut(one.name), f"{one.members:,}", above, ", ".join(map(cut, one.examples))
+    above = listed_words([plain(name) for name in one.above[:3]], len(one.above) - 3)
+    return plain(one.name), f"{one.members:,}", above, ", ".join(map(plain, one.examples))
 
 
 def _predicate(one: PredicateSchema) -> tuple[str, ...]:
     keys = listed_words([qualifier_words(key) for key in one.qualifiers[:3]], len(one.qualifiers) - 3)
     ends = kinds_words(one.subjects, 2), to_words(one, 2)
-    return cut(one.name), f"{one.statements:,}", *ends, keys, examples_words(one, 1)
+    return plain(one.name), f"{one.statements:,}", *ends, keys, examples_words(one, 1)
 
 
 def to_words(one: PredicateSchema, most: int) -> str:

@@ -5,7 +5,6 @@ values, qualifiers.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,7 +13,6 @@ from condgraph.overview.records import UNNAMED, KindCount, PredicateSchema, Qual
 
 #: Characters of the longest name that is shown whole.
 LONGEST: Final = 60
-_BARE: Final = re.compile(r"[^\W_](?:[\w./-]{0,30})")
 
 
 def cut(text: str, most: int = LONGEST) -> str:
@@ -37,6 +35,12 @@ def quoted(name: str, most: int = LONGEST) -> str:
 
 def _escaped(c: str) -> str:
     return json.dumps(c)[1:-1] if c in '"\\' or not c.isprintable() else c
+
+
+def plain(name: str) -> str:
+    """A name as it is, cut, in which only what is not printed is escaped: for cells of tables."""
+    text = cut(name)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def kind_words(one: KindCount) -> str:
@@ -63,7 +67,7 @@ def value_words(one: ValueCount, *, counted: bool = True) -> str:
 
 
 def safe(text: str) -> str:
-    """A text without characters that are not printed, cut."""
+    """A text as it stands within a JSON string, cut."""
     return quoted(text)[1:-1]
 
 
