@@ -335,9 +335,9 @@ class Neo4jStore:
         def ask() -> Survey:
             kept = self.schema.kept
             if "survey" not in kept:
-                text = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN g.survey AS survey, g.counts AS counts"
+                text = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN g.survey AS survey, g.content AS content, g.counts AS counts"
                 for row in self.connection.read(text, {"graph": self.name}):
-                    kept["survey"] = stored_survey(row["survey"], self.schema, json.loads(row["counts"]))
+                    kept["survey"] = stored_survey(row["survey"], row["content"], self.schema, json.loads(row["counts"]))
             found: Survey = kept["survey"]
             return found
 

@@ -1,5 +1,5 @@
-"""What can be said of a graph on a server that an earlier version wrote: it kept no survey beside
-the graph, but the schema that programs are lowered against.
+"""What can be said of a graph on a server that another version wrote, which kept no survey beside
+the graph, or one that this version does not read: the schema that programs are lowered against.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 
 #: What is missing then, and what brings it.
 NOTE: Final = (
-    "An earlier version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
+    "Another version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
     "until the same is loaded again, or something else."
 )
 
 
-def stored_survey(text: str | None, schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
-    """The survey that a server keeps as text; what the schema says where it keeps none. Raises
-    `StoreDamagedError` where the text is no survey.
+def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
+    """The survey that a server keeps as text; what the schema says where it keeps none of this
+    content. Raises `StoreDamagedError` where the text is no survey.
     """
-    if not text:
-        return partial_survey(schema, counts)
     try:
-        return unpacked(text)
+        found = unpacked(text, content) if text else None
     except ValueError as error:
         raise StoreDamagedError(f"what is kept of the graph's content cannot be read: {error}", hint="load it again") from None
+    return partial_survey(schema, counts) if found is None else found
 
 
 def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:

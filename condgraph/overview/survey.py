@@ -45,6 +45,9 @@ EXAMPLES: Final = 3
 LONGEST_EXAMPLE: Final = 120
 #: Cells of a table of counts that is kept whole, as it is filled quicker than pairs are sorted.
 _WHOLE: Final = 16_000_000
+#: Raised when the survey of an earlier or later version would be read wrongly.
+VERSION: Final = 1
+_PARTS: Final = ("counts", "sources", "kinds", "predicates")
 _ENDS: Final = ("subjects", "objects")
 _COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
 
@@ -68,17 +71,26 @@ def survey(snapshot: Snapshot) -> Survey:
     return found
 
 
-def packed(found: Survey) -> str:
-    """A survey as text of plain ASCII, for stores to keep."""
+def packed(found: Survey, content: str) -> str:
+    """A survey as text of plain ASCII, for stores to keep. It begins with `content`, a word that
+    names what was counted.
+    """
     plain = found | {name: [part.tolist() for part in found[name]] for name in _ENDS}
-    return base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
+    return f"{content} {VERSION} " + base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
 
 
-def unpacked(text: str) -> Survey:
-    """The survey that `packed` wrote; raises `ValueError` for what is none."""
+def unpacked(text: str, content: str) -> Survey | None:
+    """The survey that `packed` wrote; None for one of another version, or of other content, to
+    which another version added. Raises `ValueError` for what is none.
+    """
+    of, _, rest = text.partition(" ")
+    version, _, data = rest.partition(" ")
+    if (of, version) != (content, str(VERSION)):
+        return None
     try:
-        found: Survey = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
-        return found | {name: Ends(*(np.array(part, np.int64) for part in found[name])) for name in _ENDS}
+        found = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
+        ends = {name: Ends(*(np.array(part, np.int64) for part in found[name])) for name in _ENDS}
+        return {name: found[name] for name in _PARTS} | ends
     except (zlib.error, KeyError, TypeError) as error:
         raise ValueError(f"it is no survey: {error}") from None
 

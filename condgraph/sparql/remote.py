@@ -187,7 +187,7 @@ class SparqlStore(Place):
             kept = self.schema.kept
             if "survey" not in kept:
                 rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
-                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self.schema, self._counts)
+                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
             found: Survey = kept["survey"]
             # Of a graph that was loaded anew since, another is told.
             self._check_load()

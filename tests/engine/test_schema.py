@@ -128,13 +128,17 @@ def test_it_counts_as_a_walk_over_everything(seed: Any) -> None:
 
 def test_a_survey_is_text_for_a_store() -> None:
     found = survey(odd_names().current)
-    again = unpacked(packed(found))
+    text = packed(found, "this")
+    again = unpacked(text, "this")
+    assert again is not None
     assert describe(again) == describe(found)
-    assert packed(again) == packed(found)
-    assert packed(found).isascii()
-    for text in ("x", "eJx=", "aGVsbG8="):
+    assert packed(again, "this") == text
+    assert text.isascii()
+    assert unpacked(text, "other") is None
+    assert unpacked("", "") is None
+    for text in ("x", "eJx=", "aGVsbG8=", "eJyrrgUAAXUA+Q==", "eJyLjgUAARUAuQ==", "eJwzAAAAMQAx"):
         with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
-            unpacked(text)
+            unpacked(f"of 1 {text}", "of")
 
 
 def test_what_it_says_of_the_samples(samples: Graph) -> None:
@@ -375,8 +379,11 @@ def test_a_graph_that_an_earlier_version_wrote() -> None:
     assert found.units == whole.units
     assert NOTE in found.text(2000)
     assert found._repr_html_()
-    assert describe(stored_survey(None, stored, graph.current.counts)) == found
-    assert describe(stored_survey(packed(survey(graph.current)), stored, {})) == whole
+    assert describe(stored_survey(None, "", stored, graph.current.counts)) == found
+    kept = packed(survey(graph.current), "load1")
+    assert describe(stored_survey(kept, "load1", stored, {})) == whole
+    # An earlier version, which keeps no survey, added to it.
+    assert describe(stored_survey(kept, "load2", stored, graph.current.counts)) == found
 
 
 def test_status_points_to_it() -> None:

@@ -133,7 +133,9 @@ def test_a_graph_of_an_earlier_version(there: Opened) -> None:
         # The same loaded again; RDF stores are written anew, as loads of earlier versions have other names.
         graph.push(local)  # type: ignore[attr-defined]
         alike(graph, local)
-        graph.store.connection.write("MATCH (g:CondgraphGraph {name: $name}) SET g.survey = 'x'", {"name": graph.name})
+        graph.store.connection.write(
+            "MATCH (g:CondgraphGraph {name: $name}) SET g.survey = g.content + ' 1 x'", {"name": graph.name}
+        )
         graph.refresh()
         with pytest.raises(StoreDamagedError):
             graph.schema()

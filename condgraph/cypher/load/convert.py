@@ -103,7 +103,7 @@ def convert(connection: Connection, graph: str) -> dict[str, int]:
     if content_id(snapshot) != about["content"]:
         raise StoreDamagedError(f"graph {graph!r} is not what was loaded", hint=_EXPORT)
     new = {name: about[name] for name in ("content", "counts", "schema")}
-    new |= {"complete": True, "format": FORMAT, "survey": packed(survey(snapshot))}
+    new |= {"complete": True, "format": FORMAT, "survey": packed(survey(snapshot), about["content"])}
     connection.transaction(lambda transaction: _turn_graph(transaction.run, graph, new))
     _drop_indexes(connection)
     return counts

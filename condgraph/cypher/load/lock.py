@@ -39,7 +39,7 @@ DELETED: Final = "deleted"
 ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
 
 _LOCKED: Final = (
-    f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN g {{.*, survey: g.survey IS NOT NULL}} AS about, "
+    f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN g {{.*, survey: null}} AS about, "
     "timestamp() AS now"
 )
 _OWN: Final = (
@@ -167,7 +167,7 @@ class Loading:
     def finish(self, content: str, snapshot: Snapshot) -> None:
         """Say that the graph is complete, and forget how it was written."""
         about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
-        self._end(_DONE, {"content": content, "survey": packed(survey(snapshot)), **about})
+        self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
 
     def take_back(self) -> None:
         """Say that the graph is what it was before the load, and forget the load."""

@@ -181,7 +181,7 @@ def write_snapshot(
         told(written)
     schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
     _insert(endpoint, base, about)
-    for name, text in (("schema", schema), ("survey", packed(survey(snapshot)))):
+    for name, text in (("schema", schema), ("survey", packed(survey(snapshot), load))):
         for number, piece in enumerate(text[i : i + _PIECE] for i in range(0, len(text), _PIECE)):
             _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {piece}')}"])
     # Whoever looks in between is told of the load: its mark goes last, and in one step. What is
