@@ -7,7 +7,7 @@ texts of examples have at most 120 characters. Lists that a part of a predicate 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
@@ -150,7 +150,7 @@ class GraphSchema:
         """All of it as dicts and lists, for JSON."""
         return asdict(self)
 
-    def text(self, tokens: int = 1000, *, count: Any = None) -> str:
+    def text(self, tokens: int = 1000, *, count: Callable[[str], int] | None = None) -> str:
         """The schema as plain text of at most `tokens` tokens, for the prompt of a language model.
 
         What is most used comes first, and the last line says what did not fit. Names stand as JSON
