@@ -21,6 +21,7 @@ from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.opening import open
+from condgraph.overview.records import GraphSchema
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
 from condgraph.reports import LoadReport, Status
@@ -39,6 +40,7 @@ __all__ = [
     "FunctionCall",
     "FunctionRow",
     "Graph",
+    "GraphSchema",
     "LoadReport",
     "Matches",
     "Member",

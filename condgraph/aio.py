@@ -29,6 +29,7 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.overview.records import GraphSchema
     from condgraph.sparql.text.table import Table
 
 P = ParamSpec("P")
@@ -147,6 +148,10 @@ class AsyncGraph:
     async def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
         """`Graph.status`."""
         return await self._cancellable(lambda: self.graph.status(verify=verify, timeout=timeout), timeout)
+
+    async def schema(self, *, timeout: float | None = None, **options: Any) -> GraphSchema:
+        """`Graph.schema`."""
+        return await self._cancellable(lambda: self.graph.schema(timeout=timeout, **options), timeout)
 
     async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
         """`Graph.index`."""

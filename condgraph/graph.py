@@ -13,9 +13,10 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest
 from condgraph.engine.facts import Item, Source
+from condgraph.engine.html import page, table
 from condgraph.engine.origins import API
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, remove_graph, write_generation, writing
@@ -24,7 +25,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
-from condgraph.reports import LoadReport, Status, report
+from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.vectors.carry import carry_over
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
     from condgraph.engine.store import Store
+    from condgraph.overview.records import GraphSchema
+    from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
     from condgraph.questions.generate import Questions
     from condgraph.sparql.embedded import EmbeddedStore
@@ -478,6 +481,40 @@ class Graph:
         return Status(
             self.place, self.name, generation, dict(snapshot.counts), self._sources(), snapshot.arrays.size, verify, others
         )
+
+    def schema(
+        self,
+        *,
+        source: str | None = None,
+        concept: str | None = None,
+        predicate: str | None = None,
+        timeout: float | None = None,
+    ) -> GraphSchema:
+        """What can be asked about: sources, concepts, predicates with what stands on both sides,
+        units, with counts and examples; the same on every store. `timeout` is in seconds.
+
+        `source`, `concept` and `predicate` keep what has to do with the one of that name; numbers
+        stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name
+        that the graph does not have, and `StoreMissingError` where nothing was loaded.
+        """
+        from condgraph.overview.describe import describe
+
+        with within(self.timeout if timeout is None else timeout):
+            check()
+            return describe(self._survey(), source=source, concept=concept, predicate=predicate)
+
+    def _survey(self) -> Survey:
+        from condgraph.overview.survey import survey
+
+        return survey(self.current)
+
+    def _repr_html_(self) -> str:
+        """Where the graph is, for notebooks; what it holds, of one that is open in process. No
+        server is asked for that.
+        """
+        snapshot = self._snapshot
+        counts = [] if snapshot is None else [(name, f"{snapshot.counts.get(name, 0):,}") for name in COUNTED]
+        return page(repr(self), [table("", ("holds", "how many"), counts)] if counts else (), [SEE_SCHEMA])
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
         """Write everything the graph holds, in a form that loads to an equal graph; returns how

@@ -14,6 +14,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import Store
 from condgraph.graph import Graph, filled, laid_out
+from condgraph.overview.survey import Survey
 from condgraph.reports import Status
 
 
@@ -43,6 +44,10 @@ class ServerStore(Store, Protocol):
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph."""
+        ...
+
+    def survey(self) -> Survey:
+        """What the graph holds, counted when it was loaded."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -110,6 +115,9 @@ class RemoteGraph(Graph):
 
     def _status(self, verify: bool) -> Status:
         return Status(self.place, self.name, "server", self.store.counts(), self.store.sources(), 0, verify)
+
+    def _survey(self) -> Survey:
+        return self.store.survey()
 
     def snapshot(self) -> Graph:
         """The whole graph as a local one in memory, equal to what was loaded."""

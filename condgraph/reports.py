@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Source
@@ -37,7 +38,13 @@ class LoadReport:
         return text
 
 
-@dataclass(frozen=True, slots=True)
+#: What a status counts, in this order.
+COUNTED: Final = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
+#: Where more is to be seen.
+SEE_SCHEMA: Final = "`condgraph schema`, or graph.schema(), shows what is in it"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Status:
     """What a graph holds and where."""
 
@@ -55,12 +62,15 @@ class Status:
         """Relations and attributes together."""
         return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
 
+    def __repr__(self) -> str:
+        return f"<Status of graph {self.graph!r} in {self.place}: {self.statements:,} statements; {SEE_SCHEMA}>"
+
     def __str__(self) -> str:
-        shown = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
         lines = [f"graph {self.graph!r} in {self.place}, generation {self.generation}, {self.bytes:,} bytes"]
-        lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in shown)
+        lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in COUNTED)
         if self.verified:
             lines.append("every byte is as it was written")
+        lines.append(SEE_SCHEMA)
         return "\n".join(lines)
 
 

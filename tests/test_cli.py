@@ -26,7 +26,7 @@ from condgraph.samples import FOLDER, SAMPLES
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
-COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "export", "delete", "abandon", "convert"]
+COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "schema", "export", "delete", "abandon", "convert"]
 
 
 def call(*arguments: str | Path, text: str | None = None) -> Result:
@@ -220,6 +220,41 @@ def test_a_deadline_is_4(world: Path) -> None:
     result = call("query", "-d", world, ABOVE_7500, "--timeout", "0.000000001")
     assert result.exit_code == 4, result.output
     assert "error[deadline]" in result.stderr
+
+
+def test_schema_in_every_form(world: Path) -> None:
+    whole = ok("schema", "-d", world)
+    assert whole.startswith("357 statements")
+    assert "more" not in whole
+    assert "and 13 more predicates" in ok("schema", "-d", world, "--limit", "1")
+    assert ok("schema", "-d", world, "--limit", "0") == whole
+    document = json.loads(ok("schema", "-d", world, "--format", "json", "--predicate", "height"))
+    assert [one["name"] for one in document["predicates"]] == ["height"]
+    text = ok("schema", "-d", world, "--format", "text", "--tokens", "300")
+    assert text.splitlines()[-1].startswith("and ")
+    assert len(text) < len(ok("schema", "-d", world, "--format", "text"))
+    assert ok("schema", "-d", world, "--format", "text", "--tokens", "0") == "\n"
+    assert "condgraph schema" in ok("status", "-d", world)
+
+
+def test_schema_errors(world: Path, tmp_path: Path) -> None:
+    wrong = call("schema", "-d", world, "--concept", "contry")
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert "nearest: 'country'" in wrong.stderr
+    assert call("schema", "-d", tmp_path / "none").exit_code == 3
+    assert call("schema", "-d", world, "--timeout", "1e-9").exit_code == 4
+    assert call("schema", "-d", world, "--tokens", "-1").exit_code == 2
+
+
+def test_schema_keeps_terminals_from_names(tmp_path: Path) -> None:
+    from tests.support.odd_names import items
+
+    with condgraph.open(tmp_path / "odd") as graph:
+        graph.add(items())
+    for form in ("table", "text"):
+        written = ok("schema", "-d", tmp_path / "odd", "--format", form)
+        assert not set(written) & set("\x1b\x7f\x85\x0b\r\u2028\u202e")
+        assert max(map(len, written.splitlines())) < 2_000
 
 
 def test_status_counts(world: Path) -> None:

@@ -1,7 +1,8 @@
-"""The command line: `condgraph demo | load | query | match | explain | status | export`.
+"""The command line: `condgraph demo | load | query | match | explain | status | schema | export`.
 
 Results go to standard output, everything else to standard error. In order of control flow: `app`
 (the commands), `arguments` (what several commands take), `match` (the command for patterns),
+`schema` (what a store holds),
 `options` (texts to what the library takes), `progress` (a bar while loading), `render` (answers as
 table, JSON, CSV or Arrow), `exits` (errors to messages and exit codes).
 """

@@ -32,6 +32,7 @@ from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
 from condgraph.cli.remove import abandon, convert, delete
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
+from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
 from condgraph.patterns.matches import Matches
 
@@ -295,6 +296,9 @@ def status(
                 typer.echo("")
                 rows = [(source.name, source.format, source.location) for source in found.sources]
                 write_table(("source", "format", "read from"), rows)
+
+
+app.command(epilog=EXIT_CODES)(schema)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from condgraph.engine.check import Checked
 
 #: Columns that are aligned to the right.
-_NUMBERS: Final = frozenset({"results"})
+_NUMBERS: Final = frozenset({"results", "statements", "rows", "members", "values"})
 
 
 class Format(StrEnum):

@@ -25,6 +25,7 @@ from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.push import LEASE, look, push
 from condgraph.cypher.load.write import Told
 from condgraph.cypher.patterns.vectors import drop
+from condgraph.cypher.records import Records
 from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
@@ -40,6 +41,8 @@ from condgraph.engine.owner import Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.names.remote import NamedSchema
+from condgraph.overview.partial import stored_survey
+from condgraph.overview.survey import Survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
@@ -300,7 +303,7 @@ class Neo4jStore:
         plan of it were checked.
         """
         self.connection.check_reading(text, parameters)
-        return self.connection.read(text, parameters)
+        return Records(self.connection.read(text, parameters))
 
     @cached
     def patterns(self) -> Neo4jPatterns:
@@ -325,6 +328,20 @@ class Neo4jStore:
         """What the graph holds."""
         found: dict[str, int] = json.loads(self._about()["counts"])
         return found
+
+    def survey(self) -> Survey:
+        """What the graph holds, as it was counted when it was loaded; read once for each content."""
+
+        def ask() -> Survey:
+            kept = self.schema.kept
+            if "survey" not in kept:
+                text = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN g.survey AS survey, g.content AS content, g.counts AS counts"
+                for row in self.connection.read(text, {"graph": self.name}):
+                    kept["survey"] = stored_survey(row["survey"], row["content"], self.schema, json.loads(row["counts"]))
+            found: Survey = kept["survey"]
+            return found
+
+        return self.steady(ask)
 
     def snapshot(self) -> Snapshot:
         """The whole graph pulled into process, with its sources; raises `StoreBusyError` where it

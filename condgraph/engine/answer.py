@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from condgraph.engine import html
 from condgraph.engine.algebra import Count, Entities, Facts, Names, Node, Scalar, Shown
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, Counting, check
@@ -162,6 +163,13 @@ class Answer(Tabular):
     def __repr__(self) -> str:
         shown = ", ".join(self.texts[:5]) + (", ..." if len(self.texts) > 5 else "")
         return f"<Answer of {len(self.values)}: {shown}>"
+
+    def _repr_html_(self) -> str:
+        """The first answers and warnings, for notebooks."""
+        texts = self.texts
+        shown = [(text,) for text in texts[: html.MOST_ROWS]]
+        below = [html.table("answers", ("answer",), shown, len(texts) - len(shown))] if shown else []
+        return html.page(f"{type(self).__name__} of {len(self.values):,}", below, self.warnings[: html.MOST_ROWS])
 
     # -- how it came about -------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
+from condgraph.engine import html
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import kept, timed
 from condgraph.engine.errors import shortened
@@ -144,6 +145,13 @@ class Matches(Answer):
     def __repr__(self) -> str:
         return f"<Matches: {len(self)} of {self.pattern}>"
 
+    @timed
+    def _repr_html_(self) -> str:
+        """The first subgraphs with their distances, and warnings, for notebooks."""
+        rows = [_html_row(solution) for solution in watched(self.shown[: html.MOST_ROWS], FEW)]
+        below = [html.table("subgraphs", ("distance", "subgraph"), rows, len(self.shown) - len(rows))] if rows else []
+        return html.page(repr(self), below, self.warnings[: html.MOST_ROWS])
+
     # -- evidence ----------------------------------------------------------------------------------
 
     @kept
@@ -257,6 +265,10 @@ class Matches(Answer):
     def to_arrow(self) -> pyarrow.Table:
         """The same as a pyarrow Table; every column is nullable."""
         return arrow_table(self.data(), {"distance": "double"})
+
+
+def _html_row(solution: Solution) -> tuple[str, str]:
+    return f"{solution.distance:.6f}", "; ".join(" | ".join(triple) for triple in solution.triples)
 
 
 def _term(term: int | None) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine import html
 from condgraph.engine.bounds import timed
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
@@ -180,6 +181,13 @@ class Solution:
             if name in (match.node.text, match.node.name):
                 return match.value
         raise KeyError(name)
+
+    def _repr_html_(self) -> str:
+        """The subgraph as a table of its statements, for notebooks."""
+        triples = self.triples
+        shown = triples[: html.MOST_ROWS]
+        below = html.table("statements", ("subject", "predicate", "object"), shown, len(triples) - len(shown))
+        return html.page(f"distance {self.distance:.6f}", [below])
 
     def __str__(self) -> str:
         return f"{self.distance:.6f}  " + "; ".join(" | ".join(triple) for triple in self.triples)

@@ -31,13 +31,27 @@ from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
+from condgraph.overview.partial import stored_survey
+from condgraph.overview.survey import Survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
 from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
 from condgraph.sparql.load.limits import check_loadable
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
-from condgraph.sparql.load.remote import Mark, abandon, claim, is_staged, load_id, marks, remove, schema_of, state, write_snapshot
+from condgraph.sparql.load.remote import (
+    Mark,
+    abandon,
+    claim,
+    in_pieces,
+    is_staged,
+    load_id,
+    marks,
+    remove,
+    schema_of,
+    state,
+    write_snapshot,
+)
 from condgraph.sparql.load.write import counts
 from condgraph.sparql.place import Place
 from condgraph.sparql.text.lists import rewrite
@@ -165,6 +179,21 @@ class SparqlStore(Place):
         """What the graph holds."""
         found: dict[str, int] = json.loads(self.about()["counts"][0])
         return found
+
+    def survey(self) -> Survey:
+        """What the graph holds, as it was counted when it was loaded; read once for each load."""
+
+        def ask() -> Survey:
+            kept = self.schema.kept
+            if "survey" not in kept:
+                rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
+                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
+            found: Survey = kept["survey"]
+            # Of a graph that was loaded anew since, another is told.
+            self._check_load()
+            return found
+
+        return self.steady(ask)
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph, by name."""

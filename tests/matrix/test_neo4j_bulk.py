@@ -66,6 +66,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_the_graph_is_equal(imported: tuple[Graph, Neo4jGraph]) -> None:
     local, remote = imported
     assert contents(remote.snapshot()) == contents(local)
+    assert remote.schema() == local.schema()
     assert remote.status().counts == local.status().counts
     for program in ("FindAll() QueryAttr(height)", "Find(Ann) Relate(knows, forward) QueryName()", "Find(Ann) QueryAttr(huge)"):
         assert remote.kopl(program).texts == local.kopl(program).texts

@@ -71,7 +71,7 @@ def written_before(driver: neo4j.Driver) -> tuple[Neo4jGraph, list[list[str]]]:
         driver.execute_query(f"MATCH (n:Condgraph{label}) WHERE {own} SET n:{label} REMOVE n:Condgraph{label}, n.handle")
     driver.execute_query("MATCH (n:Predicate {graph: 'earlier'}) REMOVE n.key")
     driver.execute_query("MATCH (n:CondgraphVectors {graph: 'earlier'}) SET n:VectorIndex REMOVE n:CondgraphVectors")
-    driver.execute_query("MATCH (n:Graph {name: 'earlier'}) SET n.format = 3 REMOVE n.load")
+    driver.execute_query("MATCH (n:Graph {name: 'earlier'}) SET n.format = 3 REMOVE n.load, n.survey")
     remote.refresh()
     return remote, found
 
@@ -103,6 +103,7 @@ def test_a_graph_is_converted_and_nothing_else(driver: neo4j.Driver) -> None:
     local = world()
     local.add([Sourced(Entity("r", "r", EntityKind.ROW, 1), (("table", 1),)), Statement("r", "IS", Ref("a"))], source="table")
     assert contents(remote.snapshot()) == contents(local)
+    assert remote.schema() == local.schema()
     assert remote.kopl("FindAll() QueryName()").texts == local.kopl("FindAll() QueryName()").texts
     assert remote.match([("Ann", "knows", "UNKNOWN x")], exact=False).approximate
     # The constraints of the layout before are gone: the application makes what it likes.

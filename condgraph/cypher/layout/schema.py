@@ -8,7 +8,7 @@
     (:Statement|:Value)-[:QUALIFIER]->(:Qualifier {...})  its qualifiers; (:Qualifier)-[:IS]->(:Entity) where one is an entity
     (a:Entity)-[:MEMBER_OF]->(c:Concept)                membership closed under subclass; it has sources where it was stated
     (c:Concept)-[:SUBCLASS_OF]->(d:Concept)
-    (:Graph {name, format, complete, content, counts, schema}), (:Source {graph, name, number, location, format, content})
+    (:Graph {name, format, complete, content, counts, schema, survey}), (:Source {graph, name, number, location, format, content})
     (:Predicate {graph, key, name, relations, attributes, qualifiers})   how many statements and qualifiers a name has
     (:Load {graph, batch}), (:Former {graph, load, ...})     only while a load is under way: what it wrote, and what it changed
 

@@ -42,6 +42,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,6 +86,8 @@ class BulkWriter:
             raise OptionError("the name of a source holds the control character U+001F, which separates lists in the files")
         self._source_names = names
         self._parts: list[str] = []
+        self._content = content_id(snapshot)
+        self._survey = packed(survey(snapshot), self._content)
 
     def write(self) -> int:
         """Write everything; how many statements there are."""
@@ -101,7 +104,7 @@ class BulkWriter:
 
     def arguments(self) -> list[str]:
         """The arguments of `neo4j-admin` that import the files; paths are relative to the folder."""
-        longest = int(np.diff(self._get("pool.offsets")).max(initial=0))
+        longest = max(int(np.diff(self._get("pool.offsets")).max(initial=0)), len(self._survey))
         return [
             "database",
             "import",
@@ -128,9 +131,10 @@ class BulkWriter:
             "format": [FORMAT],
             "complete": ["true"],
             "bulk": ["true"],
-            "content": [content_id(snapshot)],
+            "content": [self._content],
             "counts": [json.dumps(snapshot.counts)],
             "schema": [json.dumps(describe_schema(snapshot))],
+            "survey": [self._survey],
         }
         self._file(f"nodes={GRAPH}", "graph", about)
         if self._sources:

@@ -22,6 +22,7 @@ from condgraph.cypher.load.push import look
 from condgraph.cypher.load.write import content_id
 from condgraph.cypher.patterns.vectors import index_name
 from condgraph.engine.errors import StoreDamagedError, StoreMissingError, StoreVersionError
+from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -98,9 +99,11 @@ def convert(connection: Connection, graph: str) -> dict[str, int]:
     _nodes(connection, graph)
     _others(connection, graph, about)
     make_indexes(connection)
-    if content_id(pull(connection, graph)) != about["content"]:
+    snapshot = pull(connection, graph)
+    if content_id(snapshot) != about["content"]:
         raise StoreDamagedError(f"graph {graph!r} is not what was loaded", hint=_EXPORT)
-    new = {name: about[name] for name in ("content", "counts", "schema")} | {"complete": True, "format": FORMAT}
+    new = {name: about[name] for name in ("content", "counts", "schema")}
+    new |= {"complete": True, "format": FORMAT, "survey": packed(survey(snapshot), about["content"])}
     connection.transaction(lambda transaction: _turn_graph(transaction.run, graph, new))
     _drop_indexes(connection)
     return counts

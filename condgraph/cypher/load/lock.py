@@ -22,6 +22,7 @@ from condgraph.cypher.load.texts import TEXTS
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
 from condgraph.engine.owner import Owner
 from condgraph.engine.stored_schema import describe_schema
+from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -38,7 +39,8 @@ DELETED: Final = "deleted"
 ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
 
 _LOCKED: Final = (
-    f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN properties(g) AS about, timestamp() AS now"
+    f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN g {{.*, survey: null}} AS about, "
+    "timestamp() AS now"
 )
 _OWN: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.format = $format, g.complete = false, g.loading = $load, g.owner = $owner, "
@@ -52,7 +54,7 @@ _ONCE: Final = (
 _RELEASE: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) REMOVE g.owner"
 _DONE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true, g.content = $content, g.counts = $counts, "
-    "g.schema = $schema REMOVE g.owner, g.loading, g.what, g.beat"
+    "g.schema = $schema, g.survey = $survey REMOVE g.owner, g.loading, g.what, g.beat"
 )
 _BACK: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat"
 _FORGET: Final = tuple(
@@ -165,7 +167,7 @@ class Loading:
     def finish(self, content: str, snapshot: Snapshot) -> None:
         """Say that the graph is complete, and forget how it was written."""
         about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
-        self._end(_DONE, {"content": content, **about})
+        self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
 
     def take_back(self) -> None:
         """Say that the graph is what it was before the load, and forget the load."""

@@ -19,6 +19,7 @@ from condgraph.cypher.load.write import Told, content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.errors import StoreBusyError
 from condgraph.engine.origins import check_sources
+from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 LEASE: Final = 1.0
 #: Seconds after which a loader looks again whether another one is done.
 _AGAIN: Final = 0.25
-_LOOK: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN properties(g) AS about, timestamp() AS now"
+#: The survey is long, and read by those who ask for it: others hear whether there is one of this
+#: content.
+_LOOK: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph}}) "
+    "RETURN g {.*, survey: coalesce(g.survey STARTS WITH g.content, false)} AS about, timestamp() AS now"
+)
+_SURVEYED: Final = f"MATCH (g:{GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
 
 Counts = dict[str, int]
 
@@ -52,6 +59,9 @@ def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float,
                 check_layout(connection, graph)
             held: Counts = json.loads(about["counts"]) if about.get("counts") else {}
             if about.get("content") == adds and about.get("complete"):
+                if not about.get("survey"):
+                    # An earlier version, which keeps none, wrote this content.
+                    connection.write(_SURVEYED, {"graph": graph, "content": adds, "survey": packed(survey(snapshot), adds)})
                 return held, held
             # Before anything is written: a load that fails for its sources leaves the graph as it
             # was.

@@ -26,6 +26,7 @@ from condgraph.engine.errors import ParseError, StoreBusyError, StoreDamagedErro
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.stored_schema import describe_schema
+from condgraph.overview.survey import packed, survey
 from condgraph.sparql.dialect import TOO_LARGE, cut
 from condgraph.sparql.layout import LAYOUT, string
 from condgraph.sparql.load.write import triples
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 _PIECE: Final = 30_000
 #: Raised when the triples or the schema of an older version would be read wrongly: the same content
 #: is written anew then.
-FORMAT: Final = 2
+FORMAT: Final = 3
 _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label")
 #: What the graph's node says of its content.
-_CONTENT: Final = ("load", "schema", "counts", "layout", "label")
+_CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
 #: What it says of a load that is under way.
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
@@ -179,10 +180,10 @@ def write_snapshot(
         written += len(batch)
         told(written)
     schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
-    pieces = [schema[i : i + _PIECE] for i in range(0, len(schema), _PIECE)]
     _insert(endpoint, base, about)
-    for number, piece in enumerate(pieces):
-        _insert(endpoint, base, [f"{node} <pred:schema> {string(f'{number:06d} {piece}')}"])
+    for name, text in (("schema", schema), ("survey", packed(survey(snapshot), load))):
+        for number, piece in enumerate(text[i : i + _PIECE] for i in range(0, len(text), _PIECE)):
+            _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {piece}')}"])
     # Whoever looks in between is told of the load: its mark goes last, and in one step. What is
     # noted of it says nothing then.
     endpoint.update(
@@ -266,7 +267,12 @@ def _clear(endpoint: Endpoint, base: str) -> None:
 
 def schema_of(found: dict[str, list[str]]) -> str:
     """The schema from the literals it stands in."""
-    return "".join(piece[7:] for piece in sorted(found["schema"]))
+    return in_pieces(found["schema"])
+
+
+def in_pieces(pieces: Iterable[str]) -> str:
+    """A text from the literals that it stands in, which say their places."""
+    return "".join(piece[7:] for piece in sorted(pieces))
 
 
 def _forget(endpoint: Endpoint, base: str, names: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine import html
 from condgraph.engine.facts import Entity
 from condgraph.engine.tabular import Tabular
 from condgraph.engine.values import Precision, Time, text_of
@@ -81,6 +82,14 @@ class Table(Tabular):
             plain = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells]
             columns[name] = pyarrow.array(plain, pyarrow.type_for_alias(kind))
         return pyarrow.table(columns)
+
+    def _repr_html_(self) -> str:
+        """The first rows and warnings, for notebooks."""
+        if self.truth is not None:
+            return html.page(shown(self.truth), (), self.warnings[: html.MOST_ROWS])
+        rows = [["" if cell is None else shown(cell) for cell in row] for row in self.rows[: html.MOST_ROWS]]
+        below = html.table("rows", self.columns, rows, len(self.rows) - len(rows))
+        return html.page(f"Table of {len(self.rows):,} rows", [below], self.warnings[: html.MOST_ROWS])
 
     def __str__(self) -> str:
         if self.truth is not None:

@@ -1,0 +1,43 @@
+"""All HTML of notebooks: small tables of escaped text, bounded in rows and in characters.
+
+Everything that comes from data goes through `escaped`; there is no script and no address in what is
+made here.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+#: Rows that a notebook shows of anything, and characters of a cell.
+MOST_ROWS: Final = 20
+LONGEST_CELL: Final = 200
+
+
+def escaped(text: str) -> str:
+    """Text as HTML; long text is cut, and what is not printed stands as an escape.
+
+    >>> escaped("<script>\\x07 & 'q'")
+    '&lt;script&gt;\\\\x07 &amp; &#x27;q&#x27;'
+    """
+    short = text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+    plain = short if short.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return html.escape(plain)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], more: int = 0) -> str:
+    """A table with a title (none where it is empty), and a line that says how many rows are not
+    shown.
+    """
+    head = "".join(f"<th>{escaped(column)}</th>" for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    caption = f"<div><b>{escaped(title)}</b></div>" if title else ""
+    last = f"<div>and {more:,} more {escaped(title) or 'rows'}</div>" if more > 0 else ""
+    return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{last}"
+
+
+def page(title: str, parts: Iterable[str] = (), notes: Iterable[str] = ()) -> str:
+    """A line of text, what stands below it, and notes (warnings, say)."""
+    below = "".join(f"<div><i>{escaped(note)}</i></div>" for note in notes)
+    return f"<div><div>{escaped(title)}</div>{''.join(parts)}{below}</div>"

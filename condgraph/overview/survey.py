@@ -1,0 +1,340 @@
+"""Everything that a schema says of a graph, counted in one pass over the columns of its snapshot.
+
+A survey becomes text, which a store on a server keeps beside the graph: it is counted once, by
+whoever loads, and reads the same wherever the graph is kept. Nothing in it is cut but the examples;
+what is shown of it is chosen by `describe`.
+
+    counts      {entities, concepts, rows, relations, attributes, qualifiers: how many}
+    sources     [[name, format, statements]]
+    kinds       [[sort, name, id, members, [names of members], [numbers of the kinds above]]]
+    predicates  [[name, relations, attributes, [values], [[key, [values]]], [[source, statements]],
+                  [[subject, object]]]]
+    subjects    kinds of the subjects of each predicate (`Ends`), objects: those of its objects
+    values      [type, unit, how many, first, last, first second, last second]
+
+Kinds are what subjects and objects are: the concepts that a member is stated to be in ("concept"),
+for rows of a table in no concept their table ("table"), concepts themselves ("concepts"), and
+entities in no concept ("entities"). `first` and `last` are numbers by size and times by when they
+begin, as text; the seconds are those of times.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.snapshot.cells import PARTS, decode_values
+from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.engine.values import NO_UNIT, OPEN_START, UNKNOWN_END, Kind, Time, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Survey = dict[str, Any]
+Counts = NDArray[np.int64]
+
+#: Examples of a predicate, and of a concept; characters of the longest.
+EXAMPLES: Final = 3
+LONGEST_EXAMPLE: Final = 120
+#: Cells of a table of counts that is kept whole, as it is filled quicker than pairs are sorted.
+_WHOLE: Final = 16_000_000
+#: Raised when the survey of an earlier or later version would be read wrongly.
+VERSION: Final = 1
+_PARTS: Final = ("counts", "sources", "kinds", "predicates")
+_ENDS: Final = ("subjects", "objects")
+_COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
+
+
+class Ends(NamedTuple):
+    """The kinds of one end of the statements of all predicates: those of predicate i (its place in
+    the survey) are `kinds[starts[i]:starts[i + 1]]`, with as many statements each, the most
+    frequent first, then by number.
+    """
+
+    starts: Counts
+    kinds: Counts
+    counts: Counts
+
+
+def survey(snapshot: Snapshot) -> Survey:
+    """The survey of a snapshot, made once and kept with it."""
+    found: Survey | None = snapshot.schema.kept.get("survey")
+    if found is None:
+        found = snapshot.schema.kept["survey"] = _made(snapshot)
+    return found
+
+
+def packed(found: Survey, content: str) -> str:
+    """A survey as text of plain ASCII, for stores to keep. It begins with `content`, a word that
+    names what was counted.
+    """
+    plain = found | {name: [part.tolist() for part in found[name]] for name in _ENDS}
+    return f"{content} {VERSION} " + base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
+
+
+def unpacked(text: str, content: str) -> Survey | None:
+    """The survey that `packed` wrote; None for one of another version, or of other content, to
+    which another version added. Raises `ValueError` for what is none.
+    """
+    of, _, rest = text.partition(" ")
+    version, _, data = rest.partition(" ")
+    if (of, version) != (content, str(VERSION)):
+        return None
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
+        ends = {name: Ends(*(np.array(part, np.int64) for part in found[name])) for name in _ENDS}
+        return {name: found[name] for name in _PARTS} | ends
+    except (zlib.error, KeyError, TypeError) as error:
+        raise ValueError(f"it is no survey: {error}") from None
+
+
+def _made(snapshot: Snapshot) -> Survey:
+    get = snapshot.arrays.get
+    numbers = np.arange(snapshot.predicate_count)
+    relations, attributes = np.diff(get("rel.offsets")), np.diff(get("att.offsets"))
+    of_relations = np.repeat(numbers, relations)
+    predicates = np.concatenate([of_relations, np.repeat(numbers, attributes)])
+    kinds = _Kinds(snapshot)
+    subjects = np.concatenate([snapshot.relation_subject, snapshot.attribute_subject])
+    of_subjects = kinds.tally(subjects, predicates, len(numbers))
+    of_objects = kinds.tally(snapshot.relation_object, of_relations, len(numbers))
+    check()
+    values = _values(snapshot)
+    qualifiers = _qualifiers(snapshot, predicates)
+    check()
+    sources, of_sources = _sources(snapshot, predicates)
+    examples = _examples(snapshot, relations, attributes)
+    check()
+    names = snapshot.texts.take(get("pred.text")) if len(numbers) else []
+    found = [
+        [
+            *(name, relations, attributes, values.get(number, []), qualifiers.get(number, [])),
+            *(of_sources.get(number, []), examples.get(number, [])),
+        ]
+        for number, (name, relations, attributes) in enumerate(zip(names, relations.tolist(), attributes.tolist(), strict=True))
+        # What is only a key of qualifiers stands with the predicates that it is on.
+        if relations or attributes
+    ]
+    used = np.flatnonzero(relations + attributes)
+    ends = {
+        name: Ends(np.append(ends.starts[used], ends.starts[-1:]), ends.kinds, ends.counts)
+        for name, ends in (("subjects", of_subjects), ("objects", of_objects))
+    }
+    counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNTS}
+    return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": found, **ends}
+
+
+class _Kinds:
+    """What every entity is: one number or more for each, side by side."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        get, kinds = snapshot.arrays.get, snapshot.entity_kind
+        size = snapshot.entities
+        self._concepts = snapshot.every((EntityKind.CONCEPT,))
+        self._tables = len(get("src.name"))
+        concepts = len(self._concepts)
+        self._count = concepts + self._tables + 2
+        place = np.full(size, -1, np.int64)
+        place[self._concepts] = np.arange(concepts)
+        pairs = np.unique(get("mem.e").astype(np.int64) * max(size, 1) + get("mem.c"))
+        members, above = pairs // max(size, 1), pairs % max(size, 1)
+        kept = (kinds[members] != EntityKind.CONCEPT) & (place[above] >= 0)
+        members, codes = members[kept], place[above[kept]]
+        alone = np.ones(size, bool)
+        alone[members] = False
+        others = np.flatnonzero(alone)
+        own = np.full(len(others), concepts + self._tables + 1, np.int64)
+        own[kinds[others] == EntityKind.CONCEPT] = concepts + self._tables
+        places = get("ent.source")
+        if len(places):
+            row = (kinds[others] == EntityKind.ROW) & (places[others] >= 0)
+            # Tables by name: sources have the order in which they were loaded.
+            rank = np.argsort(np.argsort(np.array(snapshot.schema.sources, object)))
+            own[row] = concepts + rank[places[others[row]]]
+        self._alone = int((own == concepts + self._tables + 1).sum())
+        every = np.concatenate([members, others])
+        order = np.argsort(every, kind="stable")
+        self._codes = np.concatenate([codes, own])[order]
+        self._offsets = np.zeros(size + 1, np.int64)
+        np.cumsum(np.bincount(every, minlength=size), out=self._offsets[1:])
+
+    def tally(self, entities: NDArray[Any], predicates: NDArray[Any], size: int) -> Ends:
+        """The kinds of these ends of the statements of each predicate, of which there are `size`."""
+        begin, end = self._offsets[entities], self._offsets[entities + 1]
+        of = np.repeat(predicates, end - begin)
+        keys = of * self._count + self._codes[ranges(begin, end)]
+        if size * self._count <= _WHOLE:
+            table = np.bincount(keys, minlength=size * self._count)
+            keys = np.flatnonzero(table)
+            counts = table[keys]
+        else:
+            keys, counts = np.unique(keys, return_counts=True)
+        owners, codes = keys // self._count, keys % self._count
+        order = np.lexsort((codes, -counts, owners))
+        starts = np.searchsorted(owners[order], np.arange(size + 1))
+        return Ends(starts, codes[order], counts[order])
+
+    def listed(self) -> list[list[Any]]:
+        """All kinds, in the order of their numbers."""
+        snapshot, get = self._snapshot, self._snapshot.arrays.get
+        above: dict[int, list[int]] = {}
+        place = {concept: number for number, concept in enumerate(self._concepts.tolist())}
+        for child, parent in sorted(set(zip(get("sub.c").tolist(), get("sub.p").tolist(), strict=True))):
+            if child in place and parent in place:
+                above.setdefault(place[child], []).append(place[parent])
+        members: dict[int, tuple[int, int]] = {}
+        offsets, items = get("con.offsets").tolist(), get("con.items")
+        for at, concept in enumerate(get("con.entity").tolist()):
+            members[concept] = offsets[at], offsets[at + 1]
+        shown = {concept: items[_spread(*members.get(concept, (0, 0)))] for concept in place}
+        called = iter(map(_cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)])))
+        names = snapshot.texts.take(snapshot.entity_name[self._concepts])
+        ids = snapshot.texts.take(snapshot.entity_id[self._concepts])
+        found: list[list[Any]] = []
+        for (concept, number), name, ident in zip(place.items(), names, ids, strict=True):
+            low, high = members.get(concept, (0, 0))
+            some = list(dict.fromkeys(next(called) for _ in range(len(shown[concept]))))
+            found.append(["concept", name, ident, high - low, some, above.get(number, [])])
+        rows = np.bincount(get("row.key") >> 32, minlength=self._tables) if self._tables else np.empty(0, np.int64)
+        for source, number in sorted((source, number) for number, source in enumerate(snapshot.schema.sources)):
+            found.append(["table", source, "", int(rows[number]), [], []])
+        return [*found, ["concepts", "", "", len(place), [], []], ["entities", "", "", self._alone, [], []]]
+
+
+def _values(snapshot: Snapshot) -> dict[int, list[list[Any]]]:
+    """The values of each attribute by type and unit, the most frequent first."""
+    get = snapshot.arrays.get
+    starts = get("grp.start")
+    found = _typed(snapshot, "att", None, starts, [get(f"grp.{name}") for name in ("pred", "kind", "unit")])
+    return {owner[0]: values for owner, values in found.items()}
+
+
+def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[list[Any]]]:
+    """The qualifier keys of each predicate with their values, by type and unit; the most frequent
+    first.
+    """
+    get = snapshot.arrays.get
+    items = get("qkey.items")
+    owners = predicates[get("q.owner")[items]] if len(items) else np.empty(0, np.int64)
+    order = np.argsort(owners, kind="stable")
+    items, owners = items[order], owners[order]
+    marks = [owners, *(get(f"q.{name}")[items] for name in ("key", "kind", "unit"))]
+    fresh = np.zeros(len(items), bool)
+    fresh[:1] = True
+    for mark in marks:
+        fresh[1:] |= mark[1:] != mark[:-1]
+    begins = np.flatnonzero(fresh)
+    grouped = _typed(snapshot, "q", items, np.append(begins, len(items)), [mark[begins] for mark in marks])
+    found: dict[int, list[list[Any]]] = {}
+    for (owner, key), values in grouped.items():
+        found.setdefault(owner, []).append([snapshot.predicate_name(key), values])
+    for keys in found.values():
+        keys.sort(key=lambda one: (-sum(value[2] for value in one[1]), one[0]))
+    return found
+
+
+def _typed(
+    snapshot: Snapshot, family: str, items: NDArray[Any] | None, starts: NDArray[Any], marks: list[NDArray[Any]]
+) -> dict[tuple[int, ...], list[list[Any]]]:
+    """Runs of cells of one type and unit, sorted by value: by what stands before type and unit in
+    `marks`, how many there are, with the first and the last of numbers and times.
+    """
+    get = snapshot.arrays.get
+    begin, end = starts[:-1].copy(), starts[1:] - 1
+    kinds = marks[-2]
+    cells = get(f"{family}.a")
+    for at in np.flatnonzero(kinds == Kind.TIME).tolist():
+        run = slice(int(begin[at]), int(end[at]) + 1)
+        seconds = cells[run] if items is None else cells[items[run]]
+        # Times without a beginning come first.
+        begin[at] += int(np.searchsorted(seconds, OPEN_START, side="right"))
+    ends = np.concatenate([np.minimum(begin, end), end]) if len(begin) else np.empty(0, np.int64)
+    places = ends if items is None else items[ends]
+    numbered = np.isin(np.concatenate([kinds, kinds]), (Kind.QUANTITY, Kind.TIME))
+    read = iter(
+        decode_values({part: get(f"{family}.{part}")[places[numbered]] for part, _ in PARTS}, snapshot.texts.__getitem__, str)
+    )
+    values = [next(read) if one else None for one in numbered.tolist()]
+    found: dict[tuple[int, ...], list[list[Any]]] = {}
+    size = len(begin)
+    for i, (*owner, kind, unit) in enumerate(zip(*(mark.tolist() for mark in marks), strict=True)):
+        first, last = values[i], values[size + i]
+        told: list[Any] = ["", "", None, None]
+        if isinstance(first, Time) and isinstance(last, Time):
+            if begin[i] <= end[i]:
+                told = [str(first), str(last), first.start, last.end if last.end < UNKNOWN_END else last.start]
+        elif first is not None and last is not None:
+            told = [text_of(first), text_of(last), None, None]  # type: ignore[arg-type]
+        unit_name = snapshot.texts[unit] if unit >= 0 else NO_UNIT
+        count = int(starts[i + 1] - starts[i])
+        found.setdefault(tuple(owner), []).append([Kind(kind).name.lower(), unit_name, count, *told])
+    for some in found.values():
+        some.sort(key=lambda one: (-one[2], one[0], one[1]))
+    return found
+
+
+def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[Any]], dict[int, list[list[Any]]]]:
+    """The sources with their statements, and for each predicate how many of its statements stand in
+    each; the most frequent first.
+    """
+    found: list[list[Any]] = []
+    of: dict[int, list[list[Any]]] = {}
+    for number, name in enumerate(snapshot.schema.sources):
+        statements = snapshot.sourced(number)
+        counts = np.bincount(predicates[statements])
+        for predicate in np.flatnonzero(counts).tolist():
+            of.setdefault(predicate, []).append([name, int(counts[predicate])])
+        found.append([name, snapshot.source_of(number).format, len(statements)])
+    for some in of.values():
+        some.sort(key=lambda one: (-one[1], one[0]))
+    found.sort(key=lambda one: (-one[2], one[0]))
+    return found, of
+
+
+def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict[int, list[list[str]]]:
+    """Some statements of each predicate, spread over all of them in their order: [subject, object]."""
+    get, many = snapshot.arrays.get, snapshot.relations
+    first_relation, first_attribute = get("rel.offsets").tolist(), get("att.offsets").tolist()
+    owners: list[int] = []
+    chosen: list[int] = []
+    for predicate, (inward, outward) in enumerate(zip(relations.tolist(), attributes.tolist(), strict=True)):
+        for place in _spread(0, inward + outward).tolist():
+            owners.append(predicate)
+            relation = place < inward
+            chosen.append(first_relation[predicate] + place if relation else many + first_attribute[predicate] + place - inward)
+    numbers = np.array(chosen, np.int64)
+    is_relation = numbers < many
+    subjects = np.empty(len(numbers), np.int64)
+    subjects[is_relation] = snapshot.relation_subject[numbers[is_relation]]
+    subjects[~is_relation] = snapshot.attribute_subject[numbers[~is_relation] - many]
+    things = snapshot.texts.take(snapshot.entity_name[snapshot.relation_object[numbers[is_relation]]])
+    cells = {part: get(f"att.{part}")[numbers[~is_relation] - many] for part, _ in PARTS}
+    values = iter(decode_values(cells, snapshot.texts.__getitem__, str))
+    names = iter(things)
+    found: dict[int, list[list[str]]] = {}
+    called = snapshot.texts.take(snapshot.entity_name[subjects])
+    for owner, subject, relation in zip(owners, called, is_relation.tolist(), strict=True):
+        thing = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
+        one, known = [_cut(subject), _cut(thing)], found.setdefault(owner, [])
+        if one not in known:
+            known.append(one)
+    return found
+
+
+def _spread(low: int, high: int) -> NDArray[np.int64]:
+    """At most `EXAMPLES` places of `[low, high)`, the same distance from each other."""
+    size = high - low
+    most = min(EXAMPLES, size)
+    return low + (2 * np.arange(most, dtype=np.int64) + 1) * size // (2 * max(most, 1))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
