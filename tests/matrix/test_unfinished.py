@@ -140,7 +140,7 @@ class Full:
     def __init__(self, store: str) -> None:
         self.store = store
 
-    def read(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    def ask(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         if "TOKENS" in text:
             return [{"name": f"type {i}"} for i in range(65_530)]
         return [{"name": "neo4j"}] if "db.info" in text else [{"store": self.store}]
