@@ -24,7 +24,7 @@ from condgraph.engine.lowered import Lowered
 if TYPE_CHECKING:
     from condgraph.engine.store import Request
     from condgraph.engine.stored_schema import StoredSchema
-    from condgraph.names.remote import NamedSchema
+    from condgraph.names.remote import LinkingSchema
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -40,7 +40,7 @@ class Asked:
     names: Sequence[str]
     _again: Callable[[], object]
 
-    def check(self, missing: Sequence[str], named: NamedSchema) -> None:
+    def check(self, missing: Sequence[str], named: LinkingSchema) -> None:
         """Names that the graph does not have are an error, as in process: lowering says where, and
         what is near to them.
         """
@@ -49,7 +49,7 @@ class Asked:
             self._again()
 
 
-def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], NamedSchema]) -> Asked:
+def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema]) -> Asked:
     """A program as its query. KoPL finds out about names of entities by that; other languages look
     them up before, by the schema that `named` gives, and so does a program that something is wrong
     with: the first of its errors is the one that is told.

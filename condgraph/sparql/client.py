@@ -90,11 +90,11 @@ class Endpoint:
         self.patience = patience
         if method not in ("auto", "get", "post"):
             raise OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
-        told = [_address(url) for url in (query, update or query, store or query)]
-        self.query_url, self.update_url = told[0][0], told[1][0]
-        self.store_url = None if store is None else told[2][0]
-        self._user = user or next((one for _, one, _ in told if one), None) or os.environ.get("SPARQL_USERNAME")
-        self._password = password or next((one for _, _, one in told if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
+        addresses = [_address(url) for url in (query, update or query, store or query)]
+        self.query_url, self.update_url = addresses[0][0], addresses[1][0]
+        self.store_url = None if store is None else addresses[2][0]
+        self._user = user or next((one for _, one, _ in addresses if one), None) or os.environ.get("SPARQL_USERNAME")
+        self._password = password or next((one for _, _, one in addresses if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
         # They may wait for a server that never answers: nobody waits for them.
         self._workers = Workers("condgraph-sparql")

@@ -155,7 +155,7 @@ def decode(text: str) -> str:
     return "" if text == ".empty" else unquote(text.replace("_", " "), errors="strict")
 
 
-class Names:
+class GraphIris:
     """The IRIs of one graph, in angle brackets as N-Triples and SPARQL write them."""
 
     __slots__ = ("base",)

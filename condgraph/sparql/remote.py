@@ -34,12 +34,12 @@ from condgraph.engine.workers import shared
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
-from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, string
 from condgraph.sparql.load.limits import check_loadable
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
 from condgraph.sparql.load.remote import Mark, abandon, claim, is_staged, load_id, marks, remove, schema_of, state, write_snapshot
 from condgraph.sparql.load.write import counts
-from condgraph.sparql.place import Place
+from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.query import run
 from condgraph.sparql.text.survey import makes_triples
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.patterns.vectors import CachedVectors
     from condgraph.vectors.encoder import Encoder
-    from condgraph.vectors.graph_vectors import Told
+    from condgraph.vectors.graph_vectors import OnProgress
     from condgraph.vectors.stored import IndexReport
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ _MOST_NAMES = 100_000
 _AGAIN = 0.1, 0.5
 
 
-class SparqlStore(Place):
+class SparqlStore(RdfStore):
     """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
     of its names.
     """
@@ -145,7 +145,7 @@ class SparqlStore(Place):
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
             try:
-                self._schema = _Schema(json.loads(schema_of(found)), self)
+                self._schema = _LookupSchema(json.loads(schema_of(found)), self)
             except KeyError as error:
                 raise StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -176,7 +176,7 @@ class SparqlStore(Place):
     def target(self) -> Target:
         """What compiling knows of the graph."""
         schema: Any = self.schema
-        return Target(Names(self.base), schema, self._counts)
+        return Target(GraphIris(self.base), schema, self._counts)
 
     def select(self, text: str) -> list[QuerySolution]:
         """The rows of a SELECT over the graph that this reader knows: a load that began since is an
@@ -212,13 +212,13 @@ class SparqlStore(Place):
 
     def answer(self, request: Request) -> Answer:
         """Answer a program with one SPARQL query."""
-        return self.steady(lambda: Place.answer(self._lowering(request.language), request))
+        return self.steady(lambda: RdfStore.answer(self._lowering(request.language), request))
 
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
-        return Place.explain(self._lowering(request.language), request)
+        return RdfStore.explain(self._lowering(request.language), request)
 
-    def _lowering(self, language: str) -> Place:
+    def _lowering(self, language: str) -> RdfStore:
         """This store as lowering needs it: names in LLM queries are resolved among all of the
         graph, which is pulled once.
         """
@@ -239,9 +239,9 @@ class SparqlStore(Place):
             raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.steady(lambda: self._patterns_now().match(pattern, **options))
 
-    def index(self, encoder: Encoder, told: Told | None) -> IndexReport:
+    def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
-        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, told))
+        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, on_progress))
 
     def _patterns_now(self) -> SparqlPatterns:
         """Patterns on the graph as it is now."""
@@ -347,7 +347,7 @@ class SparqlStore(Place):
         if self.endpoint.store_url is None and not self._update_given:
             self.endpoint.store_url = self.endpoint.dialect.store_url(self.place)
         begun = marks(found)
-        check_loadable(snapshot, Names(self.base), self.endpoint.dialect)
+        check_loadable(snapshot, GraphIris(self.base), self.endpoint.dialect)
         busy = next((mark for mark in begun if not mark.gone), None)
         if busy is not None:
             raise self._busy(busy)
@@ -462,7 +462,7 @@ class _LoadedAnewError(StoreBusyError):
     """The graph is another one than it was when its schema was read."""
 
 
-class _Schema(StoredSchema):
+class _LookupSchema(StoredSchema):
     """A stored schema that looks names of entities up where the graph is, each once."""
 
     def __init__(self, found: dict[str, Any], store: SparqlStore) -> None:
@@ -490,7 +490,7 @@ class _Schema(StoredSchema):
         return nearest(name, self._store.all_names(beginnings(name)), most=most)
 
 
-class _Linked(Place):
+class _Linked(RdfStore):
     """A store whose schema is that of the whole graph, pulled into process."""
 
     def __init__(self, store: SparqlStore) -> None:

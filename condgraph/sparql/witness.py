@@ -28,8 +28,8 @@ from condgraph.sparql.layout import integer
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.sparql.compile.group import Target
-    from condgraph.sparql.layout import Names
-    from condgraph.sparql.place import Place
+    from condgraph.sparql.layout import GraphIris
+    from condgraph.sparql.store import RdfStore
 
 #: Entities that one part of a query names.
 _TOGETHER: Final = 200
@@ -59,7 +59,7 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
     return gathering(branches, target.names, stated=True)
 
 
-def count(place: Place, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+def count(place: RdfStore, nodes: Sequence[Node], known: KnownIds) -> list[int]:
     """How many statements, or entities, each operator gives: one query; `known` has the ids of what
     only the client works out.
     """
@@ -92,7 +92,7 @@ def _parted(node: Node) -> list[Node]:
     return [replace(node, of=piece) if isinstance(node, alg.Scan) else piece for piece in pieces]
 
 
-def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: Names) -> WitnessRun:
+def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: GraphIris) -> WitnessRun:
     """The plan run on what was fetched for it."""
     gathered = Gathered(rows, names, ())
     snapshot = gathered.snapshot

@@ -85,7 +85,7 @@ def whole_scan(part: Node, several: set[int]) -> alg.Scan | None:
     return facts if facts.of is None or (isinstance(facts.of, alg.AllEntities) and facts.of.source is None) else None
 
 
-def tells(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
+def kinds_matter(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
     """Whether kinds leave out any anchor of a scan: all but concepts do not, where concepts are no
     subjects.
     """
@@ -101,7 +101,7 @@ def _from(part: alg.Entities, start: alg.Entities, schema: StoredSchema) -> alg.
 
     def begun(facts: alg.Facts) -> alg.Facts:
         if isinstance(facts, alg.Scan):
-            asks = isinstance(facts.of, alg.AllEntities) and tells(facts, facts.of, schema)
+            asks = isinstance(facts.of, alg.AllEntities) and kinds_matter(facts, facts.of, schema)
             return replace(facts, of=alg.Intersect((start, facts.of)) if asks and facts.of is not None else start)
         inner = alg.passed(facts)
         assert inner is not None

@@ -60,7 +60,7 @@ class Compiled:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""
         if not self.looked_up:
             return []
-        found = [row for row in rows if isinstance(told := next(iter(row.values())), dict) and "missing" in told]
+        found = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
         rows[:] = [row for row in rows if row not in found]
         return [self.looked_up[key] for row in found for key in next(iter(row.values()))["missing"]]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE
+from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.near import Near
-from condgraph.cypher.patterns.place import Place
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
 from condgraph.engine.values import Kind
@@ -54,7 +54,7 @@ class Kept:
         self.terms: dict[tuple[str, int], CatalogueTerms] = {}
         orders = {ident: order for ident in catalogue.ids if (order := EDGES.text_order(ident)) != ident}
         long = {EDGES.key(text): text for text in catalogue.texts if EDGES.key(text) != text}
-        self.place = Place(store, attributes, valued, orders, long)
+        self.place = Neo4jContent(store, attributes, valued, orders, long)
 
 
 class Neo4jPatterns:
@@ -81,12 +81,12 @@ class Neo4jPatterns:
         """
         return self._store.steady(lambda: self._match(program, encoder, limit, exact, options))
 
-    def index(self, encoder: Encoder | str, told: Callable[[int, int], None] | None) -> IndexReport:
+    def index(self, encoder: Encoder | str, on_progress: Callable[[int, int], None] | None) -> IndexReport:
         """Keep the vectors of the graph on the server, and make its vector index."""
         kept = self.kept()
         kept.terms.clear()
         self._near.clear()
-        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, told)
+        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, on_progress)
 
     def _match(
         self,
@@ -173,7 +173,7 @@ class Neo4jPatterns:
                     hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
                 )
             attributes, predicates, valued = self._predicates()
-            place = Place(self._store, attributes, valued, {}, {})
+            place = Neo4jContent(self._store, attributes, valued, {}, {})
             current = indexed_content(self._store.connection, self._store.name) == content
             found = self._near[asked] = Near(
                 self._store, place, content, one, predicates,

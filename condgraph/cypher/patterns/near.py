@@ -16,7 +16,7 @@ import numpy as np
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import CONCEPT, EMBEDDING, ENTITY, VALUE, index_key
-from condgraph.cypher.patterns.place import Place
+from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import LEXICAL, index_name
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
@@ -70,7 +70,7 @@ class Near:
     """
 
     def __init__(
-        self, store: Neo4jStore, place: Place, content: str, encoder: Encoder, predicates: Mapping[str, bool],
+        self, store: Neo4jStore, place: Neo4jContent, content: str, encoder: Encoder, predicates: Mapping[str, bool],
         *, memberships: bool, texts: bool, current: bool,
     ) -> None:  # fmt: skip
         """`current` says that the index was made of this very content."""
@@ -100,14 +100,14 @@ class Near:
         k, catalogue = options.get("k_nodes"), self._catalogue(tally)
         wanted = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
         search = _Search(self, catalogue, tally, wanted)
-        told = []
+        warnings = []
         if not self._current:
-            told.append(f"{index_name(self._store.name)} is of an earlier state of the graph: names since are not in it")
+            warnings.append(f"{index_name(self._store.name)} is of an earlier state of the graph: names since are not in it")
         exact = self._terms
         terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare)
         found, tally = match_remote(
             self._place, search, catalogue, terms, program, limit=limit,
-            index=f"{index_name(self._store.name)} of Neo4j", tally=tally, told=told, **options,
+            index=f"{index_name(self._store.name)} of Neo4j", tally=tally, noted=warnings, **options,
         )  # fmt: skip
         found.cypher_queries, found.pasted = tuple(tally.joins), pasted
         return found
@@ -128,7 +128,7 @@ class Near:
 
 
 class _Search:
-    """One search: the names that pricing asks for (`match.Names`), and candidates, all of nodes
+    """One search: the names that pricing asks for (`patterns.priced.NamedNodes`), and candidates, all of nodes
     that it has met.
     """
 

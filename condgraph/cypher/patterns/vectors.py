@@ -74,7 +74,7 @@ def make_index(
     content: str,
     catalogue: Catalogue,
     encoder: Encoder | str,
-    told: Callable[[int, int], None] | None,
+    on_progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
     """Encode what is new, write it in batches, and make the vector index; vectors of another
     encoder go first.
@@ -101,8 +101,8 @@ def make_index(
             rows = _rows(part, encode(held, part), packed=held is asked and not isinstance(asked, LexicalEncoder))
             connection.write(_WRITE % label, {"graph": graph, "kind": kind, "rows": rows})
             done += len(part)
-            if told is not None:
-                told(done, total)
+            if on_progress is not None:
+                on_progress(done, total)
     connection.schema(
         f"CREATE VECTOR INDEX {name} IF NOT EXISTS FOR (n:{name}) ON (n.vector) OPTIONS {{indexConfig: {{"
         f"`vector.dimensions`: {held.dimension}, `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}}}}"

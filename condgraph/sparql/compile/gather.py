@@ -30,7 +30,7 @@ from condgraph.sparql.compile.compiled import Compiled, native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.facts import reach_of
 from condgraph.sparql.compile.group import Group, Target
-from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
+from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, integer, read_value
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -71,7 +71,7 @@ def gather(plan: Node, target: Target) -> Compiled:
     return Compiled(text, "gathered", tuple(everything))
 
 
-def gathering(branches: Iterable[str], names: Names, stated: bool = False) -> str:
+def gathering(branches: Iterable[str], names: GraphIris, stated: bool = False) -> str:
     """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
     sources and memberships as well.
     """
@@ -209,7 +209,7 @@ class LostRowsError(StoreError):
 class Gathered:
     """The rows of a gathering query as a snapshot, with what each leaf gave."""
 
-    def __init__(self, rows: Iterable[Row], names: Names, sources: Iterable[str]) -> None:
+    def __init__(self, rows: Iterable[Row], names: GraphIris, sources: Iterable[str]) -> None:
         self.names = names
         self.given: dict[int, set[str]] = {}
         self._about: dict[str, dict[str, list[str]]] = {}
@@ -244,10 +244,10 @@ class Gathered:
 
     def _items(self, sources: Iterable[str]) -> Iterator[Item]:
         names, prefix = self.names, self.names.base + ".s/"
-        told = [about for about in self._about.values() if f"{PRED}place" in about]
-        for about in sorted(told, key=lambda about: int(about[f"{PRED}place"][0])):
+        described = [about for about in self._about.values() if f"{PRED}place" in about]
+        for about in sorted(described, key=lambda about: int(about[f"{PRED}place"][0])):
             yield Source(*(about[f"{PRED}{term}"][0] for term in ("label", "location", "format")))
-        for source in () if told else sources:
+        for source in () if described else sources:
             yield Source(source)
         for node, about in self._about.items():
             kind = next((_KINDS[t] for t in about.get(f"{RDF}type", ()) if t in _KINDS), None)

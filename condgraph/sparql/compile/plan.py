@@ -133,7 +133,7 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
     return f"SELECT {columns} WHERE {{ {{ SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }} }} {optional} }}"
 
 
-def compile_told(iris: list[str]) -> str:
+def compile_descriptions(iris: list[str]) -> str:
     """The kind and the row of some entities."""
     listed = ", ".join(f"<{iri}>" for iri in iris)
     about = f"?e <pred:name> ?name . ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }}"

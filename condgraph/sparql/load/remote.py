@@ -46,7 +46,7 @@ _CONTENT: Final = ("load", "schema", "counts", "layout", "label")
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
 #: Hears how many triples are written so far.
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 def load_id(snapshot: Snapshot) -> str:
@@ -133,7 +133,7 @@ def write_snapshot(
     what: Sequence[str] = (),
     previous: Snapshot | None = None,
     begun: dict[str, list[str]] | None = None,
-    told: Told = lambda written: None,
+    on_progress: OnProgress = lambda written: None,
 ) -> None:
     """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store
     holds.
@@ -177,7 +177,7 @@ def write_snapshot(
         if number > done:
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number}')}"])
         written += len(batch)
-        told(written)
+        on_progress(written)
     schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
     pieces = [schema[i : i + _PIECE] for i in range(0, len(schema), _PIECE)]
     _insert(endpoint, base, about)

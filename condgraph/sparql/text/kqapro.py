@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from condgraph.engine.errors import AmbiguousNameError, ParseError, UnknownNameError, nearest
-from condgraph.sparql.layout import PRED, XSD, Names
+from condgraph.sparql.layout import PRED, XSD, GraphIris
 
 #: What the published queries use of the vocabulary, and what the layout has beside it.
 TERMS: Final = (
@@ -59,7 +59,7 @@ class Translated:
 class Predicates:
     """The predicates and qualifier keys of a graph, by how the published queries write them."""
 
-    def __init__(self, known: Iterable[str], names: Names) -> None:
+    def __init__(self, known: Iterable[str], names: GraphIris) -> None:
         self.names = names
         self.known = tuple(dict.fromkeys(known))
         self._written: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, ReadOnlyError, UnsupportedError, nearest, numbered
 from condgraph.engine.pieces import mapped, watched
-from condgraph.sparql.layout import Names
+from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.text.kqapro import Predicates, Translated, not_well_formed, translate
 from condgraph.sparql.text.survey import survey
 from condgraph.sparql.text.table import Table, columns_of
@@ -31,7 +31,7 @@ DIALECTS: Final = ("standard", "kqapro")
 def run(
     text: str,
     runs: Runs,
-    names: Names,
+    names: GraphIris,
     schema: GraphKnowledge,
     *,
     dialect: str = "standard",
@@ -117,7 +117,7 @@ def _rows(found: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
     return columns_of([str(one) for one in variables]), (tuple(solution) for solution in found)
 
 
-def predicates_of(schema: GraphKnowledge, names: Names) -> Predicates:
+def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
     """The predicates of a graph, by how published queries write them; made once a schema."""
     known: Any = schema
     found: Predicates | None = known.kept.get("kqapro")

@@ -130,9 +130,9 @@ class WorkerPool:
                 healthy = yield from self._ask(worker, request, until, timeout)
                 if healthy:
                     return
-            except _ToldError as told:
+            except _WorkerError as error:
                 healthy = True
-                raise _error(told.kind, told.message, request, self._memory) from None
+                raise _error(error.kind, error.message, request, self._memory) from None
             finally:
                 self._places.release(worker, healthy=healthy)
             long = True
@@ -205,14 +205,14 @@ class WorkerPool:
                     head.cut = data == b'{"cut":true}'
                     return True
                 else:
-                    raise _ToldError(json.loads(data))
+                    raise _WorkerError(json.loads(data))
 
 
 class UnwritableError(UnsupportedError):
     """A format cannot say the results."""
 
 
-class _ToldError(Exception):
+class _WorkerError(Exception):
     """What a worker said is wrong."""
 
     def __init__(self, said: dict[str, str]) -> None:

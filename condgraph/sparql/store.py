@@ -1,8 +1,8 @@
 """From a program to an answer on an RDF store: one query, whose rows are the answer, or are what the
 engine works it out on.
 
-A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded store,
-or an endpoint. What it does with a program is the same for both.
+An `RdfStore` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded
+store, or an endpoint. What it does with a program is the same for both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Request, Size
 
 
-class Place(ABC):
+class RdfStore(ABC):
     """A graph in an RDF store that is asked programs (`engine.store`): what its kinds have in
     common.
     """

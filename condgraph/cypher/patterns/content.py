@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
 
-class Place:
+class Neo4jContent:
     """One content of a graph (`patterns.remote.match.PatternStore`,
     `patterns.remote.match.JoiningStore`).
 
