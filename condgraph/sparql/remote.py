@@ -175,8 +175,7 @@ class SparqlStore(RdfStore):
     @property
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        schema: Any = self.schema
-        return Target(GraphIris(self.base), schema, self._counts)
+        return Target(GraphIris(self.base), self.schema, self._counts)
 
     def select(self, text: str) -> list[QuerySolution]:
         """The rows of a SELECT over the graph that this reader knows: a load that began since is an
@@ -247,7 +246,7 @@ class SparqlStore(RdfStore):
         """Patterns on the graph as it is now."""
         from condgraph.sparql.patterns.match import SparqlPatterns
 
-        schema: Any = self.schema
+        schema = self.schema
         if self._load not in self._patterns:
             self._patterns.clear()
         # A thread that goes on without the call has a bound of its own.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.execute import Run
@@ -48,8 +48,7 @@ class RdfStore(ABC):
         """The answer of an ASK over the graph."""
 
     def _lowered(self, request: Request) -> Lowered:
-        schema: Any = self.target.schema
-        return request.lowered(schema)
+        return request.lowered(self.target.schema)
 
     def answer(self, request: Request) -> Answer:
         """Answer a program with one query."""

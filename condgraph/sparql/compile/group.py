@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Entity
-from condgraph.engine.kinds import GraphKnowledge
+from condgraph.engine.store import KnownSchema
 from condgraph.sparql.layout import GraphIris
 
 TARGET: Final = "SPARQL"
@@ -29,7 +29,7 @@ class Target:
     """
 
     names: GraphIris
-    schema: GraphKnowledge
+    schema: KnownSchema
     counts: Mapping[str, int]
     #: Gives entities by their ids, where the graph is in this process too: then names need no
     #: looking up, and rows are read no further than wanted.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import Kind
 from condgraph.patterns.graph import Numbers
 from condgraph.patterns.matches import Matches
@@ -70,7 +71,7 @@ class SparqlPatterns:
     `vectors` where terms come from.
     """
 
-    def __init__(self, place: SelectStore, schema: Any, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
+    def __init__(self, place: SelectStore, schema: KnownSchema, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
         self._place, self._schema, self._vectors, self._dialect = place, schema, vectors, dialect
         self._names = GraphIris(place.base)
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
