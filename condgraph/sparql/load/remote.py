@@ -178,13 +178,17 @@ def write_snapshot(
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number}')}"])
         written += len(batch)
         on_progress(written)
-    schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
-    pieces = [schema[i : i + _PIECE] for i in range(0, len(schema), _PIECE)]
     _insert(endpoint, base, about)
-    for number, piece in enumerate(pieces):
-        _insert(endpoint, base, [f"{node} <pred:schema> {string(f'{number:06d} {piece}')}"])
-    # Whoever looks in between is told of the load: its mark goes last, and in one step. What is
-    # noted of it says nothing then.
+    _finish(endpoint, base, load, json.dumps(describe_schema(snapshot), ensure_ascii=False))
+
+
+def _finish(endpoint: Endpoint, base: str, load: str, schema: str) -> None:
+    """Write the schema of a graph that is there as a whole, and mark the graph as loaded."""
+    node = f"<{base}>"
+    for number, begin in enumerate(range(0, len(schema), _PIECE)):
+        _insert(endpoint, base, [f"{node} <pred:schema> {string(f'{number:06d} {schema[begin : begin + _PIECE]}')}"])
+    # Until here others see that a load is under way: its mark goes last, and in one step. What is
+    # noted of the load says nothing then.
     endpoint.update(
         f"DELETE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }} "
         f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "

@@ -77,10 +77,7 @@ def run(
     except ParseError as error:
         if known is not None and kqapro:
             _check(text, names.base, translated)
-        # Of a query that was not parsed here; its places are those of the text that was sent.
-        before = len(standard) - len(text)
-        span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
-        raise ParseError(f"the query is not well formed: {error.message}", span=span) from None
+        raise _placed(error, text, standard) from None
     if not hasattr(found, "__iter__"):
         return Table(("truth",), [], standard, bool(found), warnings)
     columns, terms = _rows(found)
@@ -94,6 +91,15 @@ def run(
     if left_out:
         warnings.append(f"{numbered(left_out, 'row is', 'rows are')} about the layout (membership, for example) and left out")
     return Table(columns, read, standard, None, warnings)
+
+
+def _placed(error: ParseError, text: str, sent: str) -> ParseError:
+    """The error of a query that was not parsed here, with its place in the text as it was written
+    instead of the one that was sent.
+    """
+    before = len(sent) - len(text)
+    span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
+    return ParseError(f"the query is not well formed: {error.message}", span=span)
 
 
 def _refuse(text: str, *, federated: bool) -> None:
