@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.schema import FORMAT, index_key, predicate_key
+from condgraph.cypher.layout.vectors import index_name
 from condgraph.cypher.load.earlier import BEFORE, GRAPHS, older
 from condgraph.cypher.load.pull import pull
 from condgraph.cypher.load.push import look
 from condgraph.cypher.load.write import content_id
-from condgraph.cypher.patterns.vectors import index_name
 from condgraph.engine.errors import StoreDamagedError, StoreMissingError, StoreVersionError
 
 if TYPE_CHECKING:

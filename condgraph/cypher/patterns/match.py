@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.near import Near
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
@@ -29,15 +28,18 @@ from condgraph.vectors.stored import IndexReport
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
-_ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN e.id AS id, e.name AS name, e.kind AS kind"
-_TEXTS: Final = f"MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.kind = 'text' RETURN DISTINCT v.text AS text"
+_ENTITIES: Final = f"MATCH {EDGES.in_graph('e')} RETURN {EDGES.id('e')} AS id, {EDGES.name('e')} AS name, {EDGES.kind('e')} AS kind"
+_TEXTS: Final = (
+    f"MATCH {EDGES.value('v')} WHERE v.graph = $graph AND {EDGES.is_text('v')} RETURN DISTINCT {EDGES.text('v')} AS text"
+)
 _MEMBERSHIP: Final = (
-    f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
-    "RETURN c.id AS id LIMIT 1"
+    f"MATCH {EDGES.concept('c')} WHERE {EDGES.entity('c')[1]} "
+    f"AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
+    f"RETURN {EDGES.id('c')} AS id LIMIT 1"
 )
 _MEMBERS: Final = (
-    f"UNWIND $ids AS id MATCH {EDGES.at('c', 'id')}<-[:{EDGES.member}]-(e:{ENTITY}) WHERE {EDGES.is_no_concept('e')} "
-    "RETURN DISTINCT e.id AS id"
+    f"UNWIND $ids AS id MATCH {EDGES.at('c', 'id')}<-[:{EDGES.member}]-{EDGES.entity('e')[0]} WHERE {EDGES.is_no_concept('e')} "
+    f"RETURN DISTINCT {EDGES.id('e')} AS id"
 )
 
 
