@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class Neo4jAnswer(StoredAnswer):
     """The answer to one program, with the Cypher that gave it.
 
-    The trace is one further query, and so are the evidence and those warnings that are about values
-    which were left out; each is asked when it is first looked at. Where the plan is finished in
-    process (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local`
-    is the answer from these.
+    The trace is one further query; so are the evidence, and the warnings about values that were
+    left out. Each is asked when somebody first looks at it. Where the plan is finished in process
+    (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local` is the
+    answer from these.
     """
 
     _store: Neo4jStore

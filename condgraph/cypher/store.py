@@ -78,7 +78,7 @@ class Neo4jStore:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call has which is given none."""
+        """Seconds of a call without a deadline of its own."""
         return self.connection.timeout
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a source is known by when it is loaded again: a fingerprint of its data and of the options
+"""How a source is recognised when it is loaded again: a fingerprint of its data and of the options
 it is read with.
 
 Files are known by their bytes, folders by those of all their files, frames by their columns, other

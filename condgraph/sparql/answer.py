@@ -1,5 +1,5 @@
 """Answers of RDF stores: the rows of one query, read as typed values in the same order as in
-process. What else they tell is asked of the store when it is first looked at.
+process. What else they say is asked of the store when somebody first looks at it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Request
     from condgraph.sparql.store import RdfStore
 
-#: Entities that one further query is asked about.
+#: The most entities that one further query describes.
 _DESCRIBED: Final = 200
 
 
@@ -62,8 +62,8 @@ class _Sparql(StoredAnswer):
         return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
     def _query_warnings(self, left: LeftOut) -> list[str]:
-        """What the operators of the query have to say: some only by a look at what they took,
-        `left` out are these as well.
+        """The warnings of the query's operators: some need a look at what the operators took.
+        `left` counts values that were left out elsewhere.
         """
         schema, nodes = self._store.target.schema, postorder(self.plan)
         found: list[str] = []
@@ -164,8 +164,8 @@ class SparqlAnswer(_Sparql):
 
 
 class FinishedAnswer(_Sparql):
-    """An answer of which one query gathered the statements, and the engine worked out the rest on
-    them.
+    """An answer in two steps: one query gathered the statements, and the engine worked out the rest
+    on them.
     """
 
     def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:

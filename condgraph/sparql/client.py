@@ -47,7 +47,7 @@ LONGEST_GET: Final = 1_500
 #: Seconds that a server may take for what it answers at once when it is well, where `patience=`
 #: says nothing else.
 PATIENCE: Final = 30.0
-#: So many times that may it be silent while it takes or gives a part of a graph.
+#: It may be silent so many times as long while it takes or gives a part of a graph.
 _LONG: Final = 10
 _CHUNK: Final = 1 << 18
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
@@ -67,8 +67,8 @@ class Endpoint:
     `SPARQL_PASSWORD`), `update` that for updates (the same where none is given), `store` that of
     the Graph Store Protocol, where there is one. Basic or digest authentication, as the server asks
     for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is the
-    deadline of every query that is given none; `patience` for how many seconds the server may be
-    silent where it has little to do (ten times that, where it takes or gives a part of a graph).
+    deadline of every query without one; `patience` is how many seconds the server may be silent
+    where it has little to do (ten times that, where it takes or gives a part of a graph).
     """
 
     def __init__(
@@ -159,8 +159,8 @@ class Endpoint:
         raise AssertionError("unreachable")
 
     def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
-        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. Of a `whole` graph the server
-        begins to tell soon: it may not be silent for long.
+        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. A server begins to send a
+        `whole` graph soon: it may not be silent for long.
         """
         import pyoxigraph
 

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.workers.pool import Query, WorkerPool
 
 _FOLDER: Final = f"rdf{LAYOUT}"
-#: Stores are built in threads: whoever has a deadline goes on at it, and finds the store there
-#: later.
+#: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
 BUILDERS: Final = Workers("condgraph-rdf")
 
 

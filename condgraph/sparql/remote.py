@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
 
 T = TypeVar("T")
-#: Names of entities whose being there is remembered.
+#: Names of entities that are remembered, with whether they are there.
 _MOST_NAMES = 100_000
 #: Seconds after which a loader looks again whether another one is done.
 _AGAIN = 0.1, 0.5
@@ -101,8 +101,7 @@ class SparqlStore(RdfStore):
         self._pulled: dict[str, Any] = {}
         # By load, of which there is one at a time.
         self._patterns: dict[str, Any] = {}
-        #: Seconds that a look at the whole graph may take where the call which needs it does not
-        #: say.
+        #: Seconds that a look at the whole graph may take, where the call does not say.
         self._long = 10 * self.endpoint.patience
 
     def __enter__(self) -> SparqlStore:
@@ -118,7 +117,7 @@ class SparqlStore(RdfStore):
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call has which is given none."""
+        """Seconds of a call without a deadline of its own."""
         return self.endpoint.timeout
 
     def __repr__(self) -> str:
@@ -330,8 +329,7 @@ class SparqlStore(RdfStore):
     def _pushed(self, snapshot: Snapshot, wait: float, until: float, owner: str) -> tuple[dict[str, int], dict[str, int]]:
         while True:
             try:
-                # Whoever says how long to wait is not held for longer by a server that says
-                # nothing.
+                # A caller who says how long to wait waits no longer than that for a silent server.
                 return self._push(snapshot, owner, max(until - time.monotonic(), LEAST) if wait else None)
             except StoreBusyError:
                 left = until - time.monotonic()
@@ -361,7 +359,7 @@ class SparqlStore(RdfStore):
             # was.
             check_sources(self.sources(), snapshot)
         claim(self.endpoint, self.base, Mark(load, owner, adds), found)
-        # Of a load that had changed nothing yet, nothing is left to be gone on with.
+        # A load that had changed nothing yet left nothing to go on with.
         on = bool(begun) and (is_staged(found) or not adds)
         previous = None
         if adds:
@@ -403,8 +401,8 @@ class SparqlStore(RdfStore):
         """Take back a load that was not finished: the graph holds what it held before. Whether
         there was one.
 
-        Raises `StoreBusyError` while the process that loads is there. Of one on another machine
-        that cannot be told: stop it first.
+        Raises `StoreBusyError` while the process that loads is there. A process on another machine
+        may still be there: stop it first.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)

@@ -83,7 +83,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
     if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
         kinds = kinds_tested(node, schema)
         return None if kinds is None else set(kinds)
-    # Of statements of any family the query knows which there are.
+    # The query itself knows which statements of any family there are.
     if facts.predicates is None:
         return None
     found = {kind for name in facts.predicates for kind in schema.attribute_kinds(name)} if facts.family != "relation" else set()

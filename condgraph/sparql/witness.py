@@ -1,10 +1,10 @@
 """The evidence of an answer: the statements that it rests on, fetched with one further query and
 asked in process.
 
-A graph that only a server has is not here to be looked at. What leaves the filters of each scan,
-the sets that the plan names and the memberships between are fetched, and the engine runs the same
-plan on them (`engine.execute.witness_plan`), so that evidence and the warnings of aggregates are
-those of the graph in process.
+A graph that only a server has is not here to be looked at. So the query fetches the statements that
+pass the filters of each scan, the sets that the plan names and the memberships between, and the
+engine runs the same plan on them (`engine.execute.witness_plan`), so that evidence and the warnings
+of aggregates are those of the graph in process.
 """
 
 from __future__ import annotations

@@ -97,4 +97,4 @@ def test_years_and_days_that_a_time_lies_in() -> None:
 @pytest.mark.parametrize("base", ["films", "http://x.example/films", "http://x.example/ /", ""])
 def test_a_base_that_is_none(base: str) -> None:
     with pytest.raises(OptionError):
-        layout.Names(base)
+        layout.GraphIris(base)

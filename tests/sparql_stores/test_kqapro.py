@@ -24,7 +24,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.sparql.layout import Names, encode
+from condgraph.sparql.layout import GraphIris, encode
 from condgraph.sparql.text.kqapro import Predicates, translate
 from condgraph.sparql.text.query import predicates_of, run
 from condgraph.sparql.text.terms import Meaning, asked, by_name
@@ -287,15 +287,15 @@ def test_every_name_of_kqa_pro_is_found(data: Path) -> None:
     vocabulary = json.loads((data / "kqapro_vocabulary" / "kb_schema_vocabulary.json").read_text())
     names = [*vocabulary["relations"], *vocabulary["attrs"], *vocabulary["qualifiers"]]
     assert len(names) > 1200
-    predicates = Predicates(names, Names("http://example.org/"))
+    predicates = Predicates(names, GraphIris("http://example.org/"))
     for name in names:
         written = name.replace(" ", "_")
         query = translate(f"SELECT ?v {{ ?e <{written}> ?v }}", predicates).text
-        assert Names("http://example.org/").predicate(name) in query
+        assert GraphIris("http://example.org/").predicate(name) in query
 
 
 def test_strings_and_comments_stay_as_they_are() -> None:
-    predicates = Predicates(["a b"], Names("http://x/"))
+    predicates = Predicates(["a b"], GraphIris("http://x/"))
     text = "# <a_b> '1\"^^\nSELECT ?v { ?e <a_b> \"<a_b>\", '''<a_b> \" ''' }"
     assert translate(text, predicates).text.endswith("{ ?e <http://x/a_b> \"<a_b>\", '''<a_b> \" ''' }")
     assert translate("PREFIX xsd: <http://y/> ASK {}", predicates).text == "PREFIX xsd: <http://y/> ASK {}"

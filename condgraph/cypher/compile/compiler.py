@@ -40,8 +40,8 @@ class Within:
     """Membership in a concept of many, as a condition on an entity, or as clauses that give all
     members, to be joined with.
 
-    A condition goes through an entity's edges, which costs some ten times what a member does that
-    is read from the concept's side.
+    A condition goes through an entity's edges, which costs about ten times as much as reading a
+    member from the concept's side.
     """
 
     condition: str

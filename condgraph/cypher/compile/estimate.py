@@ -1,5 +1,5 @@
-"""How many rows an operator is likely to give, from what the schema counts: what the compiler
-chooses between texts by.
+"""How many rows an operator is likely to give, from what the schema counts. The compiler chooses
+between texts by it.
 
 The server's planner knows how many nodes a label has, and not that a concept has 26 members or that
 a predicate leads to 2,000 subjects from one object; the schema does. An estimate only chooses among
@@ -18,7 +18,7 @@ from condgraph.engine.values import Time
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
 
-#: Of what nothing is known, and of every entity.
+#: Rows of something unknown, and of every entity.
 _SOME: Final = 100.0
 _EVERY: Final = 1e6
 #: The part of statements that a test of equality leaves, one of more or less, one on a qualifier,

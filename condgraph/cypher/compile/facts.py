@@ -139,8 +139,8 @@ def _index(compiler: Compiler, test: alg.Condition) -> Kind | None:
 
 
 def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities) -> FactRows:
-    """Facts that lead to some entities: from those of a name, where there are fewer that lead to
-    them than from the anchors.
+    """Facts that lead to some entities: from the entities of a name, where fewer facts lead to them
+    than start at the anchors.
     """
     below = node.facts
     if isinstance(below, alg.Scan) and isinstance(entities, alg.ByName) and below.anchor == "subject" and below.source is None:

@@ -85,7 +85,7 @@ def write_snapshot(
                 under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
             settle(0)
     finally:
-        # Of a load that failed nothing goes on behind the caller's back.
+        # Nothing of a failed load goes on behind the caller's back.
         wait(future for future, _ in under_way)
 
 

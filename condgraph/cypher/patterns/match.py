@@ -192,5 +192,7 @@ class Neo4jPatterns:
 
 
 def _identity(encoder: Encoder | str) -> tuple[str, int]:
-    """What the terms of an encoder are kept by; one that is named is not made for it."""
+    """The key under which the terms of an encoder are kept; an encoder given by name is not made
+    for it.
+    """
     return (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)

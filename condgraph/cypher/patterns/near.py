@@ -1,4 +1,4 @@
-"""Patterns on Neo4j by candidates from the server's vector index: nothing is pulled that grows with
+"""Patterns on Neo4j by candidates from the server's vector index: what is pulled does not grow with
 the graph.
 
 The index finds names near to a text; their vectors come along, so that distances are exact for all

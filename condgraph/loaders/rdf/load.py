@@ -241,7 +241,7 @@ class _Writer:
     def _once(self, message: str, row: int) -> None:
         if message not in self._warned:
             self._warned.add(message)
-            self._reading.warn(f"{message}; told once", row=row)
+            self._reading.warn(f"{message}; reported once", row=row)
 
 
 def _sniff(path: Path, head: bytes) -> int:

@@ -269,7 +269,7 @@ def _position(stream: Any) -> int:
 
 
 def _said(error: SyntaxError) -> str:
-    """What the parser says, without the place, which is told apart."""
+    """What the parser says, without the place, which errors have beside it."""
     text = re.sub(r"^Parser error [^:]*: ", "", error.msg or str(error))
     column = f" (column {error.offset})" if error.offset else ""
     return f"syntax error: {text}{column}"

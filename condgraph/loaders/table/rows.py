@@ -208,7 +208,7 @@ class Table:
         if chosen.kind == "text" or self.declared(at) != "auto" or at in self.refs:
             return
         texts = [(row, value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
-        # Dates whose order is not known are told of once, for the whole column.
+        # Dates whose order is not known are reported once, for the whole column.
         if len(texts) > chosen.ambiguous:
             row, first = texts[0]
             kind = "numbers" if chosen.kind == "number" else "times"

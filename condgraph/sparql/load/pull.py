@@ -1,7 +1,7 @@
 """A graph in a remote RDF store read back as items: the inverse of `write`, in one pass over its
 triples as they arrive.
 
-What comes back is held against what was loaded: a statement's node is named by the hash of its
+What comes back is compared with what was loaded: a statement's node is named by the hash of its
 content, a value's by the hash of its value, so that a store that changes what it keeps is found
 out. Virtuoso prints 6 digits of a double, and 16 when asked for the text; the hash tells which of
 the neighbouring ones it is.
@@ -218,8 +218,8 @@ def _is_statement(item: Any) -> bool:
 
 
 def exact_value(node: str, said: Said, names: GraphIris) -> Value:
-    """The value of a node, which the node's name has the hash of; raises `StoreDamagedError` where
-    it is another one.
+    """The value of a node, whose hash is in the node's name; raises `StoreDamagedError` where it is
+    another one.
     """
     wanted = node[len(names.base) + len(VALUE) :]
     value = exactly(read_value(said), wanted)

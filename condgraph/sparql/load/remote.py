@@ -89,9 +89,7 @@ class Mark(NamedTuple):
 
     @property
     def gone(self) -> bool:
-        """Whether its writer has ended. Of one on another machine that cannot be told: it is taken
-        to be at work.
-        """
+        """Whether its writer has ended. A writer on another machine is taken to be at work."""
         return self.owner == NOBODY or Owner.gone(self.owner, 0.0)
 
 
@@ -166,7 +164,7 @@ def write_snapshot(
         for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
     if begun is not None:
-        # Of a load that was ended nobody knows what is there: everything is sent.
+        # Nobody knows what a load that was ended left: everything is sent.
         known.clear()
     about.clear()
     marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
@@ -255,7 +253,7 @@ def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: s
 
 
 def _each(endpoint: Endpoint, base: str, name: str, change: str) -> None:
-    """Make a change with the triples of a named graph beside the graph, which are taken from there,
+    """Make a change with the triples of a named graph beside the graph, and take them from there,
     so many at once.
     """
     some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}.{name}/> {{ ?s ?p ?o }} }} LIMIT {endpoint.dialect.update_batch}"

@@ -4,8 +4,8 @@ The published queries call predicates by relative IRIs in which a space is an un
 (`<point_in_time>`), which says less than the name; they use `xsd:` without declaring it, and some
 close a literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI
 becomes the predicate of the graph that is written so; one that fits several is an error that names
-them, one that fits none an unknown name. What else is wrong is told where it stands in the text as
-published.
+them, one that fits none an unknown name. Other mistakes are reported with their place in the text
+as published.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
     elif at >= len(text.rstrip()) and '"}"' in expected:
         expected = "the query ends too early"
     elif at >= len(text.rstrip()):
-        # Parsers look as far as they can: one closing mark too many is told behind it.
+        # Parsers look as far as they can: one closing mark too many is reported behind it.
         at, end = len(text.rstrip()) - 1, len(text.rstrip())
         expected = f"{text[at:end]!r} cannot stand here" if at >= 0 else "the query is empty"
     elif len(expected) > 150:

@@ -65,7 +65,7 @@ def run(
         try:
             translated = translate(text, predicates_of(schema, names), on_unknown=on_unknown)
         except CondgraphError:
-            _check(text, names.base, translate(text, None))  # what is not well formed is told first
+            _check(text, names.base, translate(text, None))  # what is not well formed is reported first
             raise
         standard, warnings = translated.text, list(translated.warnings)
     if known is None or not kqapro:
