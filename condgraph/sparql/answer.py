@@ -24,7 +24,8 @@ from condgraph.engine.values import Quantity, Value, text_of
 from condgraph.sparql.compile.compiled import Compiled, said
 from condgraph.sparql.compile.plan import compile_descriptions, compile_kinds
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, GraphIris, read_number, value_named
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, GraphIris, value_named
+from condgraph.sparql.literals import read_number
 from condgraph.sparql.warnings import count_left_out
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from condgraph.engine.workers import shared
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
-from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, string
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base
+from condgraph.sparql.literals import string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
 from condgraph.sparql.load.push import Loader, busy, unfinished
 from condgraph.sparql.load.remote import abandon, marks, remove, schema_of, state

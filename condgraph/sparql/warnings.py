@@ -22,7 +22,8 @@ from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.group import Group, Target
 from condgraph.sparql.compile.plan import value_rows, values_are_native
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import PRED, TYPE, VALUE, GraphIris, integer, value_named
+from condgraph.sparql.layout import PRED, TYPE, VALUE, GraphIris, value_named
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution

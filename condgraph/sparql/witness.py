@@ -23,7 +23,7 @@ from condgraph.sparql.compile.compiled import native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.gather import Gathered, Row, branch_of, collect, gathering, memberships, namesakes
 from condgraph.sparql.compile.group import Group
-from condgraph.sparql.layout import integer
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds

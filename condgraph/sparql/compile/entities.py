@@ -18,7 +18,8 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile.facts import FactPatterns
 from condgraph.sparql.compile.group import NOTHING, TARGET, Group, Target
-from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, integer, pred, string
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, pred
+from condgraph.sparql.literals import integer, string
 
 #: A plan whose shared parts would be written out to more patterns than this is refused.
 MOST_PATTERNS: Final = 20_000

@@ -21,7 +21,8 @@ from condgraph.engine.schema import Kinds
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sparql.compile.conditions import during_filter, test_patterns
 from condgraph.sparql.compile.group import FactTerms, Group, Objects, Target, Wanted
-from condgraph.sparql.layout import TYPE, VALUE, integer
+from condgraph.sparql.layout import TYPE, VALUE
+from condgraph.sparql.literals import integer
 
 
 class FactPatterns(ABC):

@@ -30,7 +30,8 @@ from condgraph.sparql.compile.compiled import Compiled, native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.facts import reach_of
 from condgraph.sparql.compile.group import Group, Target
-from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, integer, read_value
+from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, read_value
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

@@ -20,7 +20,8 @@ from condgraph.sparql.compile.conditions import supports_test, test_patterns
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.gather import gather
 from condgraph.sparql.compile.group import Group, Objects, Target
-from condgraph.sparql.layout import TYPE, integer
+from condgraph.sparql.layout import TYPE
+from condgraph.sparql.literals import integer
 
 #: An entity and its name in one column: an IRI has no spaces. A second column costs Virtuoso more
 #: than looking the name up.

@@ -27,7 +27,8 @@ from condgraph.engine.identity import statement_ids
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.sparql.dialect import TOO_LARGE, cut
-from condgraph.sparql.layout import LAYOUT, string
+from condgraph.sparql.layout import LAYOUT
+from condgraph.sparql.literals import string
 from condgraph.sparql.load.write import triples
 
 if TYPE_CHECKING:

@@ -27,10 +27,9 @@ from condgraph.sparql.layout import (
     TYPE,
     GraphIris,
     encode,
-    integer,
-    string,
     value_triples,
 )
+from condgraph.sparql.literals import integer, string
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

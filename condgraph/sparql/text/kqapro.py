@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from condgraph.engine.errors import AmbiguousNameError, ParseError, UnknownNameError, nearest
-from condgraph.sparql.layout import PRED, XSD, GraphIris
+from condgraph.sparql.layout import PRED, GraphIris
+from condgraph.sparql.literals import XSD
 
 #: What the published queries use of the vocabulary, and what the layout has beside it.
 TERMS: Final = (
