@@ -12,7 +12,7 @@ from typing import Any
 
 from condgraph.engine.values import Kind, Quantity, Time, parse_quantity
 from condgraph.sparql.compile.group import Target
-from condgraph.sparql.layout import date_of, double, integer, string, year_of
+from condgraph.sparql.literals import date_of, double, integer, string, year_of
 
 
 class _Form:

@@ -36,7 +36,7 @@ from condgraph.engine.passes import optimise  # noqa: E402
 from condgraph.languages.registry import lower  # noqa: E402
 from condgraph.sparql.compile.group import Target  # noqa: E402
 from condgraph.sparql.compile.plan import compile_plan  # noqa: E402
-from condgraph.sparql.layout import Names  # noqa: E402
+from condgraph.sparql.layout import GraphIris  # noqa: E402
 
 ROUNDS = 3
 #: Seconds after which a query is timed once.
@@ -128,7 +128,7 @@ def measure(place: str, options: argparse.Namespace) -> dict[str, Any]:
     building = time.perf_counter() - begin
     with running(graph, options) as (run, base):
         # On an endpoint names come with the query, and all ties are found there.
-        target = store.target if base is None else Target(Names(base), store.target.schema, store.target.counts)
+        target = store.target if base is None else Target(GraphIris(base), store.target.schema, store.target.counts)
         found = compare(graph, options, run, target)
     return found | {"loading": loading, "building": building, "triples": len(store.store)}
 

@@ -207,7 +207,7 @@ class Graph:
 
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        return make_vectors(self.current, encoder_of(encoder), approximate=faiss, told=progress)[1]
+        return make_vectors(self.current, encoder_of(encoder), approximate=faiss, on_progress=progress)[1]
 
     def _sources(self, wait: float = 0.0) -> tuple[Source, ...]:
         """The sources that the graph has; none where nothing was loaded yet."""

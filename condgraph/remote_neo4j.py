@@ -6,7 +6,7 @@ import os
 from threading import local
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.load.write import Told
+from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
@@ -39,20 +39,20 @@ class Neo4jGraph(RemoteGraph):
 
     def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
         super().__init__(Neo4jStore(place, graph=graph, read_only=read_only, **options), graph=graph, read_only=read_only)
-        self._telling = local()
+        self._loading = local()
 
     def load(self, source: Any, *, progress: Progress | None = None, **options: Any) -> LoadReport:
-        """`Graph.load`; `progress` is told of what is read, and then of what is written to the
+        """`Graph.load`; `progress` hears what is read, and then what is written to the
         server, under its address.
         """
-        self._telling.progress = progress
+        self._loading.progress = progress
         try:
             return super().load(source, progress=progress, **options)
         finally:
-            self._telling.progress = None
+            self._loading.progress = None
 
     def _write(self, snapshot: Snapshot, wait: float) -> tuple[dict[str, int], dict[str, int]]:
-        return self.store.push(snapshot, wait=wait, told=self._told(getattr(self._telling, "progress", None)))
+        return self.store.push(snapshot, wait=wait, on_progress=self._on_progress(getattr(self._loading, "progress", None)))
 
     def _store_of(self, engine: str | None) -> Store:
         """Neo4j alone answers."""
@@ -102,14 +102,14 @@ class Neo4jGraph(RemoteGraph):
         """Write a local graph as this one, beside what it holds; the same content twice changes
         nothing.
 
-        `progress` is told as by `load`: where to, the records written so far, and which part of all
+        `progress` hears, as of `load`, where to, the records written so far, and which part of all
         that is.
         """
-        self.store.push(graph.current, wait=wait, told=self._told(progress))
+        self.store.push(graph.current, wait=wait, on_progress=self._on_progress(progress))
 
-    def _told(self, progress: Progress | None) -> Told:
-        def told(written: int, part: float | None) -> None:
+    def _on_progress(self, progress: Progress | None) -> OnProgress:
+        def on_progress(written: int, part: float | None) -> None:
             if progress is not None:
                 progress(self.place, written, part)
 
-        return told
+        return on_progress

@@ -48,9 +48,9 @@ class SparqlGraph(RemoteGraph):
         wrong = next((name for name in options if name not in known), None)
         if wrong is not None:
             raise OptionError(f"a SPARQL endpoint takes no option {wrong!r}", hint=f"it takes: {', '.join(known)}")
-        told = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
+        bounds = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
         options = {name: value and (_plain(str(value)) if name in _ADDRESSES else value) for name, value in options.items()}
-        store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **told)
+        store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **bounds)
         super().__init__(store, graph=graph, read_only=read_only)
 
     @property

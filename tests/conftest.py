@@ -98,5 +98,5 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     for report in reporter.stats.get("skipped", []):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         reasons[re.sub(r"^Skipped: ", "", text)] += 1
-    told = "; ".join(f"{count} because {reason}" for reason, count in reasons.most_common())
-    reporter.write_line(f"skipped: {told}" if told else "skipped: nothing")
+    skipped = "; ".join(f"{count} because {reason}" for reason, count in reasons.most_common())
+    reporter.write_line(f"skipped: {skipped}" if skipped else "skipped: nothing")

@@ -22,9 +22,9 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
         for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "search_parts", "sets")
     ),
     # Stores, their answers and their patterns; witnesses and the plans they are compiled from.
-    frozenset({"cypher.answer", "cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.place", "cypher.store"}),
+    frozenset({"cypher.answer", "cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
     frozenset({"cypher.compile.plan", "cypher.witness"}),
-    frozenset({"sparql.answer", "sparql.place", "sparql.witness"}),
+    frozenset({"sparql.answer", "sparql.store", "sparql.witness"}),
 )
 
 

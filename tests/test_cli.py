@@ -134,7 +134,7 @@ def test_the_store_may_come_from_the_environment(world: Path, monkeypatch: pytes
     assert ok("query", "Find(Nepal) Relate(capital, forward) QueryName()") == "Kathmandu\n"
 
 
-def test_limit_is_kept_and_told(world: Path) -> None:
+def test_limit_is_kept_and_reported(world: Path) -> None:
     result = call("query", "-d", world, ABOVE_7500, "--limit", "2", "--format", "json")
     assert json.loads(result.stdout)["answers"] == NAMES[:2]
     assert "warning" in result.stderr
@@ -332,7 +332,7 @@ def test_a_full_or_closed_output_is_an_error(world: Path) -> None:
         assert (ran.returncode, ran.stderr) == (1, said + "\n")
 
 
-def test_an_interrupt_is_told_in_a_word(world: Path) -> None:
+def test_an_interrupt_is_reported_in_a_word(world: Path) -> None:
     # Standard input stays open, so the command waits for its program.
     with subprocess.Popen(
         command("query", "-d", world, "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -52,7 +52,7 @@ def test_the_image_installs_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("broken", ["samples", "neo4j", "nothing"])
-def test_a_load_that_fails_is_told(broken: str, tmp_path: Path) -> None:
+def test_a_load_that_fails_is_reported(broken: str, tmp_path: Path) -> None:
     """The step's own script, with the real command line: nobody answers at the server's address, or
     there is no package.
     """

@@ -91,10 +91,10 @@ def test_the_changelog_knows_the_version() -> None:
 
 
 def test_every_sample_has_its_sources() -> None:
-    told = (samples.FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+    listed = (samples.FOLDER / "SOURCES.md").read_text(encoding="utf-8")
     data = {path.name for path in samples.FOLDER.iterdir() if path.suffix not in (".py", ".md") and path.is_file()}
     assert data == {sample.file for sample in samples.SAMPLES}
-    assert all(f"`{name}`" in told for name in data)
+    assert all(f"`{name}`" in listed for name in data)
 
 
 def test_the_samples_fit_together() -> None:

@@ -61,7 +61,7 @@ def no_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def told(call: Callable[[], object]) -> list[str]:
+def all_said(call: Callable[[], object]) -> list[str]:
     """All that is said of an error, with what it was raised from and what was handled; of a result,
     how it is shown.
     """
@@ -82,7 +82,7 @@ def status(place: str) -> object:
     """Open, and ask for what cannot be there."""
     with condgraph.open(place) as graph:
         texts = [repr(graph), str(graph.place)]
-        texts += told(lambda: graph.status())
+        texts += all_said(lambda: graph.status())
         texts += [repr(getattr(graph, "store", None)), repr(getattr(getattr(graph, "store", None), "endpoint", None))]
         return texts
 
@@ -91,7 +91,7 @@ def leaks(places: list[str], ask: Callable[[str], object]) -> list[tuple[str, li
     """The places of which something is told that may not be."""
     found = []
     for place in places:
-        texts = told(lambda place=place: ask(place))  # type: ignore[misc]
+        texts = all_said(lambda place=place: ask(place))  # type: ignore[misc]
         if any(SECRET in text for text in texts):
             found.append((place, texts))
     return found

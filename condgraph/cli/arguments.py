@@ -4,6 +4,7 @@ program.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -49,6 +50,16 @@ LanguageOption = Annotated[
         "--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); recognised from the text by default."
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class LoginOptions:
+    """Which graph of the store, and who logs in."""
+
+    graph: GraphOption = "default"
+    user: UserOption = None
+    password: PasswordOption = None
+    database: DatabaseOption = None
 
 
 def opened(

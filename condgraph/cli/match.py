@@ -7,65 +7,80 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import typer
 
-from condgraph.cli.arguments import (
-    DatabaseOption,
-    FileOption,
-    GraphOption,
-    PasswordOption,
-    StoreOption,
-    TextArgument,
-    UserOption,
-    opened,
-)
+from condgraph.cli.arguments import FileOption, LoginOptions, StoreOption, TextArgument, opened
 from condgraph.cli.exits import Exit, guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
 
 
-def match(
-    store: StoreOption,
-    text: TextArgument = None,
-    file: FileOption = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many subgraphs, or answers with --group-by.")] = 3,
-    best: Annotated[bool, typer.Option("--best", help="All at the best distance, instead of -k.")] = False,
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Which subgraphs are looked for."""
+
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many subgraphs, or answers with --group-by.")] = 3
+    best: Annotated[bool, typer.Option("--best", help="All at the best distance, instead of -k.")] = False
     group_by: Annotated[
         list[str] | None, typer.Option("--group-by", metavar="NODE", help="Give each value of this node once; may be repeated.")
-    ] = None,
+    ] = None
     distinct_from: Annotated[
         list[str] | None,
         typer.Option(
             "--distinct-from", metavar="[NODE=]NAME", help="What unknown nodes, or this one, are not to be; may be repeated."
         ),
-    ] = None,
-    repeat: Annotated[bool, typer.Option("--repeat", help="Different nodes may be the same entity (not injective).")] = False,
+    ] = None
+    repeat: Annotated[bool, typer.Option("--repeat", help="Different nodes may be the same entity (not injective).")] = False
     induced: Annotated[
         bool,
         typer.Option("--induced", help="No further edges between the nodes; with --directed none against the pattern's either."),
-    ] = False,
-    directed: Annotated[bool, typer.Option("--directed", help="Edges run as they are written.")] = False,
-    k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None,
+    ] = False
+    directed: Annotated[bool, typer.Option("--directed", help="Edges run as they are written.")] = False
+    k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None
     k_relations: Annotated[
         int | None, typer.Option("--k-relations", metavar="N", min=1, help="Candidates of a known relation.")
-    ] = None,
-    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False,
+    ] = None
+    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None
+    fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
-    ] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
-    form: Annotated[Format, typer.Option("--format", help="How the subgraphs are written.")] = Format.TABLE,
-    prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False,
-    evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False,
+    ] = None
+
+    def of_match(self) -> dict[str, Any]:
+        """These as options of `Graph.match`."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("best", "repeat")}
+        return given | {
+            "k": None if self.best else self.k,
+            "distinct_from": _by_node(self.distinct_from),
+            "injective": not self.repeat,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How the subgraphs are written."""
+
+    form: Annotated[Format, typer.Option("--format", help="How the subgraphs are written.")] = Format.TABLE
+    prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False
+    evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False
+    trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False
+
+
+@grouped
+def match(
+    *,
+    store: StoreOption,
+    text: TextArgument = None,
+    file: FileOption = None,
+    search: SearchOptions,
+    login: LoginOptions,
+    output: OutputOptions,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
 ) -> None:
@@ -74,29 +89,14 @@ def match(
     """
     with guard():
         program = program_text(text, file)
-    with guard(program), opened(store, graph, user, password, database) as at:
-        found = at.match(
-            program,
-            k=None if best else k,
-            group_by=group_by,
-            distinct_from=_by_node(distinct_from),
-            injective=not repeat,
-            induced=induced,
-            directed=directed,
-            k_nodes=k_nodes,
-            k_relations=k_relations,
-            k_types=k_types,
-            fast=fast,
-            encoder=encoder,
-            timeout=timeout,
-            limit=limit,
-        )
-        if prompt:
+    with guard(program), opened(store, login.graph, login.user, login.password, login.database) as at:
+        found = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
+        if output.prompt:
             for warning in found.warnings:
                 typer.echo(f"warning: {printable(warning)}", err=True)
             typer.echo(found.verbalised())
         else:
-            write_matches(found, form, evidence=evidence, trace=trace)
+            write_matches(found, output.form, evidence=output.evidence, trace=output.trace)
         if not found.complete:
             raise typer.Exit(Exit.DEADLINE)
 

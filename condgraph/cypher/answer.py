@@ -15,7 +15,7 @@ from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import leading_numbers, median_of
 from condgraph.engine.execute.bags import order_key
-from condgraph.engine.execute.left_out import LeftOut, tell_left_out
+from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.step import Step
 from condgraph.engine.stored_answer import StoredAnswer
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class Neo4jAnswer(StoredAnswer):
     """The answer to one program, with the Cypher that gave it.
 
-    The trace is one further query, and so are the evidence and those warnings that are about values
-    which were left out; each is asked when it is first looked at. Where the plan is finished in
-    process (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local`
-    is the answer from these.
+    The trace is one further query; so are the evidence, and the warnings about values that were
+    left out. Each is asked when somebody first looks at it. Where the plan is finished in process
+    (`cypher.compile.support.lowered`), `_rows` are the statements it rests on, and `_local` is the
+    answer from these.
     """
 
     _store: Neo4jStore
@@ -146,18 +146,18 @@ class Neo4jAnswer(StoredAnswer):
 
     def _noticed(self) -> list[str]:
         from condgraph.cypher.compile.support import lowered
-        from condgraph.cypher.warnings import compile_tallies, counted, placed, tested, told
+        from condgraph.cypher.warnings import compile_tallies, counted, placed, tested, values_may_warn
 
         schema = self._store.schema
         found, left = list[str](), LeftOut()
-        if self._compiled.shape == "witness" or told(self.plan, schema, not self._outcome()[0]):
+        if self._compiled.shape == "witness" or values_may_warn(self.plan, schema, not self._outcome()[0]):
             found, left = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
         if nodes:
             beyond = lowered(self.plan)
             there = [node if beyond.isdisjoint(map(id, node.inputs())) else placed(node, beyond, self._witness) for node in nodes]
             left = left + counted(nodes, self._store.run(compile_tallies(there, self._store.name, schema)))
-        return found + tell_left_out(left)
+        return found + left_out_warnings(left)
 
     @timed
     def explain(self) -> str:

@@ -1,10 +1,10 @@
-"""A program on its way to the server: its query, and which names of entities that has to look up by
-the way.
+"""A program on its way to the server: its query, and the names of entities that the query looks up
+as well.
 
 A name that the graph does not have is an error. Most programs give nothing where a name is not
 there: an answer that is not empty says that it is. Where a program gives something all the same (a
-union, a superlative among two), its one query says of the names as well, which costs its planning a
-third more.
+union, a superlative among two), its one query looks the names up as well, which makes planning it a
+third slower.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from condgraph.engine.lowered import Lowered
 if TYPE_CHECKING:
     from condgraph.engine.store import Request
     from condgraph.engine.stored_schema import StoredSchema
-    from condgraph.names.remote import NamedSchema
+    from condgraph.names.remote import LinkingSchema
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A program, lowered, with its query; `names` are those of entities whose being there was
-    not looked up before.
+    """A program, lowered, with its query; `names` are the names of entities that were not looked up
+    before.
     """
 
     lowered: Lowered
@@ -40,7 +40,7 @@ class Asked:
     names: Sequence[str]
     _again: Callable[[], object]
 
-    def check(self, missing: Sequence[str], named: NamedSchema) -> None:
+    def check(self, missing: Sequence[str], named: LinkingSchema) -> None:
         """Names that the graph does not have are an error, as in process: lowering says where, and
         what is near to them.
         """
@@ -49,10 +49,10 @@ class Asked:
             self._again()
 
 
-def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], NamedSchema]) -> Asked:
-    """A program as its query. KoPL finds out about names of entities by that; other languages look
-    them up before, by the schema that `named` gives, and so does a program that something is wrong
-    with: the first of its errors is the one that is told.
+def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema]) -> Asked:
+    """A program as its query. KoPL learns from the query which names of entities there are. Other
+    languages look names up before, in the schema that `named` gives; so does a program with a
+    mistake, so that the first of its errors is reported.
     """
 
     def prepared(known: StoredSchema, *, looks_up: bool) -> Asked:
@@ -68,8 +68,8 @@ def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], 
 
 
 def names_of(lowered: Lowered, schema: StoredSchema) -> tuple[list[str], list[str]]:
-    """The names of entities in a program whose being there is not known, sorted: all of them, and
-    those its query looks up.
+    """The names of entities in a program that may not be in the graph, sorted: all of them, and
+    those that its query looks up.
 
     The others are needed for any answer that is more than nothing, 0 or false.
     """

@@ -41,12 +41,12 @@ T = TypeVar("T")
 #: Seconds that the server may take for what it answers at once when it is well, where `patience=`
 #: says nothing else.
 PATIENCE: Final = 30.0
-#: So many times that may a transaction take that writes.
+#: A transaction that writes may take so many times as long.
 _WRITING: Final = 10
 #: Seconds that a query may take beyond its deadline for the server to end it by itself, before its
 #: connection is cut.
 _LINGER: Final = 5.0
-#: How long a query may take that ends another.
+#: How long the query that ends another one may take.
 _ENDING: Final = 30.0
 #: How long failures that pass (a deadlock, a new leader) are tried again.
 _RETRY: Final = 15.0
@@ -66,8 +66,8 @@ class Connection:
     """A driver with the database to use. Opened from an address, or around an existing driver,
     which then is not closed here.
 
-    `patience` is for how many seconds the server may be silent where it has little to do; `timeout`
-    the deadline (seconds) of calls that are given none.
+    `patience` is how many seconds the server may be silent where it has little to do; `timeout` is
+    the deadline (seconds) of calls without one.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Connection:
     def transaction(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         """Run `work` in one writing transaction and commit it. It is run again where it failed for
         a reason that passes, so it must do nothing twice: a commit whose answer was lost may have
-        been one. That is also so after the `DeadlineError` of a server which says nothing for
+        been one. The same holds after the `DeadlineError` of a server that says nothing for
         `patience` seconds (ten times that of the connection otherwise).
         """
         line = Line()

@@ -51,8 +51,8 @@ class Line:
         self.over = False
 
     def cut(self) -> None:
-        """Close the connection of the session, if it has one: whoever reads from it is told at
-        once. What is not connected yet ends by the driver's own bounds.
+        """Close the connection of the session, if it has one: a thread that reads from it gets an
+        error at once. A session that is not connected yet ends by the driver's own bounds.
         """
         self.over = True
         # The driver has no public way to do this; without it the thread ends when the server says

@@ -23,7 +23,7 @@ from condgraph.cypher.load.limits import check_graph
 from condgraph.cypher.load.lock import unfinished
 from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.push import LEASE, look, push
-from condgraph.cypher.load.write import Told
+from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.records import Records
 from condgraph.engine.algebra import Node
@@ -40,7 +40,7 @@ from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.names.remote import NamedSchema
+from condgraph.names.remote import LinkingSchema
 from condgraph.overview.partial import stored_survey
 from condgraph.overview.survey import Survey
 
@@ -81,7 +81,7 @@ class Neo4jStore:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call has which is given none."""
+        """Seconds of a call without a deadline of its own."""
         return self.connection.timeout
 
     def __repr__(self) -> str:
@@ -169,18 +169,18 @@ class Neo4jStore:
     # -- loading -----------------------------------------------------------------------------------
 
     def push(
-        self, snapshot: Snapshot, *, wait: float = 0.0, told: Told = lambda written, part: None
+        self, snapshot: Snapshot, *, wait: float = 0.0, on_progress: OnProgress = lambda written, part: None
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Write a snapshot as this graph, beside what the graph holds already; what it held, and
         holds now.
 
         The same content twice changes nothing. `wait` is how many seconds to wait for other
-        processes that are writing; `told` hears how many records are written so far, and which part
+        processes that are writing; `on_progress` hears how many records are written so far, and which part
         of all that is (None where it is not known).
         """
         self._check_writable()
         self.refresh()
-        found = push(self.connection, self.name, snapshot, wait=wait, told=told)
+        found = push(self.connection, self.name, snapshot, wait=wait, on_progress=on_progress)
         self.refresh()
         return found
 
@@ -250,13 +250,13 @@ class Neo4jStore:
         return asked_of(request, self.name, self.schema, lambda: self._named_schema)
 
     @property
-    def _named_schema(self) -> NamedSchema:
+    def _named_schema(self) -> LinkingSchema:
         """The schema with names looked up."""
-        named: NamedSchema | None = self.schema.kept.get("named")
+        named: LinkingSchema | None = self.schema.kept.get("named")
         if named is None:
             from condgraph.cypher.names import Neo4jNames
 
-            named = self.schema.kept["named"] = NamedSchema(self.schema, Neo4jNames(self.connection, self.name, self.schema))
+            named = self.schema.kept["named"] = LinkingSchema(self.schema, Neo4jNames(self.connection, self.name, self.schema))
         return named
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:

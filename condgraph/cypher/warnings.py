@@ -65,7 +65,7 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
     return replace(part, **changed)  # type: ignore[type-var]
 
 
-def told(plan: Node, schema: StoredSchema, empty: bool) -> bool:
+def values_may_warn(plan: Node, schema: StoredSchema, empty: bool) -> bool:
     """Whether some operator may have something to say that only a look at its values tells."""
     return any(may_warn(node, schema, empty) for node in postorder(plan))
 

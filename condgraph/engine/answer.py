@@ -268,7 +268,7 @@ class Answer(Tabular):
 
     def _noticed(self) -> list[str]:
         """What was noticed while the program ran."""
-        return self.run.told()
+        return self.run.all_warnings()
 
     @timed
     def explain(self) -> str:

@@ -129,12 +129,12 @@ def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
             one, two = _sides(pair, operator) if operator != "=" else (left, right)
             if compared(one, two, operator, operator):
                 if operator == "=":
-                    _tell_case(left, right, arguments[0], "=")
+                    _note_case(left, right, arguments[0], "=")
                 return [True]
     return [False]
 
 
-def _tell_case(left: Any, right: Any, operand: Operand, what: str) -> bool:
+def _note_case(left: Any, right: Any, operand: Operand, what: str) -> bool:
     """Say where two texts are the same but for case; always true."""
     one, two = _text(left), _text(right)
     if measure_of(left) is None and measure_of(right) is None and collapse(one) != collapse(two):
@@ -167,7 +167,7 @@ def is_in(arguments: Sequence[Operand], options: Options) -> list[Any]:
 def _subset(left: Operand, right: Operand) -> bool:
     exactly = set(right.texts)
     return all(
-        text in exactly or any(compared(a, b, "=", "=") and _tell_case(a, b, left, "=") for b in watched(right.values, _FEW))
+        text in exactly or any(compared(a, b, "=", "=") and _note_case(a, b, left, "=") for b in watched(right.values, _FEW))
         for a, text in zip(left.values, left.texts, strict=True)
     )
 

@@ -178,14 +178,14 @@ class EvidenceList(Sequence[Evidence]):
         """The entities that count by themselves: found by name, as one of all or as a row, and
         named by no statement here.
         """
-        told = self.trail.told()
-        return tuple(map(self._declared, self.trail.entities[~np.isin(self.trail.entities, told)].tolist()))
+        mentioned = self.trail.mentioned()
+        return tuple(map(self._declared, self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist()))
 
     @cached_property
     def rows(self) -> tuple[Declared, ...]:
         """The table rows that the statements name, with the places they have."""
-        places, told = self._snapshot.arrays.get("ent.source"), self.trail.told()
-        return tuple(map(self._declared, told[places[told] >= 0].tolist())) if len(places) else ()
+        places, mentioned = self._snapshot.arrays.get("ent.source"), self.trail.mentioned()
+        return tuple(map(self._declared, mentioned[places[mentioned] >= 0].tolist())) if len(places) else ()
 
     def _declared(self, number: int) -> Declared:
         snapshot, places = self._snapshot, self._snapshot.arrays.get("ent.source")

@@ -39,5 +39,5 @@ def of_nothing(
         below = {id(part) for part in postorder(of)}
         empty = [(one, step) for (_, one), step in zip(steps, trace(), strict=False) if step.size == 0]
         emptied = next((step for one, step in empty if id(one) in below), empty[0][1] if empty else None)
-        told = describe(of) if emptied is None else f"{emptied.function} gave nothing, {emptied.operator}"
-        yield f"what is {node.facets.total} is empty: {told}"
+        why = describe(of) if emptied is None else f"{emptied.function} gave nothing, {emptied.operator}"
+        yield f"what is {node.facets.total} is empty: {why}"

@@ -71,10 +71,6 @@ class StoredSchema:
         """Some statement with this predicate has a value as object."""
         return name in self._attributes
 
-    def has_predicate(self, name: str) -> bool:
-        """Some statement has this predicate."""
-        return name in self._of
-
     def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
         """Some statement (of this predicate) has a qualifier of this key."""
         return bool(self.qualifier_kinds(key, predicate))

@@ -55,7 +55,7 @@ class Reading:
     skipped: int = 0
     warned: int = 0
     records: int = 0
-    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; who loads a file
+    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; the caller of a load
     #: gives it.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
 
@@ -80,8 +80,8 @@ class Reading:
         self._remember(Problem(shortened(message), file or self.source.location, row, field, False))
 
     def advance(self, records: int, fraction: float | None = None) -> None:
-        """Tell the progress callback that `records` more were read; call it once a batch, not once
-        a record.
+        """Report to the progress callback that `records` more were read; call it once a batch, not
+        once a record.
         """
         self.records += records
         if self.progress is not None:

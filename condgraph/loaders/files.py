@@ -266,7 +266,7 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
 
     Lines end at a line feed, with or without a carriage return before it. A line that is not text
     in the encoding is `bad`; with `on_error="skip"` it reads as an empty line, so that line numbers
-    stay true. Progress is told once a block.
+    stay true. Progress is reported once a block.
     """
     size = max(1, path.stat().st_size) if path.exists() else 1
     first = 1

@@ -1,4 +1,4 @@
-"""What a source is known by when it is loaded again: a fingerprint of its data and of the options
+"""How a source is recognised when it is loaded again: a fingerprint of its data and of the options
 it is read with.
 
 Files are known by their bytes, folders by those of all their files, frames by their columns, other
@@ -29,14 +29,14 @@ def known_by(found: Iterable[Recognised], options: Mapping[str, Any], known: Ite
     graph has (`known`), or that of the source with the very same content.
     """
     taken = {source.name: source for source in known}
-    told: list[Recognised] = []
+    fingerprinted: list[Recognised] = []
     for one in found:
         source = replace(one.source, content=_content(one, options))
         if not named and not isinstance(one.data, Path):
             source = replace(source, name=_free(source, taken))
         taken[source.name] = source
-        told.append(replace(one, source=source))
-    return told
+        fingerprinted.append(replace(one, source=source))
+    return fingerprinted
 
 
 def _free(source: Source, taken: Mapping[str, Source]) -> str:

@@ -83,7 +83,7 @@ def recognise(source: Any, format: str | None = None, *, name: str | None = None
     ]
     if left_out:
         first = recognised[0]
-        recognised[0] = replace(first, format=_telling(first.format, left_out))
+        recognised[0] = replace(first, format=_with_warning(first.format, left_out))
     return recognised
 
 
@@ -285,7 +285,7 @@ def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
             seen.add(data)
 
 
-def _telling(form: Format, left_out: Sequence[Path]) -> Format:
+def _with_warning(form: Format, left_out: Sequence[Path]) -> Format:
     """The same format, whose reading begins with a warning about files that were left out."""
     names = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
 

@@ -65,7 +65,7 @@ class NameReader(Protocol):
         """
 
 
-class NamedSchema(StoredSchema):
+class LinkingSchema(StoredSchema):
     """A kept schema that also knows names, by asking; for languages whose lowering needs to."""
 
     def __init__(self, stored: StoredSchema, reader: NameReader) -> None:
@@ -173,7 +173,7 @@ def _order(value: Any) -> tuple[Any, ...]:
 class RemoteLinker(Linker):
     """The names of one graph on a server."""
 
-    def __init__(self, schema: NamedSchema, reader: NameReader) -> None:
+    def __init__(self, schema: LinkingSchema, reader: NameReader) -> None:
         self.schema = schema  # type: ignore[assignment]
         self._stored, self._reader = schema, reader
         self._lock = Lock()

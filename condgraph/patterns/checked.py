@@ -76,9 +76,9 @@ def _check(found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder |
     nodes = np.stack([outcome.rows.columns[node] for node in range(len(found.pattern.nodes))], axis=1)
     reader = SnapshotReader(snapshot, found.pattern, problem, options)
     again = list(Solutions(Hits(outcome.rows.totals, nodes), reader))
-    there = {_told(one) for one in again}
-    missing = [f"subgraph {one}" for one in found.shown if _told(one) not in there]
-    if not bounded and not missing and [_told(one) for one in again[: len(found.shown)]] != [_told(one) for one in found.shown]:
+    there = {_ranked(one) for one in again}
+    missing = [f"subgraph {one}" for one in found.shown if _ranked(one) not in there]
+    if not bounded and not missing and [_ranked(one) for one in again[: len(found.shown)]] != [_ranked(one) for one in found.shown]:
         differing.append("nearer subgraphs are in the evidence, or others in their order")
     notes = [_RESTS]
     if len(found) > len(found.shown):
@@ -86,6 +86,6 @@ def _check(found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder |
     return Checked(not (missing or differing), False, len(given), tuple(missing), tuple(differing), notes=tuple(notes))
 
 
-def _told(solution: Solution) -> tuple[Any, ...]:
+def _ranked(solution: Solution) -> tuple[Any, ...]:
     nodes = tuple(match.value.id if isinstance(match.value, Entity) else match.value for match in solution.nodes)
     return solution.total, nodes

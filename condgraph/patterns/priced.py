@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-class Names(Protocol):
+class NamedNodes(Protocol):
     """What pricing a pattern asks of a graph: its nodes and predicates by name, and never a
     statement.
     """
@@ -101,7 +101,7 @@ def prepare(snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: 
     return priced(SnapshotNames(snapshot), pattern, options, terms, warnings)
 
 
-def priced(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
+def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
     """Price a pattern for a graph whose nodes and predicates are known; what a user should know
     goes to `warnings`.
     """
@@ -200,7 +200,7 @@ def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
     return found
 
 
-def _types(names: Names, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
+def _types(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
     """What is of the types nearest to the hint of each unknown node, where types are asked for."""
     hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
     if not hinted:
@@ -232,7 +232,7 @@ def members_of_nearest(
     return Domain(np.zeros(len(found), np.int64), found)
 
 
-def _numbers(names: Names, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
+def _numbers(names: NamedNodes, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
     """The nodes that names, ids and entities stand for; a name stands for every node of that name,
     texts included.
     """

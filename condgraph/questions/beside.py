@@ -27,13 +27,13 @@ class Compilers:
         from condgraph.engine.stored_schema import StoredSchema, describe_schema
         from condgraph.sparql.compile.group import Target
         from condgraph.sparql.compile.plan import compile_plan as to_sparql
-        from condgraph.sparql.layout import Names, base_iri
+        from condgraph.sparql.layout import GraphIris, base_iri
         from condgraph.sparql.load.write import counts
 
         self._snapshot, self._graph = snapshot, graph
         self._to_cypher, self._to_sparql = to_cypher, to_sparql
         self._stored = StoredSchema(describe_schema(snapshot))
-        self._target = Target(Names(base_iri(graph)), snapshot.schema, counts(snapshot), self._entities)
+        self._target = Target(GraphIris(base_iri(graph)), snapshot.schema, counts(snapshot), self._entities)
 
     def _entities(self, ids: list[str]) -> list[Any]:
         return [self._snapshot.entity(self._snapshot.identified(ident)) for ident in ids]

@@ -1,5 +1,5 @@
 """Answers of RDF stores: the rows of one query, read as typed values in the same order as in
-process. What else they tell is asked of the store when it is first looked at.
+process. What else they say is asked of the store when somebody first looks at it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.bags import order_key
-from condgraph.engine.execute.left_out import LeftOut, tell_left_out
+from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.facts import Entity
 from condgraph.engine.kinds import may_warn
 from condgraph.engine.passes.rewrite import mark, rewrite
@@ -22,9 +22,10 @@ from condgraph.engine.step import Step
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import Quantity, Value, text_of
 from condgraph.sparql.compile.compiled import Compiled, said
-from condgraph.sparql.compile.plan import compile_kinds, compile_told
+from condgraph.sparql.compile.plan import compile_descriptions, compile_kinds
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, Names, read_number, value_named
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, VALUE, GraphIris, value_named
+from condgraph.sparql.literals import read_number
 from condgraph.sparql.warnings import count_left_out
 
 if TYPE_CHECKING:
@@ -32,44 +33,44 @@ if TYPE_CHECKING:
 
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request
-    from condgraph.sparql.place import Place
+    from condgraph.sparql.store import RdfStore
 
-#: Entities that one further query is asked about.
-_TOLD: Final = 200
+#: The most entities that one further query describes.
+_DESCRIBED: Final = 200
 
 
-def tied(rows: Any, names: Names) -> list[tuple[str, str]]:
+def tied(rows: Any, names: GraphIris) -> list[tuple[str, str]]:
     """The IRIs and names of the entities in the one row of a query with that shape, each once."""
     found: dict[str, str] = {}
     for row in rows:
-        told = row["tied"].value.split(" ")
-        if len(told) % 2 or not all(iri.startswith(names.base) for iri in told[::2]):
+        words = row["tied"].value.split(" ")
+        if len(words) % 2 or not all(iri.startswith(names.base) for iri in words[::2]):
             raise StoreError("the store gives back another text than the query makes", hint="it may cut long texts")
-        found.update(zip(told[::2], map(unquote, told[1::2]), strict=True))
+        found.update(zip(words[::2], map(unquote, words[1::2]), strict=True))
     return list(found.items())
 
 
 class _Sparql(StoredAnswer):
     """What answers of RDF stores share."""
 
-    _store: Place
+    _store: RdfStore
 
-    def __init__(self, place: Place, request: Request, lowered: Lowered, compiled: Compiled) -> None:
+    def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled) -> None:
         super().__init__(place, request, lowered)
         self._compiled, self.sparql = compiled, compiled.text
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
-    def _told(self, left: LeftOut) -> list[str]:
-        """What the operators of the query have to say: some only by a look at what they took,
-        `left` out are these as well.
+    def _query_warnings(self, left: LeftOut) -> list[str]:
+        """The warnings of the query's operators: some need a look at what the operators took.
+        `left` counts values that were left out elsewhere.
         """
         schema, nodes = self._store.target.schema, postorder(self.plan)
         found: list[str] = []
         if any(said(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
             found = self._witness.warnings
-        return found + tell_left_out(left + count_left_out(self.plan, self._store.target, self._store.select))
+        return found + left_out_warnings(left + count_left_out(self.plan, self._store.target, self._store.select))
 
     @kept
     def warnings(self) -> list[str]:
@@ -93,7 +94,7 @@ class SparqlAnswer(_Sparql):
     """
 
     def __init__(
-        self, place: Place, request: Request, lowered: Lowered, compiled: Compiled, rows: bool | list[QuerySolution]
+        self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, rows: bool | list[QuerySolution]
     ) -> None:
         super().__init__(place, request, lowered, compiled)
         self._rows = rows
@@ -140,8 +141,8 @@ class SparqlAnswer(_Sparql):
         if self._compiled.shape == "tied":
             names = self._store.target.names
             iris = [iri for iri, _ in tied(self._rows, names)]
-            told = (row for some in cut(iris, _TOLD) for row in self._store.select(compile_told(some)))
-            every = [read_entity(row["e"].value, row, names) for row in told]
+            described = (row for some in cut(iris, _DESCRIBED) for row in self._store.select(compile_descriptions(some)))
+            every = [read_entity(row["e"].value, row, names) for row in described]
             return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
             return []
@@ -160,20 +161,20 @@ class SparqlAnswer(_Sparql):
         ]
 
     def _noticed(self) -> list[str]:
-        return self._told(LeftOut())
+        return self._query_warnings(LeftOut())
 
 
 class FinishedAnswer(_Sparql):
-    """An answer of which one query gathered the statements, and the engine worked out the rest on
-    them.
+    """An answer in two steps: one query gathered the statements, and the engine worked out the rest
+    on them.
     """
 
-    def __init__(self, place: Place, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:
+    def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:
         super().__init__(place, request, lowered, compiled)
         self.run = run
 
     def _noticed(self) -> list[str]:
-        return list(dict.fromkeys([*self.run.warnings, *self._told(self.run.left_out)]))
+        return list(dict.fromkeys([*self.run.warnings, *self._query_warnings(self.run.left_out)]))
 
     @kept
     def trace(self) -> list[Step]:
@@ -191,7 +192,7 @@ class FinishedAnswer(_Sparql):
         ]
 
 
-def read_row(row: QuerySolution, names: Names) -> Value | Entity:
+def read_row(row: QuerySolution, names: GraphIris) -> Value | Entity:
     """A value, or an entity, from a solution of a query with the shape "values"."""
     node = row[0].value
     if not names.is_value(node):
@@ -214,7 +215,7 @@ def _term(row: QuerySolution, variable: str) -> Any:
         return None
 
 
-def read_entity(node: str, row: QuerySolution, names: Names) -> Entity:
+def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
     """An entity from a solution with ?name, ?kind and ?row."""
     kind, at = row["kind"].value, _term(row, "row")
     return Entity(names.name_of(node), row["name"].value, _KINDS[kind], 0 if at is None else int(at.value))

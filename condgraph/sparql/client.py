@@ -47,7 +47,7 @@ LONGEST_GET: Final = 1_500
 #: Seconds that a server may take for what it answers at once when it is well, where `patience=`
 #: says nothing else.
 PATIENCE: Final = 30.0
-#: So many times that may it be silent while it takes or gives a part of a graph.
+#: It may be silent so many times as long while it takes or gives a part of a graph.
 _LONG: Final = 10
 _CHUNK: Final = 1 << 18
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
@@ -67,8 +67,8 @@ class Endpoint:
     `SPARQL_PASSWORD`), `update` that for updates (the same where none is given), `store` that of
     the Graph Store Protocol, where there is one. Basic or digest authentication, as the server asks
     for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is the
-    deadline of every query that is given none; `patience` for how many seconds the server may be
-    silent where it has little to do (ten times that, where it takes or gives a part of a graph).
+    deadline of every query without one; `patience` is how many seconds the server may be silent
+    where it has little to do (ten times that, where it takes or gives a part of a graph).
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Endpoint:
         self.patience = patience
         if method not in ("auto", "get", "post"):
             raise OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
-        told = [_address(url) for url in (query, update or query, store or query)]
-        self.query_url, self.update_url = told[0][0], told[1][0]
-        self.store_url = None if store is None else told[2][0]
-        self._user = user or next((one for _, one, _ in told if one), None) or os.environ.get("SPARQL_USERNAME")
-        self._password = password or next((one for _, _, one in told if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
+        addresses = [_address(url) for url in (query, update or query, store or query)]
+        self.query_url, self.update_url = addresses[0][0], addresses[1][0]
+        self.store_url = None if store is None else addresses[2][0]
+        self._user = user or next((one for _, one, _ in addresses if one), None) or os.environ.get("SPARQL_USERNAME")
+        self._password = password or next((one for _, _, one in addresses if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
         # They may wait for a server that never answers: nobody waits for them.
         self._workers = Workers("condgraph-sparql")
@@ -159,8 +159,8 @@ class Endpoint:
         raise AssertionError("unreachable")
 
     def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
-        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. Of a `whole` graph the server
-        begins to tell soon: it may not be silent for long.
+        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. A server begins to send a
+        `whole` graph soon: it may not be silent for long.
         """
         import pyoxigraph
 

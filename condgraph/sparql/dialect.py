@@ -1,10 +1,10 @@
 """What stores do otherwise than SPARQL 1.1 says, in one place.
 
-A store is told by the `Server` header of its answers. Of Virtuoso: its parser has memory for some
+A store is known by the `Server` header of its answers. Virtuoso's parser has memory for some
 thousand triples of one `INSERT DATA`, and its column store refuses larger inserts now and then
 (openlink/virtuoso-opensource#571), so that loading goes by its Graph Store Protocol, or by small
-updates; it prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces the end
-of an IRI of more than 1,880 bytes by a hash, and says in headers where it cut a result.
+updates; Virtuoso prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces
+the end of an IRI of more than 1,880 bytes by a hash, and says in headers where it cut a result.
 """
 
 from __future__ import annotations

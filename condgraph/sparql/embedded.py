@@ -26,9 +26,9 @@ from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
 from condgraph.engine.workers import Once, Workers
 from condgraph.sparql.compile.group import Target
-from condgraph.sparql.layout import LAYOUT, Names, base_iri
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
 from condgraph.sparql.load.write import counts, quads
-from condgraph.sparql.place import Place
+from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.survey import makes_triples
 from condgraph.sparql.text.terms import Cells, Knows, by_name, cells
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from condgraph.sparql.workers.pool import Query, WorkerPool
 
 _FOLDER: Final = f"rdf{LAYOUT}"
-#: Stores are built in threads: whoever has a deadline goes on at it, and finds the store there
-#: later.
+#: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
 BUILDERS: Final = Workers("condgraph-rdf")
 
 
@@ -73,7 +72,7 @@ class _Lines(io.RawIOBase):
         return size
 
 
-class EmbeddedStore(Place):
+class EmbeddedStore(RdfStore):
     """The store of one generation. `folder` is where it is on disk, None in memory."""
 
     def __init__(self, snapshot: Snapshot, graph: str = "default", directory: Path | None = None, base: str | None = None) -> None:
@@ -127,7 +126,7 @@ class EmbeddedStore(Place):
     @cached
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        return Target(Names(self.base), self.snapshot.schema, counts(self.snapshot), self.entities)
+        return Target(GraphIris(self.base), self.snapshot.schema, counts(self.snapshot), self.entities)
 
     def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
         """The solutions of a SELECT over the graph."""

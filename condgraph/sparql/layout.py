@@ -37,8 +37,6 @@ since statements may stand in several.
 from __future__ import annotations
 
 import math
-import re
-from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -47,20 +45,27 @@ from urllib.parse import quote, unquote
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import (
-    DAY_SECONDS,
-    OPEN_START,
     UNKNOWN,
-    UNKNOWN_END,
     Kind,
-    Number,
     Precision,
     Quantity,
     Time,
     Unknown,
     Value,
-    civil,
     format_number,
     parse_number,
+)
+from condgraph.sparql.literals import (
+    XSD,
+    date_of,
+    double,
+    inexact,
+    integer,
+    nearest_double,
+    order_text,
+    read_number,
+    string,
+    year_of,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +82,6 @@ LONGEST: Final = 1000
 PRED: Final = "pred:"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
-XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 TYPE: Final = f"<{RDF}type>"
 LABEL: Final = f"<{RDFS}label>"
 
@@ -155,7 +159,7 @@ def decode(text: str) -> str:
     return "" if text == ".empty" else unquote(text.replace("_", " "), errors="strict")
 
 
-class Names:
+class GraphIris:
     """The IRIs of one graph, in angle brackets as N-Triples and SPARQL write them."""
 
     __slots__ = ("base",)
@@ -217,43 +221,6 @@ def pred(name: str) -> str:
     return f"<{PRED}{name}>"
 
 
-# -- literals --------------------------------------------------------------------------------------
-
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
-#: Eight digits: rdflib takes as many after `\\u` as after `\\U`.
-_CONTROL: Final = {i: f"\\U{i:08X}" for i in (*range(8), 11, *range(14, 32), 127)}
-_TABLE: Final = {**_ESCAPES, **_CONTROL}
-_BEFORE_U: Final = re.compile(r"(?<=\\)(?=[uU])")
-
-
-def string(text: str) -> str:
-    """A plain literal, as N-Triples and SPARQL write it.
-
-    >>> string('say "a\\\\b"')
-    '"say \\\\"a\\\\\\\\b\\\\""'
-    """
-    if "\\" not in text:
-        return f'"{text.translate(_TABLE)}"'
-    # A backslash before a "u" would be two, and stores that resolve `\\u` before they read a query
-    # (SPARQL 1.1, section 19.2) take the second with the "u" for an escape: it is the "u" that is
-    # written as one.
-    first, *others = _BEFORE_U.split(text)
-    written = first.translate(_TABLE) + "".join(f"\\U{ord(part[0]):08X}{part[1:].translate(_TABLE)}" for part in others)
-    return f'"{written}"'
-
-
-def integer(number: int) -> str:
-    """An xsd:integer."""
-    return f'"{number}"^^<{XSD}integer>'
-
-
-def double(number: Number) -> str:
-    """An xsd:double: the nearest one."""
-    nearest = _nearest(number)
-    text = {float("inf"): "INF", float("-inf"): "-INF"}.get(nearest) or repr(nearest)
-    return f'"{text}"^^<{XSD}double>'
-
-
 # -- values ----------------------------------------------------------------------------------------
 
 
@@ -297,36 +264,6 @@ def value_named(name: str) -> Value | None:
     return unknown if name == "u" else None
 
 
-def inexact(number: Number) -> bool:
-    """Whether a double would lose digits of a number; a float stands for its shortest text."""
-    if isinstance(number, float):
-        return False
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return True
-    exact: bool = Decimal(repr(nearest)) == number if isinstance(number, Decimal) else int(nearest) == number
-    return not exact
-
-
-def order_text(number: Number) -> str:
-    """A number as text that sorts by size, code point by code point, whatever its digits.
-
-    >>> sorted([2, -1, 10, Decimal("-1.5"), 0], key=order_text) == [Decimal("-1.5"), -1, 0, 2, 10]
-    True
-    """
-    exact = Decimal(format_number(number))
-    if not exact:
-        return "1"
-    sign, digits, _ = exact.as_tuple()
-    text = "".join(map(str, digits)).rstrip("0")
-    key = f"{exact.adjusted() + 50_000:05d}{text}"
-    if not sign:
-        return "2" + key
-    # Below zero the larger comes first: digits are turned round, and what is shorter is the larger.
-    return "0" + "".join(str(9 - int(c)) for c in key) + "~"
-
-
 def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
     """What is said of a value node: `subject predicate object` without the final dot. `ordered`:
     quantities have `pred:order`.
@@ -356,26 +293,6 @@ def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable
         yield f"{node} {TYPE} <pred:Unknown>"
 
 
-def _within(value: Time) -> bool:
-    return value.start > OPEN_START and value.end < UNKNOWN_END and value.end > value.start
-
-
-def year_of(value: Time) -> int | None:
-    """The year a time lies in; None where it lies in several, or has an open side."""
-    if not _within(value):
-        return None
-    first = civil(value.start // DAY_SECONDS)[0]
-    return first if civil((value.end - 1) // DAY_SECONDS)[0] == first else None
-
-
-def date_of(value: Time) -> str | None:
-    """The day a time lies in, as xsd:date writes it; None where it lies in several."""
-    if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
-        return None
-    year, month, day = civil(value.start // DAY_SECONDS)
-    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
-
-
 def read_value(found: dict[str, str]) -> Value:
     """A value from the lexical forms of what is said of its node: "type" (the class's name), and by
     term of the vocabulary.
@@ -394,14 +311,6 @@ def read_value(found: dict[str, str]) -> Value:
     return unknown
 
 
-def read_number(double_text: str, exact: str | None = None) -> Number:
-    """The number of a quantity from its double and, where there is one, its exact text."""
-    if exact is not None:
-        return parse_number(exact)
-    number = float(double_text)
-    return int(number) if number.is_integer() else number
-
-
 def exactly(value: Value, wanted: str) -> Value:
     """A quantity as its node's name says it is: some stores print fewer digits of a double than it
     has.
@@ -409,15 +318,7 @@ def exactly(value: Value, wanted: str) -> Value:
     said = value_named(wanted) if isinstance(value, Quantity) else None
     if said is None or not isinstance(value, Quantity) or not isinstance(said, Quantity):
         return value
-    read, wrote = _nearest(value.number), _nearest(said.number)
+    read, wrote = nearest_double(value.number), nearest_double(said.number)
     # The largest doubles come back as more than there is.
     close = math.isclose(read, wrote, rel_tol=1e-14) or (math.isinf(read) and abs(wrote) > 1e307 and (read > 0) == (wrote > 0))
     return said if close else value
-
-
-def _nearest(number: Number) -> float:
-    """The nearest double, infinite where there is none."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from condgraph.engine.bounds import LEAST, cached, current, within
+from condgraph.engine.bounds import cached, current, within
 from condgraph.engine.errors import (
     OptionError,
     ReadOnlyError,
@@ -18,16 +16,11 @@ from condgraph.engine.errors import (
     StoreError,
     StoreMissingError,
     StoreVersionError,
-    nearest,
 )
 from condgraph.engine.facts import Source
-from condgraph.engine.origins import check_sources
 from condgraph.engine.owner import Owner
 from condgraph.engine.pieces import watched
-from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.readback import items
+from condgraph.engine.schema import AROUND, MOST_COMPARED
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
@@ -36,24 +29,14 @@ from condgraph.overview.survey import Survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
-from condgraph.sparql.layout import LAYOUT, Names, base_iri, checked_base, string
-from condgraph.sparql.load.limits import check_loadable
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base
+from condgraph.sparql.literals import string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
-from condgraph.sparql.load.remote import (
-    Mark,
-    abandon,
-    claim,
-    in_pieces,
-    is_staged,
-    load_id,
-    marks,
-    remove,
-    schema_of,
-    state,
-    write_snapshot,
-)
+from condgraph.sparql.load.push import Loader, busy, unfinished
+from condgraph.sparql.load.remote import abandon, in_pieces, marks, remove, schema_of, state
 from condgraph.sparql.load.write import counts
-from condgraph.sparql.place import Place
+from condgraph.sparql.lookup import LinkedStore, LookupSchema
+from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.query import run
 from condgraph.sparql.text.survey import makes_triples
@@ -68,17 +51,13 @@ if TYPE_CHECKING:
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.patterns.vectors import CachedVectors
     from condgraph.vectors.encoder import Encoder
-    from condgraph.vectors.graph_vectors import Told
+    from condgraph.vectors.graph_vectors import OnProgress
     from condgraph.vectors.stored import IndexReport
 
 T = TypeVar("T")
-#: Names of entities whose being there is remembered.
-_MOST_NAMES = 100_000
-#: Seconds after which a loader looks again whether another one is done.
-_AGAIN = 0.1, 0.5
 
 
-class SparqlStore(Place):
+class SparqlStore(RdfStore):
     """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
     of its names.
     """
@@ -109,14 +88,14 @@ class SparqlStore(Place):
         self.place = self.endpoint.query_url
         # An address for updates of its own says how to write; else the store's kind does.
         self._update_given = self.endpoint.update_url != self.endpoint.query_url
+        self._loader = Loader(self.endpoint, graph, self.base, self.sources, self._pull)
         self._schema: StoredSchema | None = None
         self._load = ""
         self._counts: dict[str, int] = {}
         self._pulled: dict[str, Any] = {}
         # By load, of which there is one at a time.
         self._patterns: dict[str, Any] = {}
-        #: Seconds that a look at the whole graph may take where the call which needs it does not
-        #: say.
+        #: Seconds that a look at the whole graph may take, where the call does not say.
         self._long = 10 * self.endpoint.patience
 
     def __enter__(self) -> SparqlStore:
@@ -132,7 +111,7 @@ class SparqlStore(Place):
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call has which is given none."""
+        """Seconds of a call without a deadline of its own."""
         return self.endpoint.timeout
 
     def __repr__(self) -> str:
@@ -144,8 +123,8 @@ class SparqlStore(Place):
         """What the graph's node says; raises where there is none, or a load is not finished."""
         found = state(self.endpoint, self.base)
         if "loading" in found:
-            busy = next((mark for mark in marks(found) if not mark.gone), None)
-            raise self._unfinished(found) if busy is None else self._busy(busy)
+            other = next((mark for mark in marks(found) if not mark.gone), None)
+            raise unfinished(self.name, found) if other is None else busy(self.name, other)
         if "load" not in found or "schema" not in found:
             raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
         if found.get("layout") != [str(LAYOUT)]:
@@ -159,7 +138,7 @@ class SparqlStore(Place):
             found = self.about()
             self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
             try:
-                self._schema = _Schema(json.loads(schema_of(found)), self)
+                self._schema = LookupSchema(json.loads(schema_of(found)), self)
             except KeyError as error:
                 raise StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -204,8 +183,7 @@ class SparqlStore(Place):
     @property
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        schema: Any = self.schema
-        return Target(Names(self.base), schema, self._counts)
+        return Target(GraphIris(self.base), self.schema, self._counts)
 
     def select(self, text: str) -> list[QuerySolution]:
         """The rows of a SELECT over the graph that this reader knows: a load that began since is an
@@ -241,17 +219,17 @@ class SparqlStore(Place):
 
     def answer(self, request: Request) -> Answer:
         """Answer a program with one SPARQL query."""
-        return self.steady(lambda: Place.answer(self._lowering(request.language), request))
+        return self.steady(lambda: RdfStore.answer(self._lowering(request.language), request))
 
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
-        return Place.explain(self._lowering(request.language), request)
+        return RdfStore.explain(self._lowering(request.language), request)
 
-    def _lowering(self, language: str) -> Place:
+    def _lowering(self, language: str) -> RdfStore:
         """This store as lowering needs it: names in LLM queries are resolved among all of the
         graph, which is pulled once.
         """
-        return self if language == "kopl" else _Linked(self)
+        return self if language == "kopl" else LinkedStore(self)
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives, of one state of the graph: asked again where it was loaded anew
@@ -268,15 +246,15 @@ class SparqlStore(Place):
             raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.steady(lambda: self._patterns_now().match(pattern, **options))
 
-    def index(self, encoder: Encoder, told: Told | None) -> IndexReport:
+    def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
-        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, told))
+        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, on_progress))
 
     def _patterns_now(self) -> SparqlPatterns:
         """Patterns on the graph as it is now."""
         from condgraph.sparql.patterns.match import SparqlPatterns
 
-        schema: Any = self.schema
+        schema = self.schema
         if self._load not in self._patterns:
             self._patterns.clear()
         # A thread that goes on without the call has a bound of its own.
@@ -351,90 +329,16 @@ class SparqlStore(Place):
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        until, owner = time.monotonic() + wait, Owner()
-        try:
-            return self._pushed(snapshot, wait, until, owner.name)
-        finally:
-            owner.release()
-
-    def _pushed(self, snapshot: Snapshot, wait: float, until: float, owner: str) -> tuple[dict[str, int], dict[str, int]]:
-        while True:
-            try:
-                # Whoever says how long to wait is not held for longer by a server that says
-                # nothing.
-                return self._push(snapshot, owner, max(until - time.monotonic(), LEAST) if wait else None)
-            except StoreBusyError:
-                left = until - time.monotonic()
-                if left <= 0:
-                    raise
-                # Loaders that met step back, and come again at different times.
-                time.sleep(min(left, random.uniform(*_AGAIN)))
-
-    def _push(self, snapshot: Snapshot, owner: str, patience: float | None) -> tuple[dict[str, int], dict[str, int]]:
-        load, what = load_id(snapshot), [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
-        found = state(self.endpoint, self.base, patience)
-        if self.endpoint.store_url is None and not self._update_given:
-            self.endpoint.store_url = self.endpoint.dialect.store_url(self.place)
-        begun = marks(found)
-        check_loadable(snapshot, Names(self.base), self.endpoint.dialect)
-        busy = next((mark for mark in begun if not mark.gone), None)
-        if busy is not None:
-            raise self._busy(busy)
-        if any(mark.load != load for mark in begun):
-            raise self._unfinished(found, what)
-        if not begun and found.get("load") == [load]:
-            held: dict[str, int] = json.loads(found["counts"][0])
-            return held, held
-        adds = any(mark.adds for mark in begun) if begun else "load" in found
-        if adds and not begun:
-            # Before anything is written: a load that fails for its sources leaves the graph as it
-            # was.
-            check_sources(self.sources(), snapshot)
-        claim(self.endpoint, self.base, Mark(load, owner, adds), found)
-        # Of a load that had changed nothing yet, nothing is left to be gone on with.
-        on = bool(begun) and (is_staged(found) or not adds)
-        previous = None
-        if adds:
-            previous = self._pull(lenient=on)
-            builder = Builder(previous)
-            builder.add(items(snapshot))
-            snapshot = Snapshot.of(*lay_out(builder))
-        write_snapshot(
-            self.endpoint,
-            snapshot,
-            self.base,
-            graph=self.name,
-            load=load,
-            what=what,
-            previous=previous,
-            begun=found if on else None,
-        )
+        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given)
         self._schema = None
-        return {} if previous is None else counts(previous), counts(snapshot)
-
-    def _busy(self, mark: Mark) -> StoreBusyError:
-        return StoreBusyError(
-            f"graph {self.name!r} is being loaded by {Owner.place(mark.owner)}", hint="wait= waits for it; or stop that process"
-        )
-
-    def _unfinished(self, begun: dict[str, list[str]], what: list[str] | None = None) -> StoreBusyError:
-        """What to say of a load that was ended, or is another process's; `what` are the sources
-        that were to be loaded now.
-        """
-        sources = sorted(begun.get("what", ()))
-        named = f"a load of {', '.join(map(repr, sources[:5]))}" if sources else "another load"
-        more, hint = "", "load the same again, which goes on where that stopped, "
-        if what and sources == sorted(what):
-            more, hint = ", and what it was read from has changed since", "load it as it was, "
-        hint += "or abandon it with graph.abandon() or `condgraph abandon`"
-        return StoreBusyError(f"{named} into graph {self.name!r} is not finished{more}", hint=hint)
+        return found
 
     def abandon(self) -> bool:
         """Take back a load that was not finished: the graph holds what it held before. Whether
         there was one.
 
-        Raises `StoreBusyError` while the process that loads is there. Of one on another machine
-        that cannot be told: stop it first.
+        Raises `StoreBusyError` while the process that loads is there. A process on another machine
+        may still be there: stop it first.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
@@ -442,9 +346,9 @@ class SparqlStore(Place):
         self._schema = None
         if "loading" not in begun:
             return False
-        busy = next((mark for mark in marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
-        if busy is not None:
-            raise self._busy(busy)
+        other = next((mark for mark in marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
+        if other is not None:
+            raise busy(self.name, other)
         if abandon(self.endpoint, self.base, begun):
             # Compared with the counts that the graph had.
             self.snapshot()
@@ -482,62 +386,13 @@ class SparqlStore(Place):
     def _rows(self, text: str) -> Any:
         return self._run(text)
 
-    def _pull(self, *, lenient: bool = False) -> Snapshot:
+    def _pull(self, lenient: bool = False) -> Snapshot:
         triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
         return pull(triples, self._rows, self.base, lenient=lenient)
 
 
 class _LoadedAnewError(StoreBusyError):
     """The graph is another one than it was when its schema was read."""
-
-
-class _Schema(StoredSchema):
-    """A stored schema that looks names of entities up where the graph is, each once."""
-
-    def __init__(self, found: dict[str, Any], store: SparqlStore) -> None:
-        super().__init__(found)
-        self._store = store
-        self._names: dict[str, bool] = {}
-
-    def has_entity(self, name: str) -> bool:
-        """Some entity or concept has exactly this name: one small query for a name that was not
-        asked for before.
-        """
-        found = self._names.get(name)
-        if found is None:
-            if len(self._names) > _MOST_NAMES:
-                self._names.clear()
-            found = self._names[name] = bool(self._store.named((name,)))
-        return found
-
-    def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
-        return self._store.ask(f"ASK {{ {self._store.target.names.entity(ident)} <pred:name> ?name }}")
-
-    def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
-        return nearest(name, self._store.all_names(beginnings(name)), most=most)
-
-
-class _Linked(Place):
-    """A store whose schema is that of the whole graph, pulled into process."""
-
-    def __init__(self, store: SparqlStore) -> None:
-        self._store = store
-
-    def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph."""
-        return self._store.select(text)
-
-    def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
-        return self._store.ask(text)
-
-    @cached
-    def target(self) -> Target:
-        """What compiling knows of the graph."""
-        target = self._store.target
-        return Target(target.names, self._store.linked().schema, target.counts)
 
 
 def _nothing(row: QuerySolution) -> bool:

@@ -22,7 +22,8 @@ from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.group import Group, Target
 from condgraph.sparql.compile.plan import value_rows, values_are_native
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import PRED, TYPE, VALUE, Names, integer, value_named
+from condgraph.sparql.layout import PRED, TYPE, VALUE, GraphIris, value_named
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
@@ -43,7 +44,7 @@ def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
     to be compared with.
     """
     compiler = Compiler(target)
-    nodes = [node for node in postorder(plan) if _tells(node, plan, target)]
+    nodes = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
     if not nodes:
         return LeftOut()
     branches = " UNION ".join(f"{{ {_tally(compiler, i, node)} }}" for i, node in enumerate(nodes))
@@ -58,7 +59,7 @@ def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
 _TALLIES: Final = "SELECT ?step ?o ?count WHERE { %s }"
 
 
-def _tells(node: Node, plan: Node, target: Target) -> bool:
+def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
     """Whether the query decides a test that may meet values which it cannot compare."""
     if isinstance(node, alg.AnySatisfies):
         if node is not plan or not values_are_native(_plain(node.values)):
@@ -83,7 +84,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
     if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
         kinds = kinds_tested(node, schema)
         return None if kinds is None else set(kinds)
-    # Of statements of any family the query knows which there are.
+    # The query itself knows which statements of any family there are.
     if facts.predicates is None:
         return None
     found = {kind for name in facts.predicates for kind in schema.attribute_kinds(name)} if facts.family != "relation" else set()
@@ -116,7 +117,7 @@ def _tally(compiler: Compiler, i: int, node: Node) -> str:
     return f"SELECT ({integer(i)} AS ?step) ({v} AS ?o) ({count} AS ?count) WHERE {{ {out.text()} }} GROUP BY {v}"
 
 
-def _kinds_of(nodes: set[str], names: Names, select: Select) -> dict[str, tuple[Kind, str]]:
+def _kinds_of(nodes: set[str], names: GraphIris, select: Select) -> dict[str, tuple[Kind, str]]:
     """The type and unit of each value, which its IRI says; of long ones they are asked."""
     found: dict[str, tuple[Kind, str]] = {}
     long = []

@@ -1,4 +1,6 @@
-"""HTTP requests that somebody else can cut off: whoever reads from the connection is told at once."""
+"""HTTP requests that another thread can cut off: the reader of the connection gets an error at
+once.
+"""
 
 from __future__ import annotations
 

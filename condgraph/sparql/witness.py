@@ -1,10 +1,10 @@
 """The evidence of an answer: the statements that it rests on, fetched with one further query and
 asked in process.
 
-A graph that only a server has is not here to be looked at. What leaves the filters of each scan,
-the sets that the plan names and the memberships between are fetched, and the engine runs the same
-plan on them (`engine.execute.witness_plan`), so that evidence and the warnings of aggregates are
-those of the graph in process.
+A graph that only a server has is not here to be looked at. So the query fetches the statements that
+pass the filters of each scan, the sets that the plan names and the memberships between, and the
+engine runs the same plan on them (`engine.execute.witness_plan`), so that evidence and the warnings
+of aggregates are those of the graph in process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from condgraph.sparql.compile.compiled import native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.gather import Gathered, Row, branch_of, collect, gathering, memberships, namesakes
 from condgraph.sparql.compile.group import Group
-from condgraph.sparql.layout import integer
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.sparql.compile.group import Target
-    from condgraph.sparql.layout import Names
-    from condgraph.sparql.place import Place
+    from condgraph.sparql.layout import GraphIris
+    from condgraph.sparql.store import RdfStore
 
 #: Entities that one part of a query names.
 _TOGETHER: Final = 200
@@ -59,7 +59,7 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
     return gathering(branches, target.names, stated=True)
 
 
-def count(place: Place, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+def count(place: RdfStore, nodes: Sequence[Node], known: KnownIds) -> list[int]:
     """How many statements, or entities, each operator gives: one query; `known` has the ids of what
     only the client works out.
     """
@@ -92,7 +92,7 @@ def _parted(node: Node) -> list[Node]:
     return [replace(node, of=piece) if isinstance(node, alg.Scan) else piece for piece in pieces]
 
 
-def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: Names) -> WitnessRun:
+def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: GraphIris) -> WitnessRun:
     """The plan run on what was fetched for it."""
     gathered = Gathered(rows, names, ())
     snapshot = gathered.snapshot

@@ -23,7 +23,7 @@ import numpy as np
 from condgraph.vectors.encode_new import encode_new, keys_of, parts_in, read_part, write_part
 from condgraph.vectors.encoder import Encoder, FloatMatrix
 from condgraph.vectors.encoders import spec_of
-from condgraph.vectors.graph_vectors import About, Told
+from condgraph.vectors.graph_vectors import About, OnProgress
 
 
 def cache_folder() -> Path:
@@ -58,7 +58,7 @@ class VectorCache:
         fresh.write_text(json.dumps(about), "utf-8")
         os.replace(fresh, self.folder / "index.json")
 
-    def vectors(self, encoder: Encoder, texts: Sequence[str], told: Told | None = None) -> tuple[FloatMatrix, int]:
+    def vectors(self, encoder: Encoder, texts: Sequence[str], on_progress: OnProgress | None = None) -> tuple[FloatMatrix, int]:
         """The vectors of different texts, shape (n, dimension), and how many had to be encoded;
         these are kept.
         """
@@ -67,7 +67,7 @@ class VectorCache:
         whole = read_part(self.folder / name, about)
         parts = list(parts_in(self.folder, about))
         known = [*([whole] if whole else []), *(part for _, part in parts)]
-        matrix, fresh = encode_new(encoder, texts, keys, known, self.folder, told)
+        matrix, fresh = encode_new(encoder, texts, keys, known, self.folder, on_progress)
         stale = fresh or parts or whole is None or len(whole[0]) != len(keys)
         if stale and write_part(self.folder, name, encoder.id, keys, matrix):
             for path, _ in parts_in(self.folder, about):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from condgraph.vectors.encoder import Encoder, FloatMatrix
 from condgraph.vectors.encoders import encode
-from condgraph.vectors.graph_vectors import About, Told
+from condgraph.vectors.graph_vectors import About, OnProgress
 
 #: Texts encoded between two reports.
 CHUNK: Final = 2048
@@ -59,7 +59,7 @@ def encode_new(
     keys: Keys,
     known: Iterable[tuple[Keys, FloatMatrix]],
     place: Path | None,
-    told: Told | None,
+    on_progress: OnProgress | None,
 ) -> tuple[FloatMatrix, int]:
     """The matrix of all texts, and how many of them were not among the known ones."""
     matrix = np.empty((len(texts), encoder.dimension), np.float32)
@@ -75,14 +75,14 @@ def encode_new(
         part = order[start : start + CHUNK]
         matrix[part] = encode(encoder, [texts[at] for at in part.tolist()])
         done = start + len(part)
-        if told is not None:
-            told(len(texts) - len(order) + done, len(texts))
+        if on_progress is not None:
+            on_progress(len(texts) - len(order) + done, len(texts))
         if place is not None and done < len(order) and time.monotonic() - since > SAFE_EVERY:
             chosen = order[saved:done]
             write_part(place, f"part-{os.getpid()}-{time.time_ns()}.npz", encoder.id, keys[chosen], matrix[chosen])
             saved, since = done, time.monotonic()
-    if told is not None and not len(order):
-        told(len(texts), len(texts))
+    if on_progress is not None and not len(order):
+        on_progress(len(texts), len(texts))
     return matrix, len(order)
 
 

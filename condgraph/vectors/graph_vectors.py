@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = NDArray[np.int32]
 #: Hears how many texts are encoded so far, of how many.
-Told: TypeAlias = Callable[[int, int], None]
+OnProgress: TypeAlias = Callable[[int, int], None]
 #: Edges of a pattern that no statement is: membership and subclasses.
 EDGES: Final = ("instance of", "subclass of")
 #: Vectors of texts asked for that are kept.

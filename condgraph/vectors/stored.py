@@ -33,7 +33,7 @@ from condgraph.vectors.carry import BEFORE, KEPT
 from condgraph.vectors.encode_new import Keys, encode_new, keys_of, parts_in
 from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
 from condgraph.vectors.encoders import DIMENSION, encoder_of, spec_of
-from condgraph.vectors.graph_vectors import About, GraphVectors, Told, matching, node_texts, predicate_names
+from condgraph.vectors.graph_vectors import About, GraphVectors, OnProgress, matching, node_texts, predicate_names
 from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
 
 FORMAT: Final = 1
@@ -73,7 +73,7 @@ def make_vectors(
     encoder: Encoder | str = "lexical",
     *,
     approximate: bool = False,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> tuple[GraphVectors, IndexReport]:
     """Encode the nodes and predicates of a generation, keep the vectors, and make them the graph's.
 
@@ -94,11 +94,11 @@ def make_vectors(
         rows = encoder.sparse(nodes)
         arrays = {"indptr": rows.indptr, "indices": rows.indices, "data": rows.data}
         both = SparseVectors(rows), SparseVectors(encoder.sparse(predicates))
-        if told is not None:
-            told(fresh, fresh)
+        if on_progress is not None:
+            on_progress(fresh, fresh)
     else:
         keys = keys_of([*nodes, *predicates])
-        matrix, fresh = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, told)
+        matrix, fresh = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, on_progress)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None

@@ -219,12 +219,12 @@ def test_ten_thousand_of_one_client_do_not_lock_out_others(tmp_path: Path, descr
             # Its own further requests are told so.
             refused: list[Reply] = []
 
-            def told() -> bool:
+            def too_many() -> bool:
                 with contextlib.suppress(OSError):
                     refused.append(ask_from(url, "127.0.0.2", "ASK {}"))
                 return refused[-1:] != [] and refused[-1].status == 429
 
-            eventually(told, 8)
+            eventually(too_many, 8)
             assert refused[-1].headers["retry-after"] == "1"
             assert "256 connections" in refused[-1].text
             assert open_connections(process.pid, url) <= 256 + 64 + 2
@@ -446,7 +446,7 @@ def test_64_slow_clients_beside_16_good_ones(large: Path) -> None:
     limits = Limits(timeout=20.0, rows=None, streams=8)
     bounds = Bounds(head_timeout=3.0, body_timeout=3.0, write_timeout=4.0)
     with running(backend, limits, bounds=bounds) as (url, server):
-        told = []
+        too_many = []
         # How long they wait is the machine's affair as well, which others use: of three tries one
         # is enough. None may fail in any.
         for _ in range(3):
@@ -456,13 +456,13 @@ def test_64_slow_clients_beside_16_good_ones(large: Path) -> None:
             beside = good(url, 10.0)
             slow.stop.set()
             slow.join()
-            told.append(f"alone {alone * 1000:.0f} ms, beside {slow.came} slow ones {beside * 1000:.0f} ms")
+            too_many.append(f"alone {alone * 1000:.0f} ms, beside {slow.came} slow ones {beside * 1000:.0f} ms")
             assert slow.came > 64
             assert not failed
             if beside < max(alone * RATIO, NOTHING):
                 break
         else:
-            pytest.fail("; ".join(told))
+            pytest.fail("; ".join(too_many))
         eventually(lambda: not server.server_state.tasks)
 
 

@@ -125,9 +125,9 @@ def test_an_operator_that_does_not_say_its_facets_is_an_error_of_types(tmp_path:
         "    return [Said(values), Silent(values)]",
     ]
     module.write_text("\n".join(lines) + "\n", "utf-8")
-    told, problems, _ = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(module)])
-    errors = [line.partition("error: ")[2] for line in told.splitlines() if str(module) in line and "error:" in line]
-    assert len(errors) == 2, told + problems
+    output, problems, _ = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(module)])
+    errors = [line.partition("error: ")[2] for line in output.splitlines() if str(module) in line and "error:" in line]
+    assert len(errors) == 2, output + problems
     assert errors[0].startswith('Missing named argument "carries" for "Facets"')
     assert errors[1].startswith('Cannot instantiate abstract class "Silent" with abstract attribute "facets"')
 

@@ -180,7 +180,7 @@ def test_sets(left: list[Any], right: list[Any], same: bool, within: bool) -> No
     assert is_in([operand(*left), operand(*right)], {}) == [within]
 
 
-def test_case_is_told() -> None:
+def test_case_is_reported() -> None:
     ours = operand("Ann")
     assert equal([ours, operand("ann")], {}) == [True]
     assert "=: 'Ann' and 'ann' are the same but for case or white space" in ours.remarks

@@ -90,8 +90,8 @@ def test_evidence_gives_the_answer_again(name: str) -> None:
     assert len(answer.evidence) or answer.evidence.entities or not any(isinstance(n, alg.Entities) for n in answer.run.order)
 
 
-@pytest.mark.parametrize(("rows", "told"), [(("r1",), "1 row"), (("r1", "r2"), "2 rows")])
-def test_a_function_from_outside_says_what_it_was_shown(rows: tuple[str, ...], told: str) -> None:
+@pytest.mark.parametrize(("rows", "shown_rows"), [(("r1",), "1 row"), (("r1", "r2"), "2 rows")])
+def test_a_function_from_outside_says_what_it_was_shown(rows: tuple[str, ...], shown_rows: str) -> None:
     seen: list[FunctionCall] = []
 
     def call(given: FunctionCall) -> list[str]:
@@ -102,7 +102,7 @@ def test_a_function_from_outside_says_what_it_was_shown(rows: tuple[str, ...], t
     answer = answered(alg.External("guess", call, (amounts,), asked=Asked("How many?")), whole())
     assert answer.texts == ["found"]
     assert [row.id for row in seen[0].rows] == list(rows)
-    assert answer.warnings[0].endswith(f", and {told} with all columns")
+    assert answer.warnings[0].endswith(f", and {shown_rows} with all columns")
 
 
 @cache

@@ -88,8 +88,8 @@ def check(model: reference.Model, snapshot: Snapshot, program: Sequence[Call], *
         assert found in wanted, programs.as_text(program)
         return 0
     assert found == wanted, programs.as_text(program)
-    told = sum(int(one[1]) for warning in warnings if (one := _LEFT_OUT(warning)))
-    assert told == left_out, (programs.as_text(program), warnings)
+    reported = sum(int(one[1]) for warning in warnings if (one := _LEFT_OUT(warning)))
+    assert reported == left_out, (programs.as_text(program), warnings)
     return left_out
 
 

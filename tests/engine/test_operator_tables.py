@@ -13,6 +13,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import tables
 from condgraph.sparql.compile import entities as sparql_entities
 from condgraph.sparql.compile import facts as sparql_facts
+from condgraph.sparql.compile.gather import BY_NAME, READ
 
 SORTS: dict[Any, type] = {
     tables.EntityTable: alg.Entities,
@@ -51,3 +52,15 @@ def test_what_a_store_leaves_out_is_no_function() -> None:
     found = tables.by_type(cypher.VALUES)
     assert alg.External not in found
     assert found[alg.Objects] is cypher.VALUES["Objects"]
+
+
+def test_what_reads_the_graph_is_gathered() -> None:
+    """Each operator that reads the graph says what is gathered for it, or takes nothing that only a
+    client could know.
+    """
+    reading = {
+        one
+        for one in vars(alg).values()
+        if isinstance(one, type) and issubclass(one, alg.Node) and getattr(one.facets, "reads", "nothing") != "nothing"
+    }
+    assert reading == {*READ, *BY_NAME, alg.AllEntities, alg.ById, alg.ByName}

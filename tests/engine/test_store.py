@@ -112,7 +112,7 @@ def test_a_plan_is_whole_when_a_store_gets_it(program: Any) -> None:
     assert lower(schema, program, asked.language, {"on_unknown": "empty"}).plan == lowered.plan
 
 
-def test_what_a_language_refuses_is_told_by_every_way() -> None:
+def test_what_a_language_refuses_is_reported_by_every_way() -> None:
     small = world()
     store = SnapshotStore(small.current)
     with pytest.raises(OptionError, match="there is no language 'cobol'"):

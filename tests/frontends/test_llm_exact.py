@@ -53,9 +53,9 @@ def names(graph: Graph, condition: str) -> Answer:
 def test_exact_first_in_tables(lands: Graph, condition: str, expected: str, near: tuple[str, ...]) -> None:
     answer = names(lands, condition)
     assert "".join(answer.texts) == expected
-    told = [warning for warning in answer.warnings if TOLD in warning]
-    assert len(told) == (1 if near else 0)
-    assert all(repr(one) in told[0] for one in near)
+    reported = [warning for warning in answer.warnings if TOLD in warning]
+    assert len(reported) == (1 if near else 0)
+    assert all(repr(one) in reported[0] for one in near)
 
 
 def test_exact_first_in_functions(lands: Graph) -> None:
@@ -78,10 +78,10 @@ def test_exact_first_in_functions(lands: Graph) -> None:
     assert f"value of 'name' 'B' is read as 'b' {TOLD}" in answer.warnings
 
 
-def test_functions_tell_where_only_case_makes_texts_the_same(lands: Graph) -> None:
+def test_functions_report_where_only_case_makes_texts_the_same(lands: Graph) -> None:
     rows = "get_information(relation='name', tail_entity='a')"
     mine = "get_information(relation='land', head_entity='output_of_query1')"
-    for test, expected, told in (
+    for test, expected, reported in (
         ("equal(a='output_of_query2', b='US')", "yes", False),
         ("equal(a='output_of_query2', b='us')", "yes", True),
         ("is_in(a='output_of_query2', b='us')", "yes", True),
@@ -90,7 +90,7 @@ def test_functions_tell_where_only_case_makes_texts_the_same(lands: Graph) -> No
     ):
         answer = lands.query(program(rows, mine, test))
         assert answer.texts == [expected], test
-        assert any("the same but for case" in warning for warning in answer.warnings) == told, test
+        assert any("the same but for case" in warning for warning in answer.warnings) == reported, test
 
 
 def test_values_that_read_the_same_are_not_near(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_units_that_do_not_compare_are_an_error_that_names_both(cities: Graph, l
     assert any("everything is unlike it" in warning for warning in everything.warnings)
 
 
-def test_a_unit_that_the_values_do_not_have_is_told(cities: Graph) -> None:
+def test_a_unit_that_the_values_do_not_have_is_reported(cities: Graph) -> None:
     found = names(cities, "people", ">'$900'")
     assert found.texts == ["a", "b", "c"]
     assert "the unit '$' of '$900' is left out: the values it is compared with have none" in found.warnings

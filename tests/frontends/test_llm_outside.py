@@ -63,8 +63,8 @@ def test_a_hook_gets_the_whole_call(people: Graph, engine: Any) -> None:
 
     answer = people.query(PROGRAM, llm_function=hook, question="Who of the reds is the oldest?", engine=engine)
     assert answer.texts == ["people row 1"]
-    told = next(warning for warning in answer.warnings if "no native function" in warning)
-    assert "was shown Ann, Cid; 5 years, and 2 rows with all columns" in told
+    warning = next(warning for warning in answer.warnings if "no native function" in warning)
+    assert "was shown Ann, Cid; 5 years, and 2 rows with all columns" in warning
     assert {str(one).partition("  [")[0] for one in answer.evidence} >= {
         "people row 1 | points | 10",
         "people row 3 | team | Red",
@@ -182,7 +182,7 @@ def test_which_form_a_hook_takes() -> None:
     assert not takes_call(lambda name, arguments, options=None: [])
 
 
-def test_what_goes_wrong_is_told(people: Graph) -> None:
+def test_what_goes_wrong_is_reported(people: Graph) -> None:
     with pytest.raises(PlanError, match="the function 'oldest' from outside failed: no key"):
         people.query(PROGRAM, llm_function=_refusing)
     with pytest.raises(OptionError, match="a question is a text"):

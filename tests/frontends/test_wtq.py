@@ -80,8 +80,8 @@ def test_causes_are_told_apart(wtq: ModuleType) -> None:
 
     def cause(gold: str, found: Sequence[str], error: condgraph.CondgraphError | None = None) -> str:
         question = wtq.Question("q", "?", "t.csv", (gold,), "p")
-        told: str = wtq.classify(question, "", error, [item(text) for text in found])
-        return told
+        classified: str = wtq.classify(question, "", error, [item(text) for text in found])
+        return classified
 
     assert cause("19 years", ["19"]) == "ambiguous gold"
     assert cause("Holon City Arena", ["Holon"]) == "ambiguous gold"

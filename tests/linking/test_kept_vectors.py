@@ -217,14 +217,14 @@ def test_a_model_needs_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         graph.index(Letters(), faiss=True)
 
 
-def test_progress_is_told_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode_new, "CHUNK", 10)
     monkeypatch.setattr(encode_new, "SAFE_EVERY", -1.0)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     letters = Letters()
 
     def stop(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
         if done >= 30:
             raise KeyboardInterrupt
 
@@ -232,12 +232,12 @@ def test_progress_is_told_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, m
         graph.add([Entity(f"e{number}", f"name {number}") for number in range(100)])
         with pytest.raises(KeyboardInterrupt):
             graph.index(letters, progress=stop)
-        assert told == [(10, 102), (20, 102), (30, 102)]
+        assert reported == [(10, 102), (20, 102), (30, 102)]
         assert index_of(graph.current) is None
-        report = graph.index(letters, progress=lambda done, total: told.append((done, total)))
+        report = graph.index(letters, progress=lambda done, total: reported.append((done, total)))
         assert report.encoded == 82
-        assert told[3] == (30, 102)
-        assert told[-1] == (102, 102)
+        assert reported[3] == (30, 102)
+        assert reported[-1] == (102, 102)
         place = place_of(graph.current)
         assert place is not None
         assert sorted(path.suffix for path in place.iterdir()) == [".arrays", ".json"]
@@ -246,7 +246,7 @@ def test_progress_is_told_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, m
         assert (vectors.nodes.matrix == Letters().encode(texts_of(vectors))).all()
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     with graph_in(tmp_path) as graph:
         graph.index(Letters())
         place = place_of(graph.current)

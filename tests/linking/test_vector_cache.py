@@ -78,15 +78,15 @@ def test_a_run_that_was_ended_is_taken_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(encode_new, "CHUNK", 10)
     monkeypatch.setattr(encode_new, "SAFE_EVERY", -1.0)
     encoder, cache, texts = Counting(), VectorCache("http://x", "g"), [f"name {number}" for number in range(50)]
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     def stop(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
         if done >= 30:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         cache.vectors(encoder, texts, stop)
-    assert told == [(10, 50), (20, 50), (30, 50)]
+    assert reported == [(10, 50), (20, 50), (30, 50)]
     assert cache.vectors(encoder, texts)[1] == 30
     assert not list(cache.folder.glob("part-*"))

@@ -186,8 +186,8 @@ def test_intervals_of_questions(data: Path, tmp_path: Path) -> None:
     assert not report.problems
     assert counts(graph, "relations", "qualifiers") == (len({*map(tuple, rows)}), 2 * len(rows))
     head, relation, _, start, _ = rows[0]
-    told = graph.kopl(f"Find({head}) Relate({relation}, forward) QFilterYear(start time, {start}, =) QueryName()").texts
-    assert told == sorted(row[2] for row in rows if row[:2] == [head, relation] and row[3] == start)
+    found = graph.kopl(f"Find({head}) Relate({relation}, forward) QFilterYear(start time, {start}, =) QueryName()").texts
+    assert found == sorted(row[2] for row in rows if row[:2] == [head, relation] and row[3] == start)
     survives(graph, tmp_path)
 
 

@@ -83,7 +83,7 @@ def test_keys_that_are_given(shop: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"keys": {"orders.soldby": "sellers.sellerCode"}}, "soldBy"),
         ({"keys": {"order.soldBy": "sellers.sellerCode"}}, "orders"),
@@ -94,12 +94,12 @@ def test_keys_that_are_given(shop: Path) -> None:
         ({"key": "x"}, "keys"),
     ],
 )
-def test_wrong_options(shop: Path, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_wrong_options(shop: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         read(shop, **options)
 
 
-def test_a_dangling_key_is_told_and_kept_as_text(shop: Path) -> None:
+def test_a_dangling_key_is_reported_and_kept_as_text(shop: Path) -> None:
     (shop / "orders.csv").write_text("orderID,productID\n10,1\n11,2\n12,99\n")
     items, reading = read(shop)
     assert ("orders/12", "productID", "99") in facts(items)
@@ -128,7 +128,7 @@ def test_a_repeated_or_missing_primary_key_is_bad(shop: Path) -> None:
     assert ("sellers/a", "name", "Ann") in facts(items)
 
 
-def test_names_that_agree_by_chance_are_told(shop: Path) -> None:
+def test_names_that_agree_by_chance_are_reported(shop: Path) -> None:
     (shop / "orders.csv").write_text("orderID,productID\n10,1\n11,98\n12,99\n")
     items, reading = read(shop)
     assert ("orders/12", "productID", Quantity(99)) in facts(items)

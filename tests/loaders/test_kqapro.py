@@ -141,7 +141,7 @@ def test_what_is_missing_becomes_a_stub_with_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "told"),
+    ("record", "message"),
     [
         (entity("A", [{"relation": "r", "direction": "sideways", "object": "a"}]), "sideways"),
         (entity("A", [relation("r", "")]), "id of an object"),
@@ -156,17 +156,17 @@ def test_what_is_missing_becomes_a_stub_with_a_warning() -> None:
         ("text", "a record is an object"),
     ],
 )
-def test_bad_records_name_the_entity(record: Any, told: str) -> None:
+def test_bad_records_name_the_entity(record: Any, message: str) -> None:
     base = {"concepts": {}, "entities": {"good": entity("G"), "a": record}}
     with pytest.raises(LoadError, match=r"row 2, field 'a'") as caught:
         read(base)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     items, reading = read(base, "skip")
     assert reading.skipped == 1
     assert Entity("good", "G") in items
 
 
-def test_unknown_parts_are_told() -> None:
+def test_unknown_parts_are_reported() -> None:
     record = entity("A") | {"aliases": ["B"]}
     _, reading = read({"concepts": {}, "entities": {"a": record}})
     assert "'aliases'" in reading.problems[0].message
@@ -219,8 +219,8 @@ def test_oracle(oracle: Path, name: str) -> None:
         literals += len(record["attributes"])
         for link in record["relations"]:
             ends = (one, link["object"]) if link["direction"] == "forward" else (link["object"], one)
-            told = json.dumps(link["qualifiers"], sort_keys=True)
-            if (fact := (*ends, link["relation"], told)) not in pairs:
+            shown = json.dumps(link["qualifiers"], sort_keys=True)
+            if (fact := (*ends, link["relation"], shown)) not in pairs:
                 pairs.add(fact)
                 qualifiers += sum(map(len, link["qualifiers"].values()))
     begin = time.process_time()

@@ -109,7 +109,7 @@ def test_one_time(tmp_path: Path) -> None:
     assert [one.qualifiers for one in facts(read(path)[0])] == [((POINT_IN_TIME, Time.day(2014, 1, 2)),), ()]
 
 
-def test_a_start_after_its_end_is_told_and_both_are_unknown(tmp_path: Path) -> None:
+def test_a_start_after_its_end_is_reported_and_both_are_unknown(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text("a\tr\tb\t1811\t1796\na\tr\tb\t1811-06-##\t1811\na\tr\tb\t1811-06-##\t1811-05-##\n")
     items, reading = read(path)

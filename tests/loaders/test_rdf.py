@@ -180,7 +180,7 @@ def test_annotations_become_qualifiers(load: Any) -> None:
     assert found.reading.problems == []
 
 
-def test_what_is_only_spoken_about_is_told(load: Any) -> None:
+def test_what_is_only_spoken_about_is_reported(load: Any) -> None:
     found = load("<< :a :p :b >> :since 1990 .")
     assert found.facts == [(X + "a", "p", Ref(X + "b"), (("since", Quantity(1990)),))]
     assert "1 statement is only spoken about" in found.reading.problems[0].message

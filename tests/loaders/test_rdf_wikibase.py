@@ -103,11 +103,11 @@ def test_statements_with_qualifiers_and_full_values(tmp_path: Path) -> None:
     ]
     assert Member(WD + "Q42", WD + "Q5", 7) in [Member(one.entity, one.concept, 7) for one in items if isinstance(one, Member)]
     assert not any("statement/" in getattr(one, "id", "") or "value/" in getattr(one, "id", "") for one in items)
-    told = "\n".join(warnings)
-    assert "1 statement is deprecated and is left out" in told
-    assert '1 statement says "no value" and is left out' in told
-    assert "1 statement has the preferred rank" in told
-    assert "1 reference" in told
+    reported = "\n".join(warnings)
+    assert "1 statement is deprecated and is left out" in reported
+    assert '1 statement says "no value" and is left out' in reported
+    assert "1 statement has the preferred rank" in reported
+    assert "1 reference" in reported
     assert len(warnings) == 4
 
 

@@ -122,7 +122,7 @@ def test_options_are_checked(path: Path) -> None:
             read(path, "a,b\n1,2\n", **options)
 
 
-def test_types_overrule_and_what_they_cannot_read_is_told(path: Path) -> None:
+def test_types_overrule_and_what_they_cannot_read_is_reported(path: Path) -> None:
     text = "n,when\n1,1999\nx,2000\n3,soon\n"
     _, found, reading = read(path, text, types={"n": "number", "when": "time"})
     assert [text_of(one.object) for one in found if isinstance(one.object, (str, Quantity, Time))] == [
@@ -141,7 +141,7 @@ def test_types_overrule_and_what_they_cannot_read_is_told(path: Path) -> None:
     assert all(isinstance(one.object, str) for one in found)
 
 
-def test_ambiguous_dates_are_told(path: Path) -> None:
+def test_ambiguous_dates_are_reported(path: Path) -> None:
     _, found, reading = read(path, "d\n03/05/2010\n04/05/2010\n")
     assert found[0].object == "03/05/2010"
     assert "day_first" in reading.problems[0].message
@@ -224,7 +224,7 @@ def test_a_quote_never_closed_swallows_nothing_in_silence(path: Path) -> None:
     assert any("a quote may be missing" in problem.message for problem in reading.problems)
 
 
-def test_long_cells_have_a_limit_that_is_told(path: Path) -> None:
+def test_long_cells_have_a_limit_that_is_reported(path: Path) -> None:
     text = f"a,b\n1,{'x' * (csv.field_size_limit() + 1)}\n2,3\n"
     with pytest.raises(LoadError, match=r"row 1: a field is longer than .*longest_cell"):
         read(path, text)
@@ -281,12 +281,12 @@ def test_a_file_read_twice_gives_what_it_gives_read_once(path: Path, monkeypatch
 
 def test_progress_goes_from_nothing_to_all(path: Path) -> None:
     path.write_text("a,b\n" + "1,2\n" * 50_000)
-    told: list[tuple[int, float | None]] = []
-    reading = Reading(Source("t", str(path)), progress=lambda _, records, part: told.append((records, part)))
+    reported: list[tuple[int, float | None]] = []
+    reading = Reading(Source("t", str(path)), progress=lambda _, records, part: reported.append((records, part)))
     assert sum(1 for _ in CSV.read(path, reading, {})) > 50_000
-    parts = [part for _, part in told if part is not None]
+    parts = [part for _, part in reported if part is not None]
     assert parts == sorted(parts)
-    assert told[-1] == (50_000, 1.0)
+    assert reported[-1] == (50_000, 1.0)
     assert len(parts) > 4
 
 

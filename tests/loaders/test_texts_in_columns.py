@@ -53,13 +53,13 @@ def test_the_encoding_reaches_the_recogniser(encoding: str, content: str, tmp_pa
     for times in (1, 5_000):
         head, _, rest = content.partition("\n")
         path.write_bytes((f"{head}\n" + rest * times).encode(encoding))
-        told = condgraph.open("memory:")
-        told.load(path, encoding=encoding)
+        encoded = condgraph.open("memory:")
+        encoded.load(path, encoding=encoding)
         plain = tmp_path / "u.txt"
         plain.write_text(f"{head}\n" + rest * times, encoding="utf-8")
         known = condgraph.open("memory:")
         known.load(plain, name="t")
-        assert told.status().counts == known.status().counts
+        assert encoded.status().counts == known.status().counts
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(FormatError):
         condgraph.open("memory:").load(path)

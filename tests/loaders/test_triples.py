@@ -87,7 +87,7 @@ def test_quoted_fields_hold_marks_and_line_ends(file: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "row", "told"),
+    ("text", "row", "message"),
     [
         ("a\tr\tb\na\tr\na\tr\tc\n", 2, "this line has 2"),
         ("a\tr\tb\nx\ty\tz\tw\na\tr\tc\n", 2, "this line has 4"),
@@ -97,9 +97,9 @@ def test_quoted_fields_hold_marks_and_line_ends(file: Any) -> None:
         ('a,r,b\na,"r"x,c\na,r,c\n', 2, "cannot be split"),
     ],
 )
-def test_bad_lines(file: Any, text: str | bytes, row: int, told: str) -> None:
+def test_bad_lines(file: Any, text: str | bytes, row: int, message: str) -> None:
     path = file(text)
-    with pytest.raises(LoadError, match=told) as caught:
+    with pytest.raises(LoadError, match=message) as caught:
         read(path)
     assert (caught.value.file, caught.value.row) == (str(path), row)
     items, reading = read(path, "skip")
@@ -108,13 +108,13 @@ def test_bad_lines(file: Any, text: str | bytes, row: int, told: str) -> None:
     assert [(one.row, one.skipped) for one in reading.problems] == [(row, True)]
 
 
-def test_white_space_around_fields_is_left_out_and_told(file: Any) -> None:
+def test_white_space_around_fields_is_left_out_and_reported(file: Any) -> None:
     items, reading = read(file("a \tr\tb\nc\tr\t d\n"))
     assert facts(items) == [("a", "r", "b"), ("c", "r", "d")]
     assert "2 fields" in reading.problems[0].message
 
 
-def test_a_wrong_count_is_told(file: Any) -> None:
+def test_a_wrong_count_is_reported(file: Any) -> None:
     _, reading = read(file("3\na\tr\tb\n"))
     assert "says 3 facts and 1" in reading.problems[0].message
 

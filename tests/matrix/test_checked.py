@@ -20,7 +20,7 @@ from tests.matrix.conftest import Oracle
 from tests.matrix.test_sparql_elsewhere import Elsewhere
 from tests.matrix.test_sparql_remote import STORES, opened
 from tests.support import graphs, llm_programs, programs
-from tests.support.checking import differences, told
+from tests.support.checking import all_said, differences
 from tests.support.graphs import drawn
 from tests.support.lanes import ALL, WHOLE, by_lane, shared_graph
 from tests.support.neo4j_servers import pushed
@@ -78,7 +78,7 @@ def test_embedded(small: Graph, engine: str, tmp_path: Path) -> None:
         if engine == "sparql":
             for program in asked:
                 one, two = graph.query(program), graph.query(program, engine="sparql")
-                assert told(one, one.check(full=True)) == told(two, two.check(full=True)), program
+                assert all_said(one, one.check(full=True)) == all_said(two, two.check(full=True)), program
             continue
         assert differences(graph, there, asked) == []
 

@@ -51,13 +51,13 @@ def test_servers_give_the_answers_worked_out_by_hand(pair: tuple[Graph, Any, str
         found, given = (outcome(graph, text, evidence=True) for graph in (here, there))
         if found != given or list(given.texts) != expected:
             wrong.append((queries, expected, str(found), str(given)))
-        mine, theirs = (told(graph, text, counts) for graph in (here, there))
+        mine, theirs = (warnings_of(graph, text, counts) for graph in (here, there))
         if mine != theirs:
             wrong.append((queries, mine, theirs))
     assert not wrong
 
 
-def told(graph: Graph, text: str, counts: bool) -> list[str]:
+def warnings_of(graph: Graph, text: str, counts: bool) -> list[str]:
     warnings = sorted(graph.query(text).warnings)
     return warnings if counts else [warning for warning in warnings if not warning.endswith(" left out")]
 

@@ -110,11 +110,11 @@ def test_vectors_are_kept_on_this_machine(remote: SparqlGraph, tmp_path: Path, m
         assert isinstance(found, SparqlGraph)
         return found
 
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     # Nodes, the predicate, and what memberships are called.
-    report = opened().index(encoder, progress=lambda done, total: told.append((done, total)))
+    report = opened().index(encoder, progress=lambda done, total: reported.append((done, total)))
     assert (report.nodes, report.predicates, report.encoded, encoder.encoded) == (40, 2, 42, 42)
-    assert told == [(42, 42)]
+    assert reported == [(42, 42)]
     pattern = [("town 17x", "nearby", "UNKNOWN town 1")]
     here, there = match(local.current, pattern, encoder=Hashed(), k=3), opened().match(pattern, encoder=encoder, k=3)
     assert shown(there) == shown(here)

@@ -177,7 +177,7 @@ def test_a_test_on_a_property_stands_in_the_match(schema: StoredSchema) -> None:
     assert ".`height` > $p" in match
 
 
-def test_all_that_it_lacks_is_told_at_once(schema: StoredSchema) -> None:
+def test_all_that_it_lacks_is_reported_at_once(schema: StoredSchema) -> None:
     scan = alg.Scan(alg.ByName(("Ann",)), ("lives in",), family="relation")
     plan = alg.Reached(alg.During(alg.WhereQualifier(scan, "role", alg.Compare("=", "mayor")), "overlaps", Time.year(1990)))
     with pytest.raises(UnsupportedError) as raised:

@@ -23,7 +23,7 @@ from condgraph.languages.registry import answer
 from condgraph.sparql.compile.gather import Gathered, finish, gather
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.embedded import EmbeddedStore
-from condgraph.sparql.place import Place
+from condgraph.sparql.store import RdfStore
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
@@ -31,7 +31,7 @@ from tests.support.programs import as_json, program
 from tests.support.world import PROGRAMS, QUERIES, world
 
 
-class Elsewhere(Place):
+class Elsewhere(RdfStore):
     """The store of a graph, asked as if the graph were not here."""
 
     def __init__(self, graph: Graph) -> None:
@@ -103,7 +103,7 @@ def test_programs_over_tables(data: Path) -> None:
     assert different == []
 
 
-def test_what_competes_is_told(small: Graph) -> None:
+def test_what_competes_is_reported(small: Graph) -> None:
     """Heights in metre and in foot: the most frequent unit competes, and the answer says what was
     left out.
     """

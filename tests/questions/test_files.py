@@ -125,9 +125,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     graph = condgraph.open(tmp_path / "store")
     found = list(read(output.read_text(encoding="utf-8").splitlines()))
     assert found == list(graph.generate(5))
-    told = run("-n", "5", "--format", "text", "--kind", "Count", "--kind", "QualifierLiteral")
-    assert [line.split("\t")[1] for line in told.stdout.splitlines()] == [q.answer for q in graph.generate(5, kinds=["Count"])]
-    assert told.stderr.startswith("warning: the graph has no facts for questions of kind QualifierLiteral")
+    result = run("-n", "5", "--format", "text", "--kind", "Count", "--kind", "QualifierLiteral")
+    assert [line.split("\t")[1] for line in result.stdout.splitlines()] == [q.answer for q in graph.generate(5, kinds=["Count"])]
+    assert result.stderr.startswith("warning: the graph has no facts for questions of kind QualifierLiteral")
     assert "there is no kind of questions 'Cuont'" in run("--kind", "Cuont").stderr
 
 

@@ -93,8 +93,8 @@ def check(graph: Graph, question: Question, *, store: bool = True) -> None:
         assert not stands_in(question.answer, question.question), question
     assert len(question.choices) == 10
     assert question.choices.count(question.answer) == 1, question
-    told = [choice for choice in question.choices if choice != "unknown"]
-    assert len(set(told)) == len(told), question
+    named = [choice for choice in question.choices if choice != "unknown"]
+    assert len(set(named)) == len(named), question
     assert json.loads(json.dumps(question.as_dict())) == Question.of(question.as_dict()).as_dict()
     if question.program:
         for form in (question.kopl, question.serial):

@@ -75,7 +75,7 @@ def test_a_graph_that_is_there_takes_an_export_in(tmp_path: Path) -> None:
     assert more.status().statements == graph.status().statements + 1
 
 
-def test_half_an_export_is_told(tmp_path: Path) -> None:
+def test_half_an_export_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "half.nq"
     world().export(path, to="nquads")
     lines = path.read_text("utf-8").splitlines(keepends=True)

@@ -24,7 +24,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.sparql.layout import Names, encode
+from condgraph.sparql.layout import GraphIris, encode
 from condgraph.sparql.text.kqapro import Predicates, translate
 from condgraph.sparql.text.query import predicates_of, run
 from condgraph.sparql.text.terms import Meaning, asked, by_name
@@ -61,13 +61,13 @@ def facts() -> list[Item]:
         pairs = tuple((key.replace("_", " "), Ref(f"q:{v}") if isinstance(v, str) else v) for key, v in qualifiers.items())
         found.append(Statement(f"q:{subject}", predicate, Ref(f"q:{thing}") if isinstance(thing, str) else thing, pairs))
 
-    def tell(subject: str, predicate: str, text: str) -> None:
+    def say_text(subject: str, predicate: str, text: str) -> None:
         found.append(Statement(f"q:{subject}", predicate, text))
 
     of("Dannii Minogue", "human")
     say("Dannii Minogue", "sibling", "Kylie Minogue")
     say("Snow White", "sibling", "Kylie Minogue")
-    tell("California Institute of the Arts", "located at street address", "24700 W McBean Pky, Valencia, CA, 91355-2397")
+    say_text("California Institute of the Arts", "located at street address", "24700 W McBean Pky, Valencia, CA, 91355-2397")
     for name, people, area in (("Newark", 281_764, 67.6), ("Jersey City", 262_075, 54.7), ("New York", 8_398_748, 1214.9)):
         of(name, "city in New Jersey")
         say(name, "population", Quantity(people))
@@ -80,7 +80,7 @@ def facts() -> list[Item]:
     say("Georgetown", "capital of", "Guyana")
     say("Georgetown", "elevation above sea level", Quantity(0, "metre"))
     of("Nancy", "big city")
-    tell("Nancy", "postal code", "54000")
+    say_text("Nancy", "postal code", "54000")
     say("Nancy", "population", Quantity(104_072), point_in_time=Time.day(2013, 1, 1))
     say("Nancy", "population", Quantity(105_000), point_in_time=Time.day(2008, 1, 1))
     for film, time in (("Fantasia", Time.day(1940, 11, 13)), ("Pinocchio", Time.day(1947, 5, 1)), ("Snow White", Time.year(1941))):
@@ -246,7 +246,7 @@ def test_values_are_typed(graph: Graph) -> None:
     assert table.to_polars().shape == (1, 3)
 
 
-def test_mismatched_quotes_are_told(graph: Graph) -> None:
+def test_mismatched_quotes_are_reported(graph: Graph) -> None:
     assert any("do not match" in warning for warning in graph.sparql(FIGURES[5][0], dialect="kqapro").warnings)
     assert graph.sparql(FIGURES[4][0], dialect="kqapro").warnings == []
 
@@ -287,15 +287,15 @@ def test_every_name_of_kqa_pro_is_found(data: Path) -> None:
     vocabulary = json.loads((data / "kqapro_vocabulary" / "kb_schema_vocabulary.json").read_text())
     names = [*vocabulary["relations"], *vocabulary["attrs"], *vocabulary["qualifiers"]]
     assert len(names) > 1200
-    predicates = Predicates(names, Names("http://example.org/"))
+    predicates = Predicates(names, GraphIris("http://example.org/"))
     for name in names:
         written = name.replace(" ", "_")
         query = translate(f"SELECT ?v {{ ?e <{written}> ?v }}", predicates).text
-        assert Names("http://example.org/").predicate(name) in query
+        assert GraphIris("http://example.org/").predicate(name) in query
 
 
 def test_strings_and_comments_stay_as_they_are() -> None:
-    predicates = Predicates(["a b"], Names("http://x/"))
+    predicates = Predicates(["a b"], GraphIris("http://x/"))
     text = "# <a_b> '1\"^^\nSELECT ?v { ?e <a_b> \"<a_b>\", '''<a_b> \" ''' }"
     assert translate(text, predicates).text.endswith("{ ?e <http://x/a_b> \"<a_b>\", '''<a_b> \" ''' }")
     assert translate("PREFIX xsd: <http://y/> ASK {}", predicates).text == "PREFIX xsd: <http://y/> ASK {}"

@@ -48,7 +48,7 @@ class Tally:
         return "\n".join(f"{program}\n   {found}" for program, found in self.failed[:5])
 
 
-def told(answer: Answer, found: Checked) -> tuple[Any, ...]:
+def all_said(answer: Answer, found: Checked) -> tuple[Any, ...]:
     """All that a check and the evidence say, in an order of its own."""
     evidence = answer.evidence
     return found, Counter(map(shown, evidence)), evidence.entities, evidence.searched
@@ -66,7 +66,7 @@ def differences(here: Graph, there: Graph, programs: Iterable[Any], **options: A
             continue
         two = there.query(program, **options)
         first, second = one.check(full=True), two.check(full=True)
-        if not first or not second or told(one, first) != told(two, second):
+        if not first or not second or all_said(one, first) != all_said(two, second):
             found.append((program, str(first), str(second)))
     return found
 

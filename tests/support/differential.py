@@ -47,10 +47,10 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
             evidence=tuple(map(shown, answer.evidence)) if evidence else (),
         )
     except CondgraphError as error:
-        return Outcome(error=told(error))
+        return Outcome(error=full_message(error))
 
 
-def told(error: CondgraphError) -> str:
+def full_message(error: CondgraphError) -> str:
     """All that an error says."""
     parts = [f"{type(error).__name__}[{error.code}]", error.message, error.span, error.candidates, error.hint]
     return " | ".join(str(part) for part in parts if part)

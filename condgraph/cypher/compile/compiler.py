@@ -20,6 +20,7 @@ from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import Bound, Cell
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
+from condgraph.engine.kinds import condition_of
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Value, text_of
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Within:
     """Membership in a concept of many, as a condition on an entity, or as clauses that give all
     members, to be joined with.
 
-    A condition goes through an entity's edges, which costs some ten times what a member does that
-    is read from the concept's side.
+    A condition goes through an entity's edges, which costs about ten times as much as reading a
+    member from the concept's side.
     """
 
     condition: str
@@ -161,9 +162,7 @@ class Compiler:
         order = nodes_of(roots)
         #: Whether some operator asks which entity a qualifier's value is.
         self.refers = any(
-            isinstance(node, alg.Referents)
-            or (isinstance(node, alg.FilterValues | alg.AnySatisfies) and asks_which(node.condition))
-            for node in order
+            isinstance(node, alg.Referents) or (node.facets.tests == "values" and asks_which(condition_of(node))) for node in order
         )
         #: Clauses that bind lists, in order.
         self.lets: list[str] = []
@@ -310,8 +309,6 @@ def _shared(roots: Sequence[Node], order: list[Node]) -> set[int]:
     return {id(node) for node in order if taken[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scan, alg.Scalar))}
 
 
-def asks_which(test: Any) -> bool:
+def asks_which(test: alg.Condition) -> bool:
     """Whether a test looks at which entity a value is."""
-    if isinstance(test, (alg.AnyOf, alg.AllOf)):
-        return any(map(asks_which, test.conditions))
-    return isinstance(test, alg.Among) or (isinstance(test, alg.Not) and asks_which(test.condition))
+    return isinstance(test, alg.Among) or any(map(asks_which, test.parts()))

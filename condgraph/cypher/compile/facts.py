@@ -9,7 +9,7 @@ from condgraph.cypher.compile.compiler import Compiler, FactRows, asks_which
 from condgraph.cypher.compile.conditions import condition, keys_of, span_condition
 from condgraph.cypher.compile.entities import membership, within
 from condgraph.cypher.compile.estimate import share
-from condgraph.cypher.compile.join_order import OUTWARD, tells
+from condgraph.cypher.compile.join_order import OUTWARD, kinds_matter
 from condgraph.cypher.layout.scan import Wanted
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
@@ -43,7 +43,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     of = None if whole or concept is not None or listed is not None or node.of is None else compiler.entities(node.of)
     conditions = [] if node.predicates is not None else [layout.is_statement(f)]
     anchor = compiler.name("e") if of is None else of.variable
-    if of is None and isinstance(node.of, alg.AllEntities) and tells(node, node.of, compiler.schema):
+    if of is None and isinstance(node.of, alg.AllEntities) and kinds_matter(node, node.of, compiler.schema):
         conditions.append(layout.of_kinds(anchor, compiler.parameter([int(kind) for kind in node.of.kinds])))
     inner = within(compiler, concept, anchor) if isinstance(concept, alg.Members) else None
     if listed is not None:
@@ -139,8 +139,8 @@ def _index(compiler: Compiler, test: alg.Condition) -> Kind | None:
 
 
 def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities) -> FactRows:
-    """Facts that lead to some entities: from those of a name, where there are fewer that lead to
-    them than from the anchors.
+    """Facts that lead to some entities: from the entities of a name, where fewer facts lead to them
+    than start at the anchors.
     """
     below = node.facts
     if isinstance(below, alg.Scan) and isinstance(entities, alg.ByName) and below.anchor == "subject" and below.source is None:

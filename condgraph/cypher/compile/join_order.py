@@ -2,8 +2,8 @@
 
 A scan that looks at a whole attribute and a set that is small meet more cheaply when the statements
 of the set's members alone are looked at: `Intersect(A, Reached(Where(Scan(None, p), t)))` is
-`Reached(Where(Scan(A, p), t))`. In process that is decided when sizes are known; a server has to be
-told by the text, so it is decided here, by estimates.
+`Reached(Where(Scan(A, p), t))`. In process this is decided when sizes are known. A server does what
+the text says, so it is decided here, by estimates.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ def _begun(node: alg.Intersect, estimates: Estimates, several: set[int], schema:
 
 
 def _selective(part: alg.Entities, start: alg.Entities, estimates: Estimates) -> bool:
-    """Whether an index gives the part with less than it takes to look at the statements of every
-    member of the start.
+    """Whether an index gives the part with less work than it takes to look at the statements of
+    every member of the start.
     """
     return estimates.rows(part) < estimates.rows(start)
 
 
 def whole_scan(part: Node, several: set[int]) -> alg.Scan | None:
-    """The scan of statements with any subject whose subjects are the set, through nothing but
-    filters; None where it is none.
+    """The scan of any subject, under nothing but filters, whose subjects are the set; None where
+    the set is something else.
     """
     if not isinstance(part, alg.Reached) or id(part.facts) in several:
         return None
@@ -85,7 +85,7 @@ def whole_scan(part: Node, several: set[int]) -> alg.Scan | None:
     return facts if facts.of is None or (isinstance(facts.of, alg.AllEntities) and facts.of.source is None) else None
 
 
-def tells(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
+def kinds_matter(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
     """Whether kinds leave out any anchor of a scan: all but concepts do not, where concepts are no
     subjects.
     """
@@ -94,14 +94,14 @@ def tells(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
 
 
 def _from(part: alg.Entities, start: alg.Entities, schema: StoredSchema) -> alg.Entities:
-    """The set with its scan begun at another set; what kinds of subjects it asks for stays asked,
-    where there are others.
+    """The set with its scan begun at another set; it still asks for its kinds of subjects, where
+    there are others.
     """
     assert isinstance(part, alg.Reached)
 
     def begun(facts: alg.Facts) -> alg.Facts:
         if isinstance(facts, alg.Scan):
-            asks = isinstance(facts.of, alg.AllEntities) and tells(facts, facts.of, schema)
+            asks = isinstance(facts.of, alg.AllEntities) and kinds_matter(facts, facts.of, schema)
             return replace(facts, of=alg.Intersect((start, facts.of)) if asks and facts.of is not None else start)
         inner = alg.passed(facts)
         assert inner is not None

@@ -51,7 +51,7 @@ class Compiled:
     #: Of values: what each row lists, and the kind of all of them where it is known.
     fields: tuple[Listed, ...] = ()
     kind: str | None = None
-    #: Where names are looked up by the way: the keys of those that were asked for.
+    #: Where the query looks names up as well: the keys of these names.
     looked_up: dict[str, str] | None = None
     #: How the database is laid out that it is asked of.
     layout: Layout = CONDGRAPH
@@ -60,7 +60,7 @@ class Compiled:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""
         if not self.looked_up:
             return []
-        found = [row for row in rows if isinstance(told := next(iter(row.values())), dict) and "missing" in told]
+        found = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
         rows[:] = [row for row in rows if row not in found]
         return [self.looked_up[key] for row in found for key in next(iter(row.values()))["missing"]]
 
@@ -83,7 +83,7 @@ def compile_plan(
     """The query of a plan. Where the plan has operators that are lowered, it fetches the statements
     that they work on.
 
-    `names` of entities are looked up by the way; `Compiled.unknown` says which are not there.
+    The query looks `names` of entities up as well; `Compiled.unknown` says which are not there.
     """
     check(plan, layout)
     try:
@@ -131,7 +131,7 @@ def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str
     return keys
 
 
-#: The parts of a value that tell it, by kind.
+#: The parts of a value that identify it, by kind.
 _PARTS: Final[dict[Kind, tuple[Listed, ...]]] = {
     Kind.TEXT: ("text",),
     Kind.QUANTITY: ("number", "unit"),

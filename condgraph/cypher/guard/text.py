@@ -1,6 +1,6 @@
 """Whether the text of a query can only read, by its tokens alone.
 
-What begins a clause or a command that does more than read is refused wherever it may be one, at any
+A word is refused wherever it may begin a clause or a command that does more than read, at any
 depth: in a subquery, a list, a `CASE`, a predicate. A word is let through where it can only be a
 name (`n.set`, `:CALL`, `{load: 1}`, `AS show`). In doubt it is refused, and the error says that
 backticks make it a name. Procedures and functions have to be on a list.

@@ -50,10 +50,9 @@ BEFORE_PARENTHESIS: Final = _words("""
     allshortestpaths shortestpath shortest path paths group groups walk trail acyclic simple any all elements element bindings
     relationships filter using for of vector varchar char union
     """)
-#: Words that begin a clause that does more than read, and that a name, a pattern or an expression
-#: follows.
+#: Words that begin a clause which does more than read; a name, a pattern or an expression follows.
 CLAUSES: Final = _words("create merge insert set delete remove foreach use grant deny revoke")
-#: Words that begin something that does more than read, and that a word of its own follows.
+#: Words that begin something which does more than read; a word of its own follows.
 COMMANDS: Final = _words("""
     load show terminate drop alter rename start stop enable dryrun deallocate reallocate detach nodetach periodic
     define local
@@ -65,7 +64,7 @@ AFTER_A_NAME: Final = _words("""
     """)
 #: Words after which an operand comes, where they stand after the end of one.
 ASKING: Final = _words("return with where unwind and or xor in as contains")
-#: Words that are no names for sure where an operand is expected.
+#: Words that cannot be names where an operand is expected.
 KEYWORDS: Final = (
     AFTER_A_NAME
     | ASKING

@@ -38,15 +38,17 @@ _OPTIONAL: Final[dict[type[Node], str]] = {
 
 
 class Layout(ABC):
-    """How a database is laid out. Methods that are not abstract are about what only some have."""
+    """How a database is laid out. Methods that are not abstract are about what only some databases
+    have.
+    """
 
     __slots__ = ()
     #: Whether it has a place for all that the algebra knows, so that nothing is ever missing.
     complete: ClassVar[bool] = False
 
     def missing(self, node: Node) -> str | None:
-        """What the layout lacks for an operator, in words; None where it can be asked. Here what the
-        methods are for that need not be there.
+        """What the layout lacks for an operator, in words; None where it can be asked. Here: what
+        the optional methods are for.
         """
         if isinstance(node, alg.Scan | alg.AllEntities) and node.source is not None:
             return "sources of statements"
@@ -314,9 +316,9 @@ class Layout(ABC):
         self._lacks("the names of subjects")
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
-        """Clauses that leave entities `o` that relations of some predicates (None: all) lead to from
-        `s`. `source` is the parameter of a source that they stand in, `table` says that it has the
-        statements of its own rows alone. A condition can follow, behind `AND`.
+        """Clauses that leave the entities `o` that relations of some predicates (None: all) have at
+        their end, from `s`. `source` is the parameter of the source they stand in; `table` says
+        that it has statements of its own rows alone. A condition can follow, behind `AND`.
         """
         self._lacks("the names of objects")
 

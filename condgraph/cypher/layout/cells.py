@@ -176,7 +176,7 @@ class Made(Cell):
 
 
 def value_of(fields: Mapping[str, Any]) -> Value:
-    """The value that is no entity, of what was read of its cell."""
+    """The value, which is no entity, from what was read of its cell."""
     kind = fields["kind"]
     if kind == "text":
         return str(fields["text"])

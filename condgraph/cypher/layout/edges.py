@@ -26,6 +26,10 @@ class PatternLayout(CondgraphLayout):
         """The type of the statements of a predicate."""
         return type_of(predicate)
 
+    def concept(self, c: str) -> str:
+        """The pattern of a concept."""
+        return f"({c}:{CONCEPT})"
+
     def at(self, e: str, handle: str) -> str:
         """The pattern of the entity of an id, by its handle."""
         return f"({e}:{ENTITY} {{graph: $graph, handle: {handle}}})"
@@ -37,6 +41,18 @@ class PatternLayout(CondgraphLayout):
     def is_text(self, v: str) -> str:
         """A condition: a value is a text."""
         return f"{v}.kind = 'text'"
+
+    def in_graph(self, x: str) -> str:
+        """The pattern of an entity of the graph, whatever it is called."""
+        return f"({x}:{ENTITY} {{graph: $graph}})"
+
+    def is_named(self, v: str, test: str) -> str:
+        """A condition that the index of texts answers: a value is a text under a test of its key."""
+        return f"{v}.graph = $graph AND {self.text_key(v)} {test} AND {self.is_text(v)}"
+
+    def text(self, v: str) -> str:
+        """A value as a user reads it."""
+        return f"{v}.text"
 
     def text_key(self, v: str) -> str:
         """What a text is known by."""

@@ -3,7 +3,7 @@ Bolt.
 
 The files hold what `write` writes, for the same layout. They are made a column at a time: each
 distinct text or value is looked at once, and columns take what was made of it. The tool fills an
-empty database; the indexes are made by whoever opens the graph first.
+empty database; the first to open the graph makes the indexes.
 """
 
 from __future__ import annotations

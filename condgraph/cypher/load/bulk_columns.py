@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout.schema import LONGEST_KEY, index_key, inner_ranks, text_order, tie_break, time_text
-from condgraph.cypher.load.rows import CELL
+from condgraph.cypher.load.cells import CELL
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number
 
@@ -78,7 +78,7 @@ class PoolColumns:
         return self._ranks.take(numbers)
 
     def cells(self, family: str, part: slice) -> Columns:
-        """The properties of values, as `rows.CELL` names them."""
+        """The properties of values, as `cells.CELL` names them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

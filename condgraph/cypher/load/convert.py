@@ -4,8 +4,8 @@ what is provably condgraph's.
 Labels of that layout were words that anybody may use (`:Entity`, `:Graph`). A node is taken for one
 of the graph where its labels, its properties and its place among others are those that a load
 wrote; and the graph is converted only where there are exactly as many of these as its node says.
-Relationships stay as they are. Nodes of a source, a predicate or the graph that somebody else's
-properties or relationships were found at are copied and left there.
+Relationships stay as they are. Where the node of a source, a predicate or the graph has somebody
+else's properties or relationships, it is copied and left there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.schema import FORMAT, index_key, predicate_key
+from condgraph.cypher.layout.vectors import index_name
 from condgraph.cypher.load.earlier import BEFORE, GRAPHS, older
 from condgraph.cypher.load.pull import pull
 from condgraph.cypher.load.push import look
 from condgraph.cypher.load.write import content_id
-from condgraph.cypher.patterns.vectors import index_name
 from condgraph.engine.errors import StoreDamagedError, StoreMissingError, StoreVersionError
 from condgraph.overview.survey import packed, survey
 
@@ -77,15 +77,15 @@ _TURN_ENTITIES: Final = (
 
 
 def convert(connection: Connection, graph: str) -> dict[str, int]:
-    """Convert a graph; what it holds. Raises `StoreVersionError` where it cannot be told which
-    nodes are the graph's.
+    """Convert a graph; what it holds. Raises `StoreVersionError` where it is not clear which nodes
+    are the graph's.
     """
     about = older(connection, graph)
     if not about:
         now = look(connection, graph)[0]
         if not now.get("complete"):
             raise StoreMissingError(f"there is no graph {graph!r} of an earlier layout")
-        # It was converted already; what was left of that is done.
+        # It was converted already; the rest of that is done now.
         _drop_indexes(connection)
         held: dict[str, int] = json.loads(now["counts"])
         return held
@@ -129,7 +129,7 @@ def _check(connection: Connection, graph: str, counts: dict[str, int]) -> None:
     wrong = [f"{number:,} {what} where {counts[what]:,} were loaded" for what, number in found.items() if number != counts[what]]
     if wrong:
         raise StoreVersionError(
-            f"the database holds what looks like {', '.join(wrong)} into graph {graph!r}: what is the graph's cannot be told",
+            f"the database holds what looks like {', '.join(wrong)} into graph {graph!r}: which of it is the graph's is not clear",
             hint=_EXPORT,
         )
 

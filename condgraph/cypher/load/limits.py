@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Every type that the database ever had; the list of those in use, for who may not ask that.
+#: Every type that the database ever had; for users who may not ask that, the types in use.
 _TYPES: Final = (
     "CALL db.stats.retrieve('TOKENS') YIELD data UNWIND data.relationshipTypes AS name RETURN name",
     "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType AS name",

@@ -2,10 +2,10 @@
 somebody has to wait.
 
 The graph's node says who writes it (`owner`), what for (`loading`, the hash of what is loaded;
-`what`, its sources) and since when nothing was heard of the writer (`beat`). Every batch makes sure
-that this is still so, and one who takes over from a writer that is gone can double nothing. The
-write lock on the graph's node, which makes the look at its owner safe, is taken last in a batch, so
-that it is held for the commit alone.
+`what`, its sources) and when the writer last gave a sign of life (`beat`). Every batch makes sure
+that this is still so, so that a writer who takes over from one that is gone writes nothing twice.
+The write lock on the graph's node, which makes the look at its owner safe, is taken last in a
+batch, so that it is held for the commit alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two signs of life of a writer.
 _BEAT: Final = 10.0
-#: Seconds that a writer which failed waits for the server to hear that it is gone.
+#: Seconds that a failed writer waits for the server to hear that it is gone.
 _RELEASING: Final = 5.0
 #: What a graph's node says is being loaded while it is deleted.
 DELETED: Final = "deleted"
@@ -87,8 +87,8 @@ class Loading:
         self._ended.set()
         self._owner.release()
         if exception[0] is not None and self.load:
-            # Where the server is gone as well, or silent, whoever comes next sees that this writer
-            # is.
+            # Where the server is gone or silent as well, the next writer sees that this one is
+            # gone.
             with suppress(StoreError, InterruptedQueryError):
                 self._connection.write(_RELEASE, {"graph": self.graph, "owner": self._owner.name}, patience=_RELEASING)
 
@@ -97,7 +97,7 @@ class Loading:
         where it is another's.
 
         `seen` is what the graph's node said when the load was prepared: where its content is
-        another now, somebody wrote between, and that is a `ChangedError`.
+        another now, somebody wrote in between: a `ChangedError`.
         """
         found = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen))
         if found is not None:

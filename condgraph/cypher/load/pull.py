@@ -51,7 +51,7 @@ def pull(connection: Connection, graph: str) -> Snapshot:
 
 def graph_sources(connection: Connection, graph: str) -> tuple[Source, ...]:
     """The sources of a graph in the order they were loaded; none where there is no graph."""
-    return tuple(Source(*told.values()) for told in connection.ask(_SOURCES, {"graph": graph}))
+    return tuple(Source(*row.values()) for row in connection.ask(_SOURCES, {"graph": graph}))
 
 
 def _items(connection: Connection, graph: str) -> Iterator[Item]:

@@ -15,7 +15,7 @@ from condgraph.cypher.load.earlier import check_layout
 from condgraph.cypher.load.limits import check_loadable
 from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.write import Told, content_id, write_snapshot
+from condgraph.cypher.load.write import OnProgress, content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.errors import StoreBusyError
 from condgraph.engine.origins import check_sources
@@ -40,7 +40,7 @@ _SURVEYED: Final = f"MATCH (g:{GRAPH} {{name: $graph, content: $content}}) SET g
 Counts = dict[str, int]
 
 
-def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, told: Told) -> tuple[Counts, Counts]:
+def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, on_progress: OnProgress) -> tuple[Counts, Counts]:
     """Write a snapshot beside what a graph holds; what it held, and holds now.
 
     `wait` is how many seconds to wait for other writers, one after the other; then raises
@@ -93,7 +93,7 @@ def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float,
             builder = Builder(previous)
             builder.add(items(snapshot))
             snapshot = Snapshot.of(*lay_out(builder))
-        write_snapshot(snapshot, loading, connection, previous=previous, told=told, attempt=attempt)
+        write_snapshot(snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt)
         if not complete:
             make_indexes(connection)
         loading.finish(content_id(snapshot), snapshot)

@@ -19,23 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout.schema import (
-    CAPTION,
     CONCEPT,
     ROW,
     index_key,
     inner_ranks,
     predicate_key,
-    text_order,
-    tie_break,
     time_text,
     type_of,
 )
+from condgraph.cypher.load.cells import caption_of, cells, order_of
 from condgraph.cypher.load.pairs import Pairs
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -45,11 +42,6 @@ if TYPE_CHECKING:
 #: of garbage, which with 20,000 are a fifth of the server's work.
 BATCH: Final = 5_000
 _FIRST: Final = 2_000
-
-#: The properties of a value, in the order in which rows have them.
-CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end", "precision", "order", "ranks")
-_NOTHING: Final = (None,) * len(CELL)
-_WORDS: Final = tuple(kind.name.lower() for kind in Kind)
 
 _LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [CONCEPT], EntityKind.ROW: [ROW]}
 
@@ -156,7 +148,7 @@ class RowMaker:
         snapshot, kinds = self.snapshot, self.snapshot.entity_kind[numbers].tolist()
         idents = snapshot.texts.take(snapshot.entity_id[numbers])
         called = snapshot.texts.take(snapshot.entity_name[numbers])
-        orders, ranks = map(_order, called), map(inner_ranks, called)
+        orders, ranks = map(order_of, called), map(inner_ranks, called)
         rows: Rows = [list(row) for row in zip(idents, called, map(index_key, called), kinds, orders, ranks, strict=True)]
         if len(snapshot.arrays.get("ent.row")):
             places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
@@ -212,7 +204,6 @@ class RowMaker:
         at = numbers - np.int32(snapshot.relations)
         subjects = ids.places(snapshot.attribute_subject[at])
         raws = get("att.raw")[at].tolist() if len(get("att.raw")) else [-1] * len(at)
-        cells = self._cells("att", at)
         rows: Rows = []
         for s, p, sid, places, valid, cell, raw in zip(
             subjects,
@@ -220,7 +211,7 @@ class RowMaker:
             self.sids[numbers].tolist(),
             self._places(numbers),
             self._validity(numbers),
-            cells,
+            cells(snapshot, "att", at),
             raws,
             strict=True,
         ):
@@ -276,38 +267,11 @@ class RowMaker:
             row.append([])
         keys = get("q.key")[found].tolist()
         for position, key, cell, ref, name in zip(
-            order[positions].tolist(), keys, self._cells("q", found), refs.tolist(), named.tolist(), strict=True
+            order[positions].tolist(), keys, cells(self.snapshot, "q", found), refs.tolist(), named.tolist(), strict=True
         ):
             ident, place = (snapshot.ident(ref), next(places)) if name else (None, None)
             rows[position][-1].append([self._predicates[key], *cell, ident, place])
         return int(named.sum()), len(keys)
-
-    def _cells(self, family: str, numbers: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-        """The properties of each cell, as `CELL` names them."""
-        get, texts = self.snapshot.arrays.get, self.snapshot.texts
-        columns = {part: get(f"{family}.{part}")[numbers] for part, _ in PARTS}
-        floats = columns["a"].view(np.float64).tolist()
-        units: dict[int, str] = {-1: NO_UNIT}
-        for x, kind, a, b, ref, unit, precision in zip(floats, *(columns[part].tolist() for part, _ in PARTS), strict=True):
-            word = _WORDS[kind]
-            if kind == Kind.TEXT:
-                text = texts[ref]
-                yield word, text, index_key(text), None, None, None, None, None, None, _order(text), inner_ranks(text)
-            elif kind == Kind.QUANTITY:
-                named = units.get(unit)
-                if named is None:
-                    named = units[unit] = texts[unit]
-                number = x if ref < 0 else parse_number(texts[ref])
-                order = None if ref < 0 else tie_break(number)
-                exact = str(number) if order not in (None, "1") else None
-                yield word, str(Quantity(number, named)), None, x, exact, named, None, None, None, exact and order, None
-            elif kind == Kind.TIME:
-                yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
-            elif kind == Kind.ENTITY:
-                name = self.snapshot.name(ref)
-                yield word, name, index_key(name), *_NOTHING[3:]
-            else:
-                yield word, str(UNKNOWN), *_NOTHING[2:]
 
     def _more_sources(self) -> Iterator[Batch]:
         """Statements that were there and have a further source now."""
@@ -403,18 +367,3 @@ class _Ids:
         """What they are looked up by, in the order of places."""
         numbers = np.fromiter(self._places, np.int32, len(self._places))
         return list(map(index_key, self._snapshot.texts.take(self._snapshot.entity_id[numbers])))
-
-
-def _order(text: str) -> str | None:
-    order = text_order(text)
-    return None if order == text else order
-
-
-def cell_properties(variable: str, first: int) -> str:
-    """The properties of a value in Cypher, where a list has them from a place on."""
-    return ", ".join(f"{name}: {variable}[{place}]" for place, name in enumerate(CELL, first))
-
-
-def caption_of(text: str) -> str:
-    """A text as Browser shows it in a node."""
-    return text if len(text) <= CAPTION else text[: CAPTION - 1] + "…"

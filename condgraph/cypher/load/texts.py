@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from condgraph.cypher.layout.schema import ENTITY, FORMER, PREDICATE, QUALIFIER, SOURCE, STATEMENT, VALUE
-from condgraph.cypher.load.rows import CELL, cell_properties
+from condgraph.cypher.load.cells import CELL, cell_properties
 
 
 def _noted(thing: str, at: str, of: str, *names: str, **more: str) -> str:

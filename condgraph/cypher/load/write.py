@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 WRITERS: Final = 2
 #: Called with how many records are written so far, and which part of all that is (None where it is
 #: not known).
-Told = Callable[[int, float | None], None]
+OnProgress = Callable[[int, float | None], None]
 T = TypeVar("T")
 
 
@@ -53,7 +53,13 @@ def content_id(snapshot: Snapshot) -> str:
 
 
 def write_snapshot(
-    snapshot: Snapshot, loading: Loading, connection: Connection, *, previous: Snapshot | None, told: Told, attempt: str = ""
+    snapshot: Snapshot,
+    loading: Loading,
+    connection: Connection,
+    *,
+    previous: Snapshot | None,
+    on_progress: OnProgress,
+    attempt: str = "",
 ) -> None:
     """Write what `snapshot` has and `previous`, which the server holds already, has not."""
     maker, written, named = RowMaker(snapshot, previous), 0, False
@@ -66,7 +72,7 @@ def write_snapshot(
             future, records = under_way.popleft()
             future.result()
             written += records
-            told(written, None if maker.total is None else written / maker.total)
+            on_progress(written, None if maker.total is None else written / maker.total)
 
     try:
         with fewer_collections():
@@ -79,7 +85,7 @@ def write_snapshot(
                 under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
             settle(0)
     finally:
-        # Of a load that failed nothing goes on behind the caller's back.
+        # Nothing of a failed load goes on behind the caller's back.
         wait(future for future, _ in under_way)
 
 

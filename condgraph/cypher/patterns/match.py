@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE
+from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.near import Near
-from condgraph.cypher.patterns.place import Place
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
 from condgraph.engine.values import Kind
@@ -29,15 +28,18 @@ from condgraph.vectors.stored import IndexReport
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
-_ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN e.id AS id, e.name AS name, e.kind AS kind"
-_TEXTS: Final = f"MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.kind = 'text' RETURN DISTINCT v.text AS text"
+_ENTITIES: Final = f"MATCH {EDGES.in_graph('e')} RETURN {EDGES.id('e')} AS id, {EDGES.name('e')} AS name, {EDGES.kind('e')} AS kind"
+_TEXTS: Final = (
+    f"MATCH {EDGES.value('v')} WHERE v.graph = $graph AND {EDGES.is_text('v')} RETURN DISTINCT {EDGES.text('v')} AS text"
+)
 _MEMBERSHIP: Final = (
-    f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
-    "RETURN c.id AS id LIMIT 1"
+    f"MATCH {EDGES.concept('c')} WHERE {EDGES.entity('c')[1]} "
+    f"AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
+    f"RETURN {EDGES.id('c')} AS id LIMIT 1"
 )
 _MEMBERS: Final = (
-    f"UNWIND $ids AS id MATCH {EDGES.at('c', 'id')}<-[:{EDGES.member}]-(e:{ENTITY}) WHERE {EDGES.is_no_concept('e')} "
-    "RETURN DISTINCT e.id AS id"
+    f"UNWIND $ids AS id MATCH {EDGES.at('c', 'id')}<-[:{EDGES.member}]-{EDGES.entity('e')[0]} WHERE {EDGES.is_no_concept('e')} "
+    f"RETURN DISTINCT {EDGES.id('e')} AS id"
 )
 
 
@@ -54,7 +56,7 @@ class Kept:
         self.terms: dict[tuple[str, int], CatalogueTerms] = {}
         orders = {ident: order for ident in catalogue.ids if (order := EDGES.text_order(ident)) != ident}
         long = {EDGES.key(text): text for text in catalogue.texts if EDGES.key(text) != text}
-        self.place = Place(store, attributes, valued, orders, long)
+        self.place = Neo4jContent(store, attributes, valued, orders, long)
 
 
 class Neo4jPatterns:
@@ -81,12 +83,12 @@ class Neo4jPatterns:
         """
         return self._store.steady(lambda: self._match(program, encoder, limit, exact, options))
 
-    def index(self, encoder: Encoder | str, told: Callable[[int, int], None] | None) -> IndexReport:
+    def index(self, encoder: Encoder | str, on_progress: Callable[[int, int], None] | None) -> IndexReport:
         """Keep the vectors of the graph on the server, and make its vector index."""
         kept = self.kept()
         kept.terms.clear()
         self._near.clear()
-        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, told)
+        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, on_progress)
 
     def _match(
         self,
@@ -173,7 +175,7 @@ class Neo4jPatterns:
                     hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
                 )
             attributes, predicates, valued = self._predicates()
-            place = Place(self._store, attributes, valued, {}, {})
+            place = Neo4jContent(self._store, attributes, valued, {}, {})
             current = indexed_content(self._store.connection, self._store.name) == content
             found = self._near[asked] = Near(
                 self._store, place, content, one, predicates,
@@ -190,5 +192,7 @@ class Neo4jPatterns:
 
 
 def _identity(encoder: Encoder | str) -> tuple[str, int]:
-    """What the terms of an encoder are kept by; one that is named is not made for it."""
+    """The key under which the terms of an encoder are kept; an encoder given by name is not made
+    for it.
+    """
     return (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)

@@ -1,4 +1,4 @@
-"""Patterns on Neo4j by candidates from the server's vector index: nothing is pulled that grows with
+"""Patterns on Neo4j by candidates from the server's vector index: what is pulled does not grow with
 the graph.
 
 The index finds names near to a text; their vectors come along, so that distances are exact for all
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.cypher.answer import pasted
+from condgraph.cypher.layout import vectors
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.schema import CONCEPT, EMBEDDING, ENTITY, VALUE, index_key
-from condgraph.cypher.patterns.place import Place
-from condgraph.cypher.patterns.vectors import LEXICAL, index_name
+from condgraph.cypher.layout.schema import index_key
+from condgraph.cypher.patterns.content import Neo4jContent
+from condgraph.cypher.patterns.vectors import LEXICAL
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms
@@ -39,29 +40,33 @@ _WIDER: Final = 2
 _TYPES: Final = (256, 4096, 65_536)
 #: Names that a message chooses near ones of.
 _SOME: Final = 1 << 16
+_ITSELF: Final = vectors.of_kind("node", "'node'", "= $key")
 #: The names near to a vector, and the one that is the text itself, which an index may miss.
 _NEAR: Final = (
-    "CALL () { CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node "
-    f"UNION MATCH (node:{EMBEDDING}) WHERE node.graph = $graph AND node.kind = 'node' AND node.key = $key RETURN node }} "
+    f"CALL () {{ CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node UNION {_ITSELF} RETURN node }} "
 )
 #: The text itself alone, for one without content, which has no direction to look into.
-_SAME: Final = f"MATCH (node:{EMBEDDING}) WHERE node.graph = $graph AND node.kind = 'node' AND node.key = $key "
+_SAME: Final = f"{_ITSELF} "
+_KEY: Final = vectors.key("node")
+_FOUND: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
+_ABOUT: Final = f"{EDGES.id('e')}, {EDGES.name('e')}, {EDGES.kind('e')}"
+_ENTITIES: Final = f"MATCH {EDGES.entity('e')[0]} WHERE"
+_CONCEPTS: Final = f"MATCH {EDGES.concept('c')} WHERE"
+_TEXTS: Final = f"MATCH {EDGES.value('v')} WHERE"
 _NODES: Final = (
-    f"WITH node, COLLECT {{ MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key = node.key "
-    "RETURN [e.id, e.name, e.kind] } AS here, "
-    f"EXISTS {{ MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = node.key AND v.kind = 'text' }} AS text "
-    "RETURN node.text, node.key, node.packed, here, text"
+    f"WITH node, COLLECT {{ {_ENTITIES} {EDGES.named('e', f'= {_KEY}')} RETURN [{_ABOUT}] }} AS here, "
+    f"EXISTS {{ {_TEXTS} {EDGES.is_named('v', f'= {_KEY}')} }} AS text RETURN {_FOUND}, here, text"
 )
-_CONCEPTS: Final = f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND c.key = node.key RETURN node.text, node.key, node.packed, c.id"
-_ANY_CONCEPT: Final = f"MATCH (c:{CONCEPT}) WHERE c.graph = $graph AND c.key IS NOT NULL RETURN c.id LIMIT 1"
-_NAMED: Final = f"MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key = $key RETURN e.id, e.name, e.kind"
-_TEXT: Final = f"MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = $key AND v.kind = 'text' RETURN v.text LIMIT 1"
-_ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN e.id, e.name, e.kind"
+_TYPES_NEAR: Final = f"{_CONCEPTS} {EDGES.named('c', f'= {_KEY}')} RETURN {_FOUND}, {EDGES.id('c')}"
+_ANY_CONCEPT: Final = f"{_CONCEPTS} {EDGES.named('c', 'IS NOT NULL')} RETURN {EDGES.id('c')} LIMIT 1"
+_NAMED: Final = f"{_ENTITIES} {EDGES.named('e', '= $key')} RETURN {_ABOUT}"
+_TEXT: Final = f"{_TEXTS} {EDGES.is_named('v', '= $key')} RETURN {EDGES.text('v')} LIMIT 1"
+_ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN {_ABOUT}"
 _WHOLE: Final = (
-    f"UNWIND $keys AS key MATCH (v:{VALUE}) WHERE v.graph = $graph AND v.key = key AND v.kind = 'text' "
-    "WITH key, head(collect(v.text)) AS text RETURN key, text"
+    f"UNWIND $keys AS key {_TEXTS} {EDGES.is_named('v', '= key')} "
+    f"WITH key, head(collect({EDGES.text('v')})) AS text RETURN key, text"
 )
-_NAMES: Final = f"MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key IS NOT NULL RETURN e.name LIMIT $most"
+_NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.name('e')} LIMIT $most"
 
 
 class Near:
@@ -70,7 +75,7 @@ class Near:
     """
 
     def __init__(
-        self, store: Neo4jStore, place: Place, content: str, encoder: Encoder, predicates: Mapping[str, bool],
+        self, store: Neo4jStore, place: Neo4jContent, content: str, encoder: Encoder, predicates: Mapping[str, bool],
         *, memberships: bool, texts: bool, current: bool,
     ) -> None:  # fmt: skip
         """`current` says that the index was made of this very content."""
@@ -100,14 +105,16 @@ class Near:
         k, catalogue = options.get("k_nodes"), self._catalogue(tally)
         wanted = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
         search = _Search(self, catalogue, tally, wanted)
-        told = []
+        warnings, name = list[str](), vectors.index_name(self._store.name)
         if not self._current:
-            told.append(f"{index_name(self._store.name)} is of an earlier state of the graph: names since are not in it")
+            warnings.append(
+                f"{vectors.index_name(self._store.name)} is of an earlier state of the graph: names since are not in it"
+            )
         exact = self._terms
         terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare)
         found, tally = match_remote(
             self._place, search, catalogue, terms, program, limit=limit,
-            index=f"{index_name(self._store.name)} of Neo4j", tally=tally, told=told, **options,
+            index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
         )  # fmt: skip
         found.cypher_queries, found.pasted = tuple(tally.joins), pasted
         return found
@@ -120,7 +127,7 @@ class Near:
         vector = self._terms.vector(text)
         finder = LexicalEncoder(min(self.encoder.dimension, LEXICAL)) if isinstance(self.encoder, LexicalEncoder) else None
         asked = vector if finder is None else finder.encode([text])[0]
-        parameters = {"name": index_name(self._store.name), "k": k, "vector": asked.tolist(), "key": index_key(text)}
+        parameters = {"name": vectors.index_name(self._store.name), "k": k, "vector": asked.tolist(), "key": index_key(text)}
         rows = self.ask(search.tally, (_NEAR if asked.any() else _SAME) + query, **parameters)
         size = 4 * self.encoder.dimension
         known = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
@@ -128,8 +135,8 @@ class Near:
 
 
 class _Search:
-    """One search: the names that pricing asks for (`match.Names`), and candidates, all of nodes
-    that it has met.
+    """One search: the names that pricing asks for (`patterns.priced.NamedNodes`), and candidates,
+    all of nodes that it has met.
     """
 
     def __init__(self, near: Near, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
@@ -152,7 +159,7 @@ class _Search:
         """What is in one of the k types nearest to a hint; the server knows the members."""
         domain = Domain()
         for width in _TYPES:
-            rows, distances = self._near.near(self, hint, _CONCEPTS, max(width, _WIDER * k))
+            rows, distances = self._near.near(self, hint, _TYPES_NEAR, max(width, _WIDER * k))
             if len(rows) >= k:
                 break
         if not rows:

@@ -27,8 +27,8 @@ def render(
     It gives one record, `rows`, with all rows as one list; without a limit a record a row. A row is
     `[sum, orders of the nodes, keys of the nodes]`, without the keys that are what is ordered by
     (`keys_of`). `attributes` are all predicates with text values, `valued` all types of
-    relationships that values have. `orders` says for ids that the server would put in another order
-    what they are ordered by.
+    relationships that values have. `orders` says what ids are ordered by, where the server would
+    order them otherwise.
     """
     return Writer(plan, graph, attributes, valued, orders).whole()
 

@@ -1,28 +1,20 @@
-"""The vectors of a graph on Neo4j: kept there once for each distinct name, with a vector index over
-those of nodes.
+"""The vectors of a graph on Neo4j (`cypher.layout.vectors`): encoding what is new, and reading them.
 
-    (:Vectors {graph, encoder, dimension, spec, content})        whose vectors, and of which content of the graph
-    (:Embedding {graph, kind, key, text, packed, vector})        kind "node" or "predicate"; those of nodes have the graph's label
-
-The labels are those of `cypher.layout.schema`.
-
-`packed` holds the vector as bytes, which is how it is fetched for exact distances; `vector` is what
-the index reads. Vectors of the lexical encoder are not fetched, since they are made faster than
-they travel, and stand there in fewer dimensions, since candidates are ranked by exact distances
-afterwards.
+Vectors of the lexical encoder are not fetched, since they are made faster than they travel, and
+stand there in fewer dimensions, since candidates are ranked by exact distances afterwards.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.layout.schema import EMBEDDING, VECTOR_KEYS, VECTORS, index_key
+from condgraph.cypher.layout import vectors as layout
+from condgraph.cypher.layout.schema import VECTOR_KEYS, index_key
 from condgraph.vectors.encode_new import CHUNK
 from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder
 from condgraph.vectors.encoders import encode, encoder_of, spec_of
@@ -35,36 +27,20 @@ if TYPE_CHECKING:
 
 #: The most dimensions of lexical vectors in an index of the server.
 LEXICAL: Final = 1024
-_ABOUT: Final = f"MATCH (i:{VECTORS} {{graph: $graph}}) RETURN i.encoder AS id, i.dimension AS dimension, i.spec AS spec"
-_KNOWN: Final = f"MATCH (n:{EMBEDDING}) WHERE n.graph = $graph AND n.kind = $kind AND n.key IS NOT NULL RETURN n.key AS key"
-_PACKED: Final = (
-    f"MATCH (n:{EMBEDDING}) WHERE n.graph = $graph AND n.kind = $kind AND n.key IS NOT NULL "
-    "RETURN n.text AS text, n.packed AS packed"
-)
-_WRITE: Final = (
-    f"UNWIND $rows AS r MERGE (n:{EMBEDDING} {{graph: $graph, kind: $kind, key: r[0]}}) SET n.text = r[1], n.packed = r[2]%s "
-    "WITH n, r WHERE r[3] IS NOT NULL CALL db.create.setNodeVectorProperty(n, 'vector', r[3])"
-)
-_DROP: Final = (
-    f"MATCH (n:{EMBEDDING}) WHERE n.graph = $graph AND n.kind IN ['node', 'predicate'] AND n.key IS NOT NULL "
-    "WITH n LIMIT 20000 DETACH DELETE n"
-)
-
-
-def index_name(graph: str) -> str:
-    """The name of the vector index of a graph, and the label of what it indexes."""
-    return "condgraph_vectors_" + blake2b(graph.encode(), digest_size=6).hexdigest()
+_OF_KIND: Final = layout.of_kind("n", "$kind", "IS NOT NULL")
+_KNOWN: Final = f"{_OF_KIND} RETURN {layout.key('n')} AS key"
+_PACKED: Final = f"{_OF_KIND} RETURN {layout.text('n')} AS text, {layout.packed('n')} AS packed"
 
 
 def index_of(connection: Connection, graph: str) -> About | None:
     """Whose vectors a graph has; None where it has none."""
-    rows = connection.read(_ABOUT, {"graph": graph})
+    rows = connection.read(layout.ABOUT, {"graph": graph})
     return About(rows[0]["id"], rows[0]["dimension"], rows[0]["spec"]) if rows else None
 
 
 def indexed_content(connection: Connection, graph: str) -> str | None:
     """Of which content of a graph its index is; None where it has none."""
-    rows = connection.values(f"MATCH (i:{VECTORS} {{graph: $graph}}) RETURN i.content", {"graph": graph})
+    rows = connection.values(layout.CONTENT, {"graph": graph})
     return rows[0][0] if rows else None
 
 
@@ -74,7 +50,7 @@ def make_index(
     content: str,
     catalogue: Catalogue,
     encoder: Encoder | str,
-    told: Callable[[int, int], None] | None,
+    on_progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
     """Encode what is new, write it in batches, and make the vector index; vectors of another
     encoder go first.
@@ -86,7 +62,6 @@ def make_index(
     if before is not None and (before.id, before.dimension) != (about.id, about.dimension):
         drop(connection, graph)
     connection.schema(VECTOR_KEYS.text)
-    name = index_name(graph)
     held = LexicalEncoder(min(asked.dimension, LEXICAL)) if isinstance(asked, LexicalEncoder) else asked
     wanted = {"node": sorted(set(catalogue.labels)), "predicate": catalogue.predicate_names}
     fresh: dict[str, list[str]] = {}
@@ -95,27 +70,23 @@ def make_index(
         fresh[kind] = [text for text in texts if index_key(text) not in known]
     total, done = sum(map(len, wanted.values())), sum(map(len, wanted.values())) - sum(map(len, fresh.values()))
     for kind, texts in fresh.items():
-        label = f", n:{name}" if kind == "node" else ""
+        keep = layout.write(graph, kind)
         for start in range(0, len(texts), CHUNK):
             part = texts[start : start + CHUNK]
             rows = _rows(part, encode(held, part), packed=held is asked and not isinstance(asked, LexicalEncoder))
-            connection.write(_WRITE % label, {"graph": graph, "kind": kind, "rows": rows})
+            connection.write(keep, {"graph": graph, "kind": kind, "rows": rows})
             done += len(part)
-            if told is not None:
-                told(done, total)
-    connection.schema(
-        f"CREATE VECTOR INDEX {name} IF NOT EXISTS FOR (n:{name}) ON (n.vector) OPTIONS {{indexConfig: {{"
-        f"`vector.dimensions`: {held.dimension}, `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}}}}"
-    )
+            if on_progress is not None:
+                on_progress(done, total)
+    connection.schema(layout.make_index(graph, held.dimension))
     connection.schema("CALL db.awaitIndexes(600)")
     connection.write(
-        f"MERGE (i:{VECTORS} {{graph: $graph}}) "
-        "SET i.encoder = $id, i.dimension = $dimension, i.spec = $spec, i.content = $content",
+        layout.SAY,
         {"graph": graph, "id": about.id, "dimension": about.dimension, "spec": about.spec, "content": content},
     )
-    counts = len(wanted["node"]), len(wanted["predicate"])
+    counts, name = (len(wanted["node"]), len(wanted["predicate"])), f"Neo4j's {layout.index_name(graph)}"
     encoded = sum(map(len, fresh.values()))
-    return IndexReport(about.id, about.dimension, *counts, encoded, f"Neo4j's {name}", time.perf_counter() - begin)
+    return IndexReport(about.id, about.dimension, *counts, encoded, name, time.perf_counter() - begin)
 
 
 def _rows(texts: Sequence[str], matrix: FloatMatrix, *, packed: bool) -> list[list[Any]]:
@@ -140,7 +111,7 @@ def fetch(connection: Connection, graph: str, dimension: int) -> dict[str, NDArr
 
 def drop(connection: Connection, graph: str) -> None:
     """Take the vectors of a graph away, and their index."""
-    connection.schema(f"DROP INDEX {index_name(graph)} IF EXISTS")
-    while connection.write(_DROP, {"graph": graph}).deleted:
+    connection.schema(f"DROP INDEX {layout.index_name(graph)} IF EXISTS")
+    while connection.write(layout.DROP, {"graph": graph}).deleted:
         pass
-    connection.write(f"MATCH (i:{VECTORS} {{graph: $graph}}) DELETE i", {"graph": graph})
+    connection.write(layout.FORGET, {"graph": graph})

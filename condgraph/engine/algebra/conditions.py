@@ -28,8 +28,8 @@ class AnyOf(Condition):
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
 
-    def inputs(self) -> tuple[Node, ...]:
-        return tuple(node for condition in self.conditions for node in condition.inputs())
+    def parts(self) -> tuple[Condition, ...]:
+        return self.conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class AllOf(Condition):
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
 
-    def inputs(self) -> tuple[Node, ...]:
-        return tuple(node for condition in self.conditions for node in condition.inputs())
+    def parts(self) -> tuple[Condition, ...]:
+        return self.conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +86,5 @@ class Not(Condition):
     needs: ClassVar[Needs] = Needs(whole=("condition",))
     condition: Condition
 
-    def inputs(self) -> tuple[Node, ...]:
-        return self.condition.inputs()
+    def parts(self) -> tuple[Condition, ...]:
+        return (self.condition,)

@@ -88,6 +88,10 @@ class Condition:
     def needs(self) -> Needs:
         """What has to be whole for it to hold."""
 
+    def parts(self) -> tuple[Condition, ...]:
+        """The tests it is made of."""
+        return ()
+
     def inputs(self) -> tuple[Node, ...]:
         """The operators the test refers to."""
-        return ()
+        return tuple(node for part in self.parts() for node in part.inputs())

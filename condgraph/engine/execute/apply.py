@@ -54,13 +54,13 @@ def external(run: Run, node: External) -> Bag:
     """Call a function from outside; the answer says which, and what it was shown."""
     arguments = [_operand(run, argument) for argument in node.arguments]
     shown = "; ".join(", ".join(one.texts[:_SHOWN]) + (", ..." if len(one.texts) > _SHOWN else "") for one in arguments)
-    told = f"{node.name} is no native function: the configured function answered it and was shown {shown or 'nothing'}"
+    warning = f"{node.name} is no native function: the configured function answered it and was shown {shown or 'nothing'}"
     given_to: tuple[Any, ...] = (node.name, [list(one.texts) for one in arguments], dict(node.options))
     if node.asked is not None:
         call = function_call(run, node, node.asked, arguments)
-        told += f", and {len(call.rows)} row{'' if len(call.rows) == 1 else 's'} with all columns" if call.rows else ""
+        warning += f", and {len(call.rows)} row{'' if len(call.rows) == 1 else 's'} with all columns" if call.rows else ""
         given_to = (call,)
-    run.warn(told)
+    run.warn(warning)
     try:
         found = _WORKERS.run(lambda: list(waited(node.call(*given_to))))
     except InterruptedQueryError:

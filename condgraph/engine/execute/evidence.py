@@ -45,7 +45,7 @@ class Trail:
     subclasses: Links = field(default_factory=list)
     entities: Numbers = field(default_factory=lambda: EMPTY)
 
-    def told(self) -> Numbers:
+    def mentioned(self) -> Numbers:
         """The entities that the statements, memberships and subclass steps name, sorted."""
         snapshot = self.run.snapshot
         relations = self.statements[: snapshot.split(self.statements)]
@@ -57,7 +57,7 @@ class Trail:
 
     def named(self) -> Numbers:
         """Every entity of a graph made of this, sorted."""
-        return union([self.told(), self.entities], self.run.snapshot.entities)
+        return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
 def trace_back(run: Run, plan: Node) -> Trail:

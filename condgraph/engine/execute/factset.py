@@ -72,6 +72,8 @@ class FactSet:
                 # The numbers of the statements are not needed: one end is read where the other one
                 # fits.
                 low, high = self.runs[0]
+                if self.reach == "object" and low >= snapshot.relations:
+                    return EMPTY  # values are no entities
                 ends = column(self, self.reach, low, high)
                 if of is not None:
                     anchors = ends if self.anchor == self.reach else column(self, self.anchor, low, high)

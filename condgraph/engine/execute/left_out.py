@@ -23,7 +23,7 @@ def left_out(found: LeftOut, kind: Kind, unit: str, count: int, wanted: set[tupl
         found[kind.name.lower() + in_unit(unit), _described(wanted)] += count
 
 
-def tell_left_out(found: LeftOut) -> list[str]:
+def left_out_warnings(found: LeftOut) -> list[str]:
     """The warnings of values that were left out."""
     return [
         f"{numbered(count, 'value', 'values')} ({what}) cannot be compared with {wanted}"

@@ -18,7 +18,7 @@ from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.left_out import LeftOut, left_out, tell_left_out
+from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.scope import Scope
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.snapshot.ordered import Cells
@@ -75,9 +75,9 @@ class Run:
         outcome: Outcome = results[id(plan)]
         return outcome
 
-    def told(self, more: LeftOut | None = None) -> list[str]:
+    def all_warnings(self, more: LeftOut | None = None) -> list[str]:
         """All warnings, those of values that were left out last; `more` were left out elsewhere."""
-        return self.warnings + tell_left_out(self.left_out if more is None else self.left_out + more)
+        return self.warnings + left_out_warnings(self.left_out if more is None else self.left_out + more)
 
     def outcome(self, node: Node) -> Outcome:
         """The outcome of an operator that a pass removed or replaced, for the trace; runs what is

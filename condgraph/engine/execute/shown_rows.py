@@ -26,8 +26,8 @@ def function_call(run: Run, node: External, asked: Asked, operands: list[Operand
         rows = tuple(None if one is None else _row(run, one, cells, known) for one in carriers)
         name = names.get(f"argument {at}", "")
         arguments.append(FunctionArgument(name, tuple(operand.values), tuple(operand.texts), rows))
-    told = (asked.question, asked.step, asked.words, asked.target_type)
-    return FunctionCall(node.name, tuple(arguments), *told, dict(node.options))
+    context = (asked.question, asked.step, asked.words, asked.target_type)
+    return FunctionCall(node.name, tuple(arguments), *context, dict(node.options))
 
 
 def _carriers(run: Run, found: Any, count: int) -> list[int | None]:

@@ -113,11 +113,7 @@ def read_number(text: str) -> list[Reading]:
     elif "−" in text:
         text = text.replace("−", "-")
     if text[0] == "(" and text[-1] == ")":
-        return [
-            Reading("number", "paren", Quantity(_negated(reading.value.number), reading.value.unit), reading.note or reading.tag)
-            for reading in read_number(text[1:-1].strip() or "?")
-            if reading.tag in ("num", "en", "comma", "space") and isinstance(reading.value, Quantity) and text[1] not in "+-(−–"
-        ][:1]
+        return _in_parentheses(text)
     parts = _PARTS.fullmatch(text)
     if parts is None:
         return []
@@ -158,6 +154,17 @@ def read_number(text: str) -> list[Reading]:
     if readings and readings[0].tag == "code" and (suffix != (NO_UNIT, 0, "") or parts["sign"] or parts["exponent"]):
         return []
     return readings
+
+
+def _in_parentheses(text: str) -> list[Reading]:
+    """A number in parentheses, which is negative."""
+    if text[1] in "+-(−–":
+        return []
+    return [
+        Reading("number", "paren", Quantity(_negated(reading.value.number), reading.value.unit), reading.note or reading.tag)
+        for reading in read_number(text[1:-1].strip() or "?")
+        if reading.tag in ("num", "en", "comma", "space") and isinstance(reading.value, Quantity)
+    ][:1]
 
 
 def _negated(number: Number) -> Number:

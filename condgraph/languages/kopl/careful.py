@@ -14,7 +14,7 @@ from itertools import combinations, islice, pairwise
 from typing import Final
 
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, Knows, Place, Span, Step, signature
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, CallSpan, Knows, Span, Step, signature
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
@@ -24,7 +24,7 @@ _DECODER: Final = json.JSONDecoder()
 _MOST_WAYS: Final = 200
 
 
-def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[Place]]:
+def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
     """The steps of a program as text or in the serialisation of the data set's baselines, not yet
     linked, and where they stand.
     """
@@ -33,9 +33,9 @@ def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[
     return _text_form(program, knows)
 
 
-def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Place]]:
+def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
     steps: list[Step] = []
-    places: list[Place] = []
+    places: list[CallSpan] = []
     at, end = 0, len(program)
     while at < end:
         head = _HEAD.match(program, at)
@@ -50,7 +50,7 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Plac
         found = signature(head[1], span)
         at, texts, spans = _arguments(program, head.end(), found.texts, head[1], knows)
         steps.append(Step(head[1], texts))
-        places.append(Place((span[0], at), spans))
+        places.append(CallSpan((span[0], at), spans))
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
     return steps, places
@@ -220,9 +220,9 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
     return choices[0] + last
 
 
-def _serialised(program: str) -> tuple[list[Step], list[Place]]:
+def _serialised(program: str) -> tuple[list[Step], list[CallSpan]]:
     steps: list[Step] = []
-    places: list[Place] = []
+    places: list[CallSpan] = []
     at = 0
     for call in program.split("<func>"):
         name, *texts = call.split("<arg>")
@@ -238,7 +238,7 @@ def _serialised(program: str) -> tuple[list[Step], list[Place]]:
             spans.append((low, low + len(text.strip())))
             place += len(text) + len("<arg>")
         steps.append(Step(name.strip(), tuple(pieces)))
-        places.append(Place(span, tuple(spans)))
+        places.append(CallSpan(span, tuple(spans)))
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
         at += len(call) + len("<func>")

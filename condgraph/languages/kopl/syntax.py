@@ -18,7 +18,7 @@ from typing import Final
 from condgraph.engine.errors import ParseError
 from condgraph.languages.kopl.careful import read_with_care
 from condgraph.languages.kopl.json_form import from_json
-from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, Knows, Place, Program, Step, link
+from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, CallSpan, Knows, Program, Step, link
 
 
 def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:
@@ -42,7 +42,7 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
     return link(*read_with_care(program, knows)) if steps is None else steps, []
 
 
-def places(program: Program, knows: Knows | None = None) -> list[Place]:
+def places(program: Program, knows: Knows | None = None) -> list[CallSpan]:
     """Where the steps of a well-formed program stand in its text; empty for the JSON form, which
     has no positions.
     """

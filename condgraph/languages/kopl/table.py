@@ -82,7 +82,7 @@ class Step(NamedTuple):
     dependencies: tuple[int, ...] = ()
 
 
-class Place(NamedTuple):
+class CallSpan(NamedTuple):
     """Where a call stands in the text of a program, and where each of its texts."""
 
     call: Span
@@ -107,7 +107,7 @@ def signature(function: str, span: Span | None = None) -> Signature:
 _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 
 
-def link(steps: list[Step], places: Sequence[Place] = ()) -> list[Step]:
+def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:
     """Post-fix: each function takes the latest results that nobody took yet."""
     if not steps:
         raise ParseError("the program is empty", hint="such as: Find(LeBron James) Relate(drafted by, forward) QueryName()")

@@ -8,7 +8,7 @@ does not have: an LLM can answer that one where one is configured.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
@@ -98,12 +98,6 @@ _TEST_NAMES: Final = frozenset({"condition", "test", "compare1", "if"})
 _THEN_NAMES: Final = frozenset({"then", "true", "true_value", "set_true", "value_if_true", "result1", "if_true"})
 _ELSE_NAMES: Final = frozenset({"else", "false", "false_value", "set_false", "value_if_false", "result2", "if_false", "otherwise"})
 _NUMBERED: Final = re.compile(r"(head_entity|tail_entity|relation|key|value)\d+")
-
-
-def function_names() -> Iterator[str]:
-    """Every name that `bind` knows, synonyms included."""
-    yield from BY_NAME
-    yield from sorted(_CALCULATORS)
 
 
 def bind(call: Call) -> Bound:

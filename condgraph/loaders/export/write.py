@@ -35,13 +35,13 @@ VERSION: Final = 1
 
 def header(graph: str, sources: Iterable[Source]) -> str:
     """The first line of an export, without its line end."""
-    told = [_told("name", one) for one in sources]
-    return _dump({"condgraph": VERSION, "graph": graph, "sources": told})
+    listed = [_source_record("name", one) for one in sources]
+    return _dump({"condgraph": VERSION, "graph": graph, "sources": listed})
 
 
-def _told(key: str, source: Source) -> dict[str, Any]:
-    told = {key: source.name, "location": source.location, "format": source.format}
-    return {**told, "content": source.content} if source.content else told
+def _source_record(key: str, source: Source) -> dict[str, Any]:
+    record = {key: source.name, "location": source.location, "format": source.format}
+    return {**record, "content": source.content} if source.content else record
 
 
 def encode(item: Item) -> str:
@@ -52,7 +52,7 @@ def encode(item: Item) -> str:
     if isinstance(item, Batch):
         return "\n".join(encode(statement) for statement in statements_of(item))
     if isinstance(item, Source):
-        return _dump(_told("source", item))
+        return _dump(_source_record("source", item))
     if isinstance(item, Sourced):
         return _dump({**_record(item.item), "src": [list(source) for source in item.sources]})
     return _dump(_record(item))
@@ -146,18 +146,18 @@ def encode_value(value: Ref | Value) -> Any:
         # `isfinite` would make a float of a whole number, and some are too large to be one.
         if not (isinstance(number, int) or (number.is_finite() if isinstance(number, Decimal) else math.isfinite(number))):
             raise LoadError(f"{number} is not a finite number, and cannot be exported")
-        told: dict[str, Any] = {"n": str(number) if isinstance(number, Decimal) else number}
+        record: dict[str, Any] = {"n": str(number) if isinstance(number, Decimal) else number}
         if value.unit != NO_UNIT:
-            told["u"] = value.unit
-        return told
+            record["u"] = value.unit
+        return record
     if isinstance(value, Time):
         text = str(value)
-        told = {"t": text, "precision": Precision(value.precision).name.lower()}
+        record = {"t": text, "precision": Precision(value.precision).name.lower()}
         try:
             exact = Time.parse(text) == value
         except ValueError:
             exact = False
-        return told if exact else {**told, "start": value.start, "end": value.end}
+        return record if exact else {**record, "start": value.start, "end": value.end}
     return {"unknown": True}
 
 

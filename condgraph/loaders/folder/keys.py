@@ -109,8 +109,8 @@ def find_keys(
     as (table, column, why).
     """
     for name, table in tables.items():
-        told = primary.get(name)
-        table.primary = table.names.index(told) if told is not None else _primary(table)
+        given = primary.get(name)
+        table.primary = table.names.index(given) if given is not None else _primary(table)
     for (source, column), (target, key) in keys.items():
         other = tables[target]
         at = other.names.index(key)

@@ -293,8 +293,8 @@ class _Loader:
             self._reading.warn(f"{_show(literal)} is not a number; kept as text", row=row, field=one)
             if not _sound(literal):
                 raise _Wrong("half a surrogate pair, which is no text,") from None
-            told = literal if unit == NO_UNIT else f"{literal} {unit}"
-            return collapse(told), None if collapse(told) == literal else literal
+            text = literal if unit == NO_UNIT else f"{literal} {unit}"
+            return collapse(text), None if collapse(text) == literal else literal
         quantity = Quantity(number, collapse(unit) or NO_UNIT)
         return quantity, None if text_of(number) == literal else literal
 

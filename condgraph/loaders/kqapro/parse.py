@@ -1,6 +1,4 @@
-"""Reading the JSON of a `kb.json`, with numbers exact, and what is wrong with it told by file and
-line.
-"""
+"""Reading the JSON of a `kb.json`, with numbers exact, and its mistakes with file and line."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def guarded_turtle(stream: BinaryIO, place: str, again: Callable[[], BinaryIO]) 
 
 def too_deep(line: bytes) -> bool:
     """Whether a line of N-Triples or N-Quads has more triple terms within each other than the
-    parser stands.
+    parser can take.
     """
     if line.count(b"<<") <= MOST_TERMS:
         return False

@@ -95,7 +95,7 @@ class _Writer:
             for parts in about.triples:
                 self._annotated.setdefault(key_of(parts), set()).add(about.graph)
         self._asserted: set[tuple[str, str, str]] = set()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def items(self, row: int, quad: pyoxigraph.Quad) -> Iterator[Item]:
         nodes = self._nodes
@@ -239,9 +239,9 @@ class _Writer:
         return local_name(node) if self._local else node
 
     def _once(self, message: str, row: int) -> None:
-        if message not in self._told:
-            self._told.add(message)
-            self._reading.warn(f"{message}; told once", row=row)
+        if message not in self._warned:
+            self._warned.add(message)
+            self._reading.warn(f"{message}; reported once", row=row)
 
 
 def _sniff(path: Path, head: bytes) -> int:

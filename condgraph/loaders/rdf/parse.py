@@ -181,13 +181,12 @@ def quads(
 
 
 def _chosen(path: Path | None, options: Options) -> str:
-    told = options.get("syntax")
-    if told is not None:
-        if told not in SYNTAXES:
-            raise OptionError(
-                f"there is no RDF syntax {told!r}", candidates=nearest(str(told), SYNTAXES), hint=f"one of {', '.join(SYNTAXES)}"
-            )
-        return str(told)
+    chosen = options.get("syntax")
+    if chosen is not None:
+        if chosen not in SYNTAXES:
+            near, known = nearest(str(chosen), SYNTAXES), ", ".join(SYNTAXES)
+            raise OptionError(f"there is no RDF syntax {chosen!r}", candidates=near, hint=f"one of {known}")
+        return str(chosen)
     if path is None:
         return "nquads"
     syntax, _ = syntax_of(path, read_head(path))
@@ -270,7 +269,7 @@ def _position(stream: Any) -> int:
 
 
 def _said(error: SyntaxError) -> str:
-    """What the parser says, without the place, which is told apart."""
+    """What the parser says, without the place, which errors have beside it."""
     text = re.sub(r"^Parser error [^:]*: ", "", error.msg or str(error))
     column = f" (column {error.offset})" if error.offset else ""
     return f"syntax error: {text}{column}"

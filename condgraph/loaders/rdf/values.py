@@ -76,8 +76,8 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
             warning = f"{_show(text)} cannot be read as {_short(datatype)}{known}; kept as text"
     elif datatype in _TIMES:
         try:
-            time, told = _time(text, _TIMES[datatype])
-            return time, (), _raw(text, str(time)), told
+            time, warning = _time(text, _TIMES[datatype])
+            return time, (), _raw(text, str(time)), warning
         except ValueError:
             warning = f"{_show(text)} cannot be read as {_short(datatype)}; kept as text"
     elif datatype == XSD + "boolean":
@@ -93,24 +93,24 @@ def _time(text: str, precision: Precision) -> tuple[Time, str | None]:
     """A time of this precision, with a warning where part of the literal does not fit in it. Raises
     ValueError.
     """
-    told = None
+    warning = None
     plain = text.strip()
     if precision is Precision.SECOND:
         fraction = _FRACTION.search(plain)
         if fraction is not None:
             plain = plain[: fraction.end(1)] + plain[fraction.end() :]
             if fraction.group().rstrip("0") != fraction.group(1) + ".":
-                told = f"the fraction of a second in {_show(text)} is only in the raw text"
+                warning = f"the fraction of a second in {_show(text)} is only in the raw text"
     else:
         zone = _ZONE.search(plain[1:])
         if zone is not None:
             plain = plain[: 1 + zone.start()]
             if zone.group() not in ("Z", "+00:00", "-00:00"):
-                told = f"the time zone of {_show(text)} is only in the raw text"
+                warning = f"the time zone of {_show(text)} is only in the raw text"
     time = Time.parse(plain)
     if time.precision is not precision:
         raise ValueError(plain)
-    return time, told
+    return time, warning
 
 
 def _plain(text: str) -> tuple[str, str | None]:

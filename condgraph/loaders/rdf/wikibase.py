@@ -4,11 +4,11 @@ ranks, and full values.
     wd:Q42 p:P69 s .   s ps:P69 wd:Q691283 ; pq:P580 "1971-01-01T00:00:00Z" ; pqv:P580 v ; wikibase:rank wikibase:NormalRank .
     v wikibase:timeValue "1971-01-01T00:00:00Z" ; wikibase:timePrecision 9 .
 
-is the statement (Q42, "educated at", Q691283) with the qualifier "start time" 1971. Of every
-Wikibase, told by the ends of its IRIs (`/prop/P69`, `/prop/statement/P69`, ...). Values are kept at
-the precision of their value nodes, quantities with their units, "some value" is `UNKNOWN`.
-Deprecated statements and "no value" are left out and counted, as are references; a direct claim
-(`wdt:`) is left out where the same property of the same subject has a statement.
+is the statement (Q42, "educated at", Q691283) with the qualifier "start time" 1971. Every Wikibase
+is read so, and recognised by the ends of its IRIs (`/prop/P69`, `/prop/statement/P69`, ...). Values
+are kept at the precision of their value nodes, quantities with their units, "some value" is
+`UNKNOWN`. Deprecated statements and "no value" are left out and counted, as are references; a
+direct claim (`wdt:`) is left out where the same property of the same subject has a statement.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ class Wikibase:
     # -- the second pass ---------------------------------------------------------------------------
 
     def owns(self, subject: str, predicate: str, other: Object | None) -> bool:
-        """Whether a triple is told by a statement of the model, or only says how the model is
-        written.
+        """Whether a statement of the model says the same as a triple, or the triple only says how
+        the model is written.
         """
         if other is None:
             return False

@@ -132,14 +132,14 @@ def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options
                 named = roles_of(rows[0], choices) if given is None and len(rows[0]) == len(roles) else None
                 header = named is not None if given is None else roles_of(rows[0], choices) is not None
                 best = Shape(mark, named or roles, header, share)
-    told = options.get("header")
-    if told is not None and not isinstance(told, bool):
-        raise OptionError(f"header= is true or false, not {told!r}")
-    if best is not None and told is not None and told != best.header:
-        if told and len(split(sample[0], best.mark)) != len(best.roles):
+    declared = options.get("header")
+    if declared is not None and not isinstance(declared, bool):
+        raise OptionError(f"header= is true or false, not {declared!r}")
+    if best is not None and declared is not None and declared != best.header:
+        if declared and len(split(sample[0], best.mark)) != len(best.roles):
             raise FormatError(f"the header {sample[0][:80]!r} does not have {len(best.roles)} fields as the lines below it")
-        roles = best.roles if told else next(roles for roles in wanted if len(roles) == len(best.roles))
-        best = Shape(best.mark, roles, told, best.share)
+        roles = best.roles if declared else next(roles for roles in wanted if len(roles) == len(best.roles))
+        best = Shape(best.mark, roles, declared, best.share)
     return best
 
 

@@ -198,11 +198,11 @@ class PredicateNames:
         name = label or one
         owner = self._by_name.setdefault(name, one)
         if owner != one:
-            told = one if self._whole else f"{name} ({one})"
+            unique = one if self._whole else f"{name} ({one})"
             self._reading.warn(
-                f"the predicates {owner!r} and {one!r} are both called {name!r}; the second is {told!r} here", row=row
+                f"the predicates {owner!r} and {one!r} are both called {name!r}; the second is {unique!r} here", row=row
             )
-            name = told
+            name = unique
             self._by_name.setdefault(name, one)
         self._by_id[one] = name
         return name

@@ -11,9 +11,9 @@ list gives one statement for each of its elements.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Item
@@ -24,6 +24,15 @@ from condgraph.loaders.table.rows import Table, TableOptions, column_names
 
 #: Rows of one batch.
 ROWS: Final = 50_000
+
+
+class Field(Protocol):
+    """A column of an Arrow schema, as far as it is looked at."""
+
+    name: str
+    type: Any
+
+
 #: Gives the record batches of a source again, of all columns or of some.
 OpenBatches: TypeAlias = Callable[[Sequence[str] | None], Iterator[Any]]
 
@@ -39,7 +48,9 @@ def arrow_errors(location: str) -> Iterator[None]:
         raise LoadError(f"Arrow cannot read this: {error}", file=location) from None
 
 
-def read_batches(schema: Any, open_batches: OpenBatches, total: int, reading: Reading, options: Options) -> Iterator[Item]:
+def read_batches(
+    schema: Collection[Field], open_batches: OpenBatches, total: int, reading: Reading, options: Options
+) -> Iterator[Item]:
     """A table in record batches as facts: `open_batches` gives them from the start, of the named
     columns or of all.
     """

@@ -31,8 +31,8 @@ from condgraph.loaders.table.rows import Table, TableOptions, column_names, colu
 
 #: A record: its 1-based number, and its values by flattened key, a list of them for each.
 Record: TypeAlias = tuple[int, dict[str, list[Any]]]
-#: Gives the records again, with the fraction of the source read; bad ones are told to the reading,
-#: if there is one.
+#: Gives the records again, with the fraction of the source read; bad ones are reported to the
+#: reading, if there is one.
 OpenRecords: TypeAlias = Callable[[Reading | None], Iterator[tuple[Record, float]]]
 
 _ROWS_A_CHUNK: Final = 10_000

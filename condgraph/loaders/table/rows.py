@@ -201,14 +201,14 @@ class Table:
             if others:
                 self.reading.warn(f"{len(others)} cells cannot be read as a {declared}", row=others[0], field=self.names[at])
 
-    def _tell_texts(self, at: int, chosen: ColumnType, values: Sequence[Value], rows: Sequence[int]) -> None:
+    def _warn_of_texts(self, at: int, chosen: ColumnType, values: Sequence[Value], rows: Sequence[int]) -> None:
         """Warn about cells that stay text in a column that is of another type by what most of its
         cells are.
         """
         if chosen.kind == "text" or self.declared(at) != "auto" or at in self.refs:
             return
         texts = [(row, value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
-        # Dates whose order is not known are told of once, for the whole column.
+        # Dates whose order is not known are reported once, for the whole column.
         if len(texts) > chosen.ambiguous:
             row, first = texts[0]
             kind = "numbers" if chosen.kind == "number" else "times"
@@ -285,7 +285,7 @@ class Table:
         values = [cell[0] for cell in typed if cell is not None]
         raws = [cell[1] for cell in typed if cell is not None]
         self.check(at, values, rows)
-        self._tell_texts(at, chosen, values, rows)
+        self._warn_of_texts(at, chosen, values, rows)
         objects = Ids(cast("list[str]", values)) if at in self.refs else column_of(values)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
 

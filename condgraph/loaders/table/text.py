@@ -215,8 +215,8 @@ class TextTable:
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
         """The rows, with the fraction of the file read after each chunk.
 
-        Bad records are told to `report` (None: they were told before) and left out; rows keep their
-        numbers.
+        Bad records go to `report` (None: they were reported before) and are left out; rows keep
+        their numbers.
         """
         width = len(self.headers)
         most = max(1000, min(_ROWS_A_CHUNK, _CELLS_A_CHUNK // width))

@@ -2,12 +2,12 @@
 of a graph, in millionths.
 
 `Terms` is what a search asks; `TextTerms` answers from vectors of a snapshot's names, and keeps
-what it has worked out. A caller that knows the candidates already gives `GivenTerms`.
+what it has worked out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from condgraph.engine.values import Kind
 from condgraph.patterns.distance.domains import BARRED, Domain
 from condgraph.patterns.distance.lazy import LateDomain
-from condgraph.patterns.graph import Costs, Numbers, text_nodes
+from condgraph.patterns.graph import Costs, text_nodes
 from condgraph.patterns.result import INSTANCE_OF
 from condgraph.vectors.encoder import Encoder
 from condgraph.vectors.graph_vectors import GraphVectors
@@ -128,28 +128,6 @@ class TextTerms:
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""
         return nearer_name(self._all(text), self._used, self._names)
-
-
-class GivenTerms:
-    """Terms that a caller worked out: by text, candidate nodes (ascending) with their terms, and
-    terms of all predicates.
-    """
-
-    def __init__(self, nodes: Mapping[str, tuple[Numbers, Costs]], predicates: Mapping[str, Costs], ident: str = "given") -> None:
-        self._nodes = {text: Domain(costs, numbers) for text, (numbers, costs) in nodes.items()}
-        self._predicates, self.id = predicates, ident
-
-    def nodes(self, text: str) -> Domain:
-        """The candidates of a text."""
-        return self._nodes[text]
-
-    def predicates(self, text: str) -> Costs:
-        """The terms of a relation."""
-        return self._predicates[text]
-
-    def passed_over(self, text: str) -> str | None:
-        """Nothing is known of other names."""
-        return None
 
 
 def nearer_name(terms: Costs, used: NDArray[np.bool_], names: Sequence[str]) -> str | None:

@@ -19,7 +19,7 @@ from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.driver import search
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.options import MatchOptions, options_for
-from condgraph.patterns.priced import Names, members_of_nearest, priced
+from condgraph.patterns.priced import NamedNodes, members_of_nearest, priced
 from condgraph.patterns.problem import Problem, Server
 from condgraph.patterns.ranking import Rows, best_of_groups, first
 from condgraph.patterns.reader import SnapshotReader
@@ -65,7 +65,7 @@ class JoiningStore(Protocol):
 
 
 class NamedCatalogue:
-    """A catalogue with its members, which pricing a pattern asks for (`patterns.match.Names`)."""
+    """A catalogue with its members, which pricing a pattern asks for (`patterns.priced.NamedNodes`)."""
 
     def __init__(self, catalogue: Catalogue, members: Callable[[tuple[int, ...]], NDArray[np.int32]]) -> None:
         self._catalogue, self._members = catalogue, members
@@ -206,7 +206,7 @@ class _SmallReader(SnapshotReader):
 
 def match_remote(
     store: PatternStore,
-    names: Names,
+    names: NamedNodes,
     catalogue: Catalogue,
     terms: Terms,
     program: Any,
@@ -214,13 +214,13 @@ def match_remote(
     limit: int | None = None,
     index: str = "",
     tally: Tally | None = None,
-    told: Sequence[str] = (),
+    noted: Sequence[str] = (),
     **options: Any,
 ) -> tuple[Matches, Tally]:
     """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it
     gives.
 
-    `tally` has counted what finding the terms asks of the server; `told` are warnings that stand
+    `tally` has counted what finding the terms asks of the server; `noted` are warnings that stand
     before others.
     """
     begin = time.perf_counter()
@@ -230,7 +230,7 @@ def match_remote(
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
         prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
-    warnings = list(told)
+    warnings = list(noted)
     tally = tally or Tally()
     problem = priced(names, pattern, chosen, terms, warnings)
     problem.server = store.parts(catalogue, tally)

@@ -29,7 +29,8 @@ from condgraph.engine.values import (
     format_number,
 )
 from condgraph.sparql.compile.group import NOTHING, Group, Objects, Target
-from condgraph.sparql.layout import TYPE, XSD, date_of, double, inexact, integer, order_text, string, year_of
+from condgraph.sparql.layout import TYPE
+from condgraph.sparql.literals import XSD, date_of, double, inexact, integer, order_text, string, year_of
 
 _NOTHING: Final = [NOTHING]
 

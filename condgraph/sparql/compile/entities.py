@@ -18,7 +18,8 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile.facts import FactPatterns
 from condgraph.sparql.compile.group import NOTHING, TARGET, Group, Target
-from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, integer, pred, string
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, pred
+from condgraph.sparql.literals import integer, string
 
 #: A plan whose shared parts would be written out to more patterns than this is refused.
 MOST_PATTERNS: Final = 20_000
@@ -174,9 +175,9 @@ class Compiler(FactPatterns):
         if not self._keyed(node, out):
             return None
         out.append("?e <pred:name> ?name .")
-        told = 'GROUP_CONCAT(CONCAT(STR(?e), " ", ENCODE_FOR_URI(?name)); SEPARATOR=" ")'
+        joined = 'GROUP_CONCAT(CONCAT(STR(?e), " ", ENCODE_FOR_URI(?name)); SEPARATOR=" ")'
         by = f"GROUP BY ?x ORDER BY {_by(node.direction)} LIMIT 1"
-        return f"SELECT ?x ({told} AS ?tied) WHERE {{ {out.text()} }} {by}"
+        return f"SELECT ?x ({joined} AS ?tied) WHERE {{ {out.text()} }} {by}"
 
     def _keyed(self, node: alg.ArgExtreme, out: Group) -> bool:
         """Patterns that bind `?e` to the entities and `?x` to what they are compared by; False

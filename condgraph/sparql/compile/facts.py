@@ -20,8 +20,9 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKi
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.sparql.compile.conditions import during_filter, test_patterns
-from condgraph.sparql.compile.group import FactRows, Group, Objects, Target, Wanted
-from condgraph.sparql.layout import TYPE, VALUE, integer
+from condgraph.sparql.compile.group import FactTerms, Group, Objects, Target, Wanted
+from condgraph.sparql.layout import TYPE, VALUE
+from condgraph.sparql.literals import integer
 
 
 class FactPatterns(ABC):
@@ -63,25 +64,25 @@ class FactPatterns(ABC):
 
     # -- facts -------------------------------------------------------------------------------------
 
-    def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactRows:
+    def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactTerms:
         """Patterns of facts. `whole` binds the statement; `reached` is the variable that the
         reached end is to have.
         """
         subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
         return self.bound(node, out, Wanted(whole, subject, thing))
 
-    def bound(self, node: Node, out: Group, wanted: Wanted) -> FactRows:
+    def bound(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
         """The facts, and their statement bound where it is wanted."""
         rows = self.wanted(node, out, wanted)
         out.extend(rows.bind)
         rows.bind.clear()
         return rows
 
-    def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactRows:
+    def wanted(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
         """The same, for operators that hand on what is asked of them."""
         return _BY_TYPE[type(node)](self, node, out, wanted)
 
-    def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactRows:
+    def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactTerms:
         """The statements of a scan."""
         subject = wanted.subject or self.variable("e")
         thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
@@ -103,7 +104,7 @@ class FactPatterns(ABC):
                 out.append(f"{subject} {predicate} {thing} .")
             if not self._every_object_fits(node, objects):
                 out.append(self._of_sort(thing, objects))
-            rows = FactRows(subject, predicate, thing, statement, target, objects)
+            rows = FactTerms(subject, predicate, thing, statement, target, objects)
             rows.bind.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
             rows.bind.append(f"{statement} <pred:fact_t> {thing} .")
             if node.source is not None:
@@ -121,7 +122,7 @@ class FactPatterns(ABC):
         if doubtful and node.reach == "object":
             self.settle(subject, out)
             doubtful = False
-        return FactRows(subject, predicate, thing, None, target, objects, loose=doubtful)
+        return FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
 
     def _objects(self, node: alg.Scan) -> Objects:
         """What the objects are: what the scan asks for, or what the predicate is known to have."""
@@ -177,7 +178,7 @@ class FactPatterns(ABC):
             counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
         return not any(self.counts.get(name, 1) for name in counted)
 
-    def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactRows:
+    def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactTerms:
         """Facts whose object satisfies the test."""
         if isinstance(node.condition, alg.Among):
             thing = wanted.object or self.variable("e")
@@ -205,7 +206,7 @@ class FactPatterns(ABC):
             found.update(self.schema.attribute_kinds(name))
         return found
 
-    def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactRows:
+    def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactTerms:
         """Facts of which some qualifier satisfies the test."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
@@ -220,7 +221,7 @@ class FactPatterns(ABC):
         out.extend(test_patterns(self, node.condition, q, objects, kinds))
         return rows
 
-    def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactRows:
+    def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactTerms:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
@@ -228,7 +229,7 @@ class FactPatterns(ABC):
         out.append(f"FILTER({during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))})")
         return rows
 
-    def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactRows:
+    def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactTerms:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time
         is both.
         """
@@ -242,7 +243,7 @@ class FactPatterns(ABC):
         out.extend(test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def turn(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactRows:
+    def turn(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactTerms:
         """The same statements, with the other end reached; attributes have no entity at their
         object.
         """
@@ -265,7 +266,7 @@ def reach_of(node: Node) -> alg.End:
 
 
 #: What becomes of each operator; `None` where the client works it out (`support`).
-FACTS: Final[FactTable[FactPatterns, [Group, Wanted], FactRows]] = {
+FACTS: Final[FactTable[FactPatterns, [Group, Wanted], FactTerms]] = {
     "Scan": FactPatterns.scan,
     "Where": FactPatterns.where,
     "WhereQualifier": FactPatterns.where_qualifier,

@@ -10,9 +10,9 @@ goes on from the leaves' results as if it had worked them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from condgraph.sparql.compile.compiled import Compiled, native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.facts import reach_of
 from condgraph.sparql.compile.group import Group, Target
-from condgraph.sparql.layout import PRED, RDF, VALUE, Names, exactly, integer, read_value
+from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, read_value
+from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -73,7 +74,7 @@ def gather(plan: Node, target: Target) -> Compiled:
     return Compiled(text, "gathered", tuple(everything))
 
 
-def gathering(branches: Iterable[str], names: Names, stated: bool = False) -> str:
+def gathering(branches: Iterable[str], names: GraphIris, stated: bool = False) -> str:
     """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
     sources and memberships as well.
 
@@ -101,21 +102,44 @@ def collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) -
     if isinstance(node, (alg.Entities, alg.Facts)) and native(node):
         leaves.append(node)
         return
-    if isinstance(node, alg.Scan):
-        extra.append(replace(node, of=None, reach="subject"))
-    elif isinstance(node, alg.Neighbour):
-        sources = {part.source for part in postorder(node) if isinstance(part, (alg.Scan, alg.AllEntities)) and part.source}
-        extra.extend(alg.AllEntities((EntityKind.ROW,), source) for source in sorted(sources))
-        if not sources:
-            extra.append(alg.AllEntities((EntityKind.ROW,)))
-    elif isinstance(node, alg.Members):
-        # Which concepts they are the client will know: everything that may be in one, and `gather`
-        # adds all memberships.
-        extra.append(alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)))
-    elif isinstance(node, alg.ArgExtreme):
-        extra.append(alg.Scan(None, (node.key,), family="attribute"))
+    if type(node) in READ:
+        extra.extend(READ[type(node)](node))
     for child in node.inputs():
         collect(child, leaves, extra, seen)
+
+
+def _every_statement(node: alg.Scan) -> Iterator[Node]:
+    yield replace(node, of=None, reach="subject")
+
+
+def _every_value(node: alg.ArgExtreme) -> Iterator[Node]:
+    yield alg.Scan(None, (node.key,), family="attribute")
+
+
+def _every_row(node: alg.Neighbour) -> Iterator[Node]:
+    sources = {part.source for part in postorder(node) if isinstance(part, (alg.Scan, alg.AllEntities)) and part.source}
+    listed: list[str | None] = [*sorted(sources)] or [None]
+    for source in listed:
+        yield alg.AllEntities((EntityKind.ROW,), source)
+
+
+def _every_member(node: alg.Members) -> Iterator[Node]:
+    """Which concepts they are the client will know: everything that may be in one; `gather` adds
+    all memberships.
+    """
+    yield alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
+
+
+#: What is gathered for operators that read the graph (`Facets.reads`) where only the client will
+#: know their inputs.
+READ: Final[dict[type[Node], Callable[[Any], Iterator[Node]]]] = {
+    alg.Scan: _every_statement,
+    alg.ArgExtreme: _every_value,
+    alg.Neighbour: _every_row,
+    alg.Members: _every_member,
+}
+#: Those that meet entities by name; `namesakes` gathers these.
+BY_NAME: Final = (alg.Referents, alg.SameName)
 
 
 def extra_of(plan: Node) -> Iterator[Node]:
@@ -165,7 +189,7 @@ def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
         if id(node) in seen or (isinstance(node, (alg.Entities, alg.Facts)) and native(node)):
             continue
         seen.add(id(node))
-        if isinstance(node, (alg.Referents, alg.SameName)):
+        if isinstance(node, BY_NAME):
             below: list[Node] = []
             collect(node, below, below, set())
             yield node, below
@@ -214,7 +238,7 @@ class LostRowsError(StoreError):
 class Gathered:
     """The rows of a gathering query as a snapshot, with what each leaf gave."""
 
-    def __init__(self, rows: Iterable[Row], names: Names, sources: Iterable[str]) -> None:
+    def __init__(self, rows: Iterable[Row], names: GraphIris, sources: Iterable[str]) -> None:
         self.names = names
         self.given: dict[int, set[str]] = {}
         self._about: dict[str, dict[str, list[str]]] = {}
@@ -249,10 +273,10 @@ class Gathered:
 
     def _items(self, sources: Iterable[str]) -> Iterator[Item]:
         names, prefix = self.names, self.names.base + ".s/"
-        told = [about for about in self._about.values() if f"{PRED}place" in about]
-        for about in sorted(told, key=lambda about: int(about[f"{PRED}place"][0])):
+        described = [about for about in self._about.values() if f"{PRED}place" in about]
+        for about in sorted(described, key=lambda about: int(about[f"{PRED}place"][0])):
             yield Source(*(about[f"{PRED}{term}"][0] for term in ("label", "location", "format")))
-        for source in () if told else sources:
+        for source in () if described else sources:
             yield Source(source)
         for node, about in self._about.items():
             kind = next((_KINDS[t] for t in about.get(f"{RDF}type", ()) if t in _KINDS), None)

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Entity
-from condgraph.engine.kinds import GraphKnowledge
-from condgraph.sparql.layout import Names
+from condgraph.engine.store import KnownSchema
+from condgraph.sparql.layout import GraphIris
 
 TARGET: Final = "SPARQL"
 #: Characters of a group up to which it is written out into the branches of its unions.
@@ -28,8 +28,8 @@ class Target:
     (`sparql.load.write.counts`).
     """
 
-    names: Names
-    schema: GraphKnowledge
+    names: GraphIris
+    schema: KnownSchema
     counts: Mapping[str, int]
     #: Gives entities by their ids, where the graph is in this process too: then names need no
     #: looking up, and rows are read no further than wanted.
@@ -114,7 +114,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class FactRows:
+class FactTerms:
     """Variables (or IRIs) of the facts that patterns leave. `statement` is None where only the
     direct triple stands there.
     """

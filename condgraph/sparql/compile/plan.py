@@ -20,7 +20,8 @@ from condgraph.sparql.compile.conditions import supports_test, test_patterns
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.gather import gather
 from condgraph.sparql.compile.group import Group, Objects, Target
-from condgraph.sparql.layout import TYPE, integer
+from condgraph.sparql.layout import TYPE
+from condgraph.sparql.literals import integer
 
 #: An entity and its name in one column: an IRI has no spaces. A second column costs Virtuoso more
 #: than looking the name up.
@@ -133,7 +134,7 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
     return f"SELECT {columns} WHERE {{ {{ SELECT DISTINCT ({v} AS ?v) WHERE {{ {out.text()} }} }} {optional} }}"
 
 
-def compile_told(iris: list[str]) -> str:
+def compile_descriptions(iris: list[str]) -> str:
     """The kind and the row of some entities."""
     listed = ", ".join(f"<{iri}>" for iri in iris)
     about = f"?e <pred:name> ?name . ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Final
 
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import PRED, RDF, RDFS, XSD, base_iri
+from condgraph.sparql.layout import PRED, RDF, RDFS, base_iri
+from condgraph.sparql.literals import XSD
 from condgraph.sparql.load.write import quads, triples
 
 if TYPE_CHECKING:

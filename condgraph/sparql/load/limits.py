@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from condgraph.engine.errors import LoadError
 from condgraph.sparql.dialect import Dialect
-from condgraph.sparql.layout import Names, encode
+from condgraph.sparql.layout import GraphIris, encode
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-def check_loadable(snapshot: Snapshot, names: Names, dialect: Dialect) -> None:
+def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> None:
     """Raise `LoadError` where the store would cut a name. Texts may have any length: long ones are
     named by their hash.
     """

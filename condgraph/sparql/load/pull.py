@@ -1,7 +1,7 @@
 """A graph in a remote RDF store read back as items: the inverse of `write`, in one pass over its
 triples as they arrive.
 
-What comes back is held against what was loaded: a statement's node is named by the hash of its
+What comes back is compared with what was loaded: a statement's node is named by the hash of its
 content, a value's by the hash of its value, so that a store that changes what it keeps is found
 out. Virtuoso prints 6 digits of a double, and 16 when asked for the text; the hash tells which of
 the neighbouring ones it is.
@@ -31,7 +31,7 @@ from condgraph.sparql.layout import (
     STATEMENT,
     SUBCLASS,
     VALUE,
-    Names,
+    GraphIris,
     exactly,
     read_value,
     value_name,
@@ -57,7 +57,7 @@ Said = dict[str, str]
 class Triples:
     """The triples of a graph, by the kind of node they are about."""
 
-    names: Names
+    names: GraphIris
     entities: dict[str, Said] = field(default_factory=dict)
     nodes: dict[str, dict[str, Said]] = field(default_factory=lambda: {k: {} for k in (SOURCE, RECORD, MEMBER, SUBCLASS, VALUE)})
     statements: dict[str, Said] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def read_file(triples: Iterable[Any], base: str) -> Iterator[Item]:
     def nothing(text: str) -> Iterator[Any]:
         return iter(())
 
-    yield from Triples(Names(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
+    yield from Triples(GraphIris(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
 
 
 def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = False) -> Snapshot:
@@ -192,7 +192,7 @@ def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = F
     Raises `StoreDamagedError` where the store gives back another statement than was written;
     `lenient` leaves it out.
     """
-    read = Triples(Names(base)).read(triples)
+    read = Triples(GraphIris(base)).read(triples)
     snapshot = _built(read.items(select, lenient=lenient))
     written = {read.names.sid_of(node) for node in read.statements}
     found = statement_ids(snapshot).tolist()
@@ -217,9 +217,9 @@ def _is_statement(item: Any) -> bool:
     return isinstance(item, Sourced) and isinstance(item.item, Statement)
 
 
-def exact_value(node: str, said: Said, names: Names) -> Value:
-    """The value of a node, which the node's name has the hash of; raises `StoreDamagedError` where
-    it is another one.
+def exact_value(node: str, said: Said, names: GraphIris) -> Value:
+    """The value of a node, whose hash is in the node's name; raises `StoreDamagedError` where it is
+    another one.
     """
     wanted = node[len(names.base) + len(VALUE) :]
     value = exactly(read_value(said), wanted)

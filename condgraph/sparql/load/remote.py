@@ -16,7 +16,7 @@ taken back (`abandon`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,7 +28,8 @@ from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.overview.survey import packed, survey
 from condgraph.sparql.dialect import TOO_LARGE, cut
-from condgraph.sparql.layout import LAYOUT, string
+from condgraph.sparql.layout import LAYOUT
+from condgraph.sparql.literals import string
 from condgraph.sparql.load.write import triples
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
 #: Hears how many triples are written so far.
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 def load_id(snapshot: Snapshot) -> str:
@@ -90,9 +91,7 @@ class Mark(NamedTuple):
 
     @property
     def gone(self) -> bool:
-        """Whether its writer has ended. Of one on another machine that cannot be told: it is taken
-        to be at work.
-        """
+        """Whether its writer has ended. A writer on another machine is taken to be at work."""
         return self.owner == NOBODY or Owner.gone(self.owner, 0.0)
 
 
@@ -134,7 +133,7 @@ def write_snapshot(
     what: Sequence[str] = (),
     previous: Snapshot | None = None,
     begun: dict[str, list[str]] | None = None,
-    told: Told = lambda written: None,
+    on_progress: OnProgress = lambda written: None,
 ) -> None:
     """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store
     holds.
@@ -167,7 +166,7 @@ def write_snapshot(
         for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
     if begun is not None:
-        # Of a load that was ended nobody knows what is there: everything is sent.
+        # Nobody knows what a load that was ended left: everything is sent.
         known.clear()
     about.clear()
     marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
@@ -178,14 +177,20 @@ def write_snapshot(
         if number > done:
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number}')}"])
         written += len(batch)
-        told(written)
+        on_progress(written)
     schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
     _insert(endpoint, base, about)
-    for name, text in (("schema", schema), ("survey", packed(survey(snapshot), load))):
-        for number, piece in enumerate(text[i : i + _PIECE] for i in range(0, len(text), _PIECE)):
-            _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {piece}')}"])
-    # Whoever looks in between is told of the load: its mark goes last, and in one step. What is
-    # noted of it says nothing then.
+    _finish(endpoint, base, load, {"schema": schema, "survey": packed(survey(snapshot), load)})
+
+
+def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) -> None:
+    """Write what is kept of a graph that is there as a whole, and mark the graph as loaded."""
+    node = f"<{base}>"
+    for name, text in texts.items():
+        for number, begin in enumerate(range(0, len(text), _PIECE)):
+            _insert(endpoint, base, [f"{node} <pred:{name}> {string(f'{number:06d} {text[begin : begin + _PIECE]}')}"])
+    # Until here others see that a load is under way: its mark goes last, and in one step. What is
+    # noted of the load says nothing then.
     endpoint.update(
         f"DELETE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }} "
         f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "
@@ -252,7 +257,7 @@ def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: s
 
 
 def _each(endpoint: Endpoint, base: str, name: str, change: str) -> None:
-    """Make a change with the triples of a named graph beside the graph, which are taken from there,
+    """Make a change with the triples of a named graph beside the graph, and take them from there,
     so many at once.
     """
     some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}.{name}/> {{ ?s ?p ?o }} }} LIMIT {endpoint.dialect.update_batch}"

@@ -25,12 +25,11 @@ from condgraph.sparql.layout import (
     STATEMENT,
     SUBCLASS,
     TYPE,
-    Names,
+    GraphIris,
     encode,
-    integer,
-    string,
     value_triples,
 )
+from condgraph.sparql.literals import integer, string
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -45,7 +44,7 @@ def triples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterato
 
     The graph's own node comes last, so that a reader who finds it finds everything.
     """
-    names = Names(base)
+    names = GraphIris(base)
     yield from _sources(snapshot, names)
     yield from _entities(snapshot, names)
     yield from _concepts(snapshot, names)
@@ -75,7 +74,7 @@ def _batches(found: Iterator[str], end: str) -> Iterator[str]:
         yield end.join(batch) + end
 
 
-def _sources(snapshot: Snapshot, names: Names) -> Iterator[str]:
+def _sources(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
     for place in range(len(snapshot.arrays.get("src.name"))):
         source = snapshot.source_of(place)
         node = names.source(source.name)
@@ -88,16 +87,16 @@ def _sources(snapshot: Snapshot, names: Names) -> Iterator[str]:
         yield f"{node} <pred:place> {integer(place)}"
 
 
-def _source_nodes(snapshot: Snapshot, names: Names) -> list[str]:
+def _source_nodes(snapshot: Snapshot, names: GraphIris) -> list[str]:
     return [names.source(snapshot.source_of(i).name) for i in range(len(snapshot.arrays.get("src.name")))]
 
 
-def _entity_nodes(snapshot: Snapshot, names: Names) -> list[str]:
+def _entity_nodes(snapshot: Snapshot, names: GraphIris) -> list[str]:
     base = names.base
     return [f"<{base}{encode(ident)}>" for ident in snapshot.texts.take(snapshot.entity_id)]
 
 
-def _entities(snapshot: Snapshot, names: Names) -> Iterator[str]:
+def _entities(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
     sources = _source_nodes(snapshot, names)
     places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
     classes = {int(kind): f" {TYPE} <pred:{name}>" for kind, name in ENTITY_CLASSES.items()}
@@ -126,7 +125,7 @@ def _positions(snapshot: Snapshot) -> dict[int, int]:
     return dict(zip(entities.tolist(), (first - begin + 1).tolist(), strict=True))
 
 
-def _concepts(snapshot: Snapshot, names: Names) -> Iterator[str]:
+def _concepts(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
     get, nodes, sources = snapshot.arrays.get, _entity_nodes(snapshot, names), _source_nodes(snapshot, names)
     offsets, items = get("con.offsets").tolist(), get("con.items")
     for at, concept in enumerate(get("con.entity").tolist()):
@@ -150,7 +149,7 @@ def _concepts(snapshot: Snapshot, names: Names) -> Iterator[str]:
                 yield f"{node} <pred:row> {integer(row)}"
 
 
-def _statements(snapshot: Snapshot, names: Names) -> Iterator[str]:
+def _statements(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
     base = names.base
     sources = _source_nodes(snapshot, names)
     sids = statement_ids(snapshot).view(np.uint64).tolist()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import Kind
 from condgraph.patterns.graph import Numbers
 from condgraph.patterns.matches import Matches
@@ -24,11 +25,11 @@ from condgraph.patterns.remote.match import NamedCatalogue, match_remote
 from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.sparql.dialect import STANDARD, VIRTUOSO, Dialect, cut
-from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, Names
+from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris
 from condgraph.sparql.load.pull import pull
 from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
 from condgraph.vectors.encoder import Encoder
-from condgraph.vectors.graph_vectors import Told
+from condgraph.vectors.graph_vectors import OnProgress
 from condgraph.vectors.stored import IndexReport
 
 _ENTITIES: Final = "SELECT ?e ?n WHERE {{ ?e {type} <pred:{kind}> ; <pred:name> ?n }}"
@@ -38,7 +39,7 @@ _MEMBERSHIP: Final = f"SELECT ?m WHERE {{ ?m {TYPE} <pred:Membership> }} LIMIT 1
 _OF_ENTITIES: Final = (TYPE, "<pred:name>", "<pred:source>", "<pred:row>", "<pred:position>")
 
 
-class Place(Protocol):
+class SelectStore(Protocol):
     """A store that holds one graph."""
 
     @property
@@ -70,9 +71,9 @@ class SparqlPatterns:
     `vectors` where terms come from.
     """
 
-    def __init__(self, place: Place, schema: Any, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
+    def __init__(self, place: SelectStore, schema: KnownSchema, vectors: VectorSource, dialect: Dialect = STANDARD) -> None:
         self._place, self._schema, self._vectors, self._dialect = place, schema, vectors, dialect
-        self._names = Names(place.base)
+        self._names = GraphIris(place.base)
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
         self.catalogue = self._fetch()
         self._predicates = [self._names.predicate(name) for name in self.catalogue.predicates]
@@ -98,10 +99,10 @@ class SparqlPatterns:
         found.sparql = "\n\n".join(tally.texts)
         return found
 
-    def index(self, vectors: CachedVectors, encoder: Encoder, told: Told | None) -> IndexReport:
+    def index(self, vectors: CachedVectors, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Keep the vectors of the graph's names; patterns go by them from now on."""
         self._terms.clear()
-        return vectors.index(self.catalogue, encoder, told)
+        return vectors.index(self.catalogue, encoder, on_progress)
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> FetchedParts:
         """The joins of a search, over fetched edges."""

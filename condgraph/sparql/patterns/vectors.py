@@ -17,7 +17,7 @@ from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.vectors.cache import VectorCache
 from condgraph.vectors.encoder import Encoder, LexicalEncoder
 from condgraph.vectors.encoders import encoder_of
-from condgraph.vectors.graph_vectors import Told, matching
+from condgraph.vectors.graph_vectors import OnProgress, matching
 from condgraph.vectors.nearest import DenseVectors, SparseVectors
 from condgraph.vectors.stored import IndexReport, vectors_of
 
@@ -74,16 +74,16 @@ class CachedVectors:
             return CatalogueTerms.lexical(catalogue, asked)
         return self._dense(catalogue, asked, None)[0]
 
-    def index(self, catalogue: Catalogue, encoder: Encoder, told: Told | None) -> IndexReport:
+    def index(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Encode what is new, keep it here, and have patterns go by it."""
         begin = time.perf_counter()
         nodes, predicates = len(set(catalogue.labels)), len(catalogue.predicate_names)
         fresh = nodes + predicates
         if isinstance(encoder, LexicalEncoder):
-            if told is not None:
-                told(fresh, fresh)
+            if on_progress is not None:
+                on_progress(fresh, fresh)
         else:
-            _, fresh = self._dense(catalogue, encoder, told)
+            _, fresh = self._dense(catalogue, encoder, on_progress)
         try:
             self._cache.choose(encoder)
         except OSError as error:
@@ -92,10 +92,10 @@ class CachedVectors:
             ) from error
         return IndexReport(encoder.id, encoder.dimension, nodes, predicates, fresh, None, time.perf_counter() - begin)
 
-    def _dense(self, catalogue: Catalogue, encoder: Encoder, told: Told | None) -> tuple[CatalogueTerms, int]:
+    def _dense(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> tuple[CatalogueTerms, int]:
         texts = sorted(set(catalogue.labels))
         whole = list(dict.fromkeys([*texts, *catalogue.predicate_names]))
-        matrix, fresh = self._cache.vectors(encoder, whole, told)
+        matrix, fresh = self._cache.vectors(encoder, whole, on_progress)
         places = {text: place for place, text in enumerate(whole)}
         edges = DenseVectors(matrix[[places[name] for name in catalogue.predicate_names]])
         return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)]), edges), fresh

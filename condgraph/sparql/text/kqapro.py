@@ -4,8 +4,8 @@ The published queries call predicates by relative IRIs in which a space is an un
 (`<point_in_time>`), which says less than the name; they use `xsd:` without declaring it, and some
 close a literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI
 becomes the predicate of the graph that is written so; one that fits several is an error that names
-them, one that fits none an unknown name. What else is wrong is told where it stands in the text as
-published.
+them, one that fits none an unknown name. Other mistakes are reported with their place in the text
+as published.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from condgraph.engine.errors import AmbiguousNameError, ParseError, UnknownNameError, nearest
-from condgraph.sparql.layout import PRED, XSD, Names
+from condgraph.sparql.layout import PRED, GraphIris
+from condgraph.sparql.literals import XSD
 
 #: What the published queries use of the vocabulary, and what the layout has beside it.
 TERMS: Final = (
@@ -59,7 +60,7 @@ class Translated:
 class Predicates:
     """The predicates and qualifier keys of a graph, by how the published queries write them."""
 
-    def __init__(self, known: Iterable[str], names: Names) -> None:
+    def __init__(self, known: Iterable[str], names: GraphIris) -> None:
         self.names = names
         self.known = tuple(dict.fromkeys(known))
         self._written: dict[str, list[str]] = {}
@@ -160,7 +161,7 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
     elif at >= len(text.rstrip()) and '"}"' in expected:
         expected = "the query ends too early"
     elif at >= len(text.rstrip()):
-        # Parsers look as far as they can: one closing mark too many is told behind it.
+        # Parsers look as far as they can: one closing mark too many is reported behind it.
         at, end = len(text.rstrip()) - 1, len(text.rstrip())
         expected = f"{text[at:end]!r} cannot stand here" if at >= 0 else "the query is empty"
     elif len(expected) > 150:

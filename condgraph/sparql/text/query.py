@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, ReadOnlyError, UnsupportedError, nearest, numbered
 from condgraph.engine.pieces import mapped, watched
-from condgraph.sparql.layout import Names
+from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.text.kqapro import Predicates, Translated, not_well_formed, translate
 from condgraph.sparql.text.survey import survey
 from condgraph.sparql.text.table import Table, columns_of
@@ -31,7 +31,7 @@ DIALECTS: Final = ("standard", "kqapro")
 def run(
     text: str,
     runs: Runs,
-    names: Names,
+    names: GraphIris,
     schema: GraphKnowledge,
     *,
     dialect: str = "standard",
@@ -65,7 +65,7 @@ def run(
         try:
             translated = translate(text, predicates_of(schema, names), on_unknown=on_unknown)
         except CondgraphError:
-            _check(text, names.base, translate(text, None))  # what is not well formed is told first
+            _check(text, names.base, translate(text, None))  # what is not well formed is reported first
             raise
         standard, warnings = translated.text, list(translated.warnings)
     if known is None or not kqapro:
@@ -77,10 +77,7 @@ def run(
     except ParseError as error:
         if known is not None and kqapro:
             _check(text, names.base, translated)
-        # Of a query that was not parsed here; its places are those of the text that was sent.
-        before = len(standard) - len(text)
-        span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
-        raise ParseError(f"the query is not well formed: {error.message}", span=span) from None
+        raise _placed(error, text, standard) from None
     if not hasattr(found, "__iter__"):
         return Table(("truth",), [], standard, bool(found), warnings)
     columns, terms = _rows(found)
@@ -94,6 +91,15 @@ def run(
     if left_out:
         warnings.append(f"{numbered(left_out, 'row is', 'rows are')} about the layout (membership, for example) and left out")
     return Table(columns, read, standard, None, warnings)
+
+
+def _placed(error: ParseError, text: str, sent: str) -> ParseError:
+    """The error of a query that was not parsed here, with its place in the text as it was written
+    instead of the one that was sent.
+    """
+    before = len(sent) - len(text)
+    span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
+    return ParseError(f"the query is not well formed: {error.message}", span=span)
 
 
 def _refuse(text: str, *, federated: bool) -> None:
@@ -117,7 +123,7 @@ def _rows(found: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
     return columns_of([str(one) for one in variables]), (tuple(solution) for solution in found)
 
 
-def predicates_of(schema: GraphKnowledge, names: Names) -> Predicates:
+def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
     """The predicates of a graph, by how published queries write them; made once a schema."""
     known: Any = schema
     found: Predicates | None = known.kept.get("kqapro")

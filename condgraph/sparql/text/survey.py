@@ -1,10 +1,10 @@
-"""What can be told of a query's text without parsing it: its form, whether it names a data set,
-whether it calls other services.
+"""What a query's text says without being parsed: its form, whether it names a data set, whether it
+calls other services.
 
-Words are told from strings, IRIs, names and comments as SPARQL's grammar does (section 19.8), which
-is enough: keywords are never anything else. Whether the text is well formed is the store's to say.
-Of SERVICE the store's parser decides, which takes a keyword wherever one may stand, and needs no
-space behind it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
+Words are kept apart from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8),
+which is enough: keywords are never anything else. Whether the text is well formed is the store's to
+say. The store's parser decides about SERVICE: it takes a keyword wherever one may stand, and needs
+no space behind it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
 
 Every text is read once, from left to right: no part of the expression gives back what it took, and
 what is begun and never closed (a string, say) is taken as well, so that nothing is looked at from

@@ -14,7 +14,7 @@ from typing import Any, Final
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.pieces import watched
 from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import ENTITY_CLASSES, PRED, RDF, RDFS, VALUE, Names, value_named
+from condgraph.sparql.layout import ENTITY_CLASSES, PRED, RDF, RDFS, VALUE, GraphIris, value_named
 from condgraph.sparql.load.pull import exact_value
 from condgraph.sparql.text.table import Blank, Iri, literal
 
@@ -41,7 +41,7 @@ class Meaning:
     """
 
     runs: Runs
-    names: Names
+    names: GraphIris
     list_length: int
     values: bool
     known: Knows | None
@@ -123,7 +123,7 @@ def asked(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
     return {iri: _one(iri, about, how.names) for iri, about in said.items()}
 
 
-def by_name(iri: str, names: Names) -> Cells | None:
+def by_name(iri: str, names: GraphIris) -> Cells | None:
     """What a node is by its name alone: a value, where the name is not its hash."""
     if not names.is_value(iri):
         return None
@@ -142,7 +142,7 @@ def cells(iri: str, entity: Entity | None, label: str | None) -> Cells:
     return thing, thing
 
 
-def _one(iri: str, about: dict[str, str], names: Names) -> Cells:
+def _one(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
     if names.is_value(iri):
         return (exact_value(iri, about, names),) * 2
     kind, entity = _KINDS.get(about.get("type", "")), None

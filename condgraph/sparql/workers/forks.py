@@ -3,7 +3,7 @@ store open.
 
 A worker is ready in a millisecond so, where opening the store takes ten times as long and more;
 files that are loaded into memory are loaded once, and workers share that memory. A program that has
-threads never forks itself. The process also hears how workers ended, whose numbers nobody else gets
+threads never forks itself. The process also hears how workers ended; nobody else gets their numbers
 before they were given up (`bury`) or asked for (`ended`).
 """
 
@@ -23,8 +23,8 @@ from condgraph.engine.errors import StoreError
 
 _SCRIPT: Final = Path(__file__).with_name("process.py")
 #: A request: F to fork a worker for the socket that comes with it, W to hear how one ended, each
-#: answered by a number; B for one that was killed, of which nobody wants to hear. Requests are that
-#: short that they are sent as one, whatever other threads send.
+#: answered by a number; B for one that was killed, about which nobody asks. Requests are so short
+#: that each is sent as one, whatever other threads send.
 _REQUEST: Final = struct.Struct(">ci")
 _ANSWER: Final = struct.Struct(">i")
 
@@ -71,8 +71,8 @@ class ForkServer:
             return self._answer()
 
     def ended(self, pid: int) -> int | None:
-        """How a worker ended that ends now, as `Popen.returncode`; None where that cannot be told.
-        It is asked for once.
+        """How a worker that ends now ended, as `Popen.returncode`; None where nobody knows. It is
+        asked for once.
         """
         with self._lock:
             try:

@@ -137,7 +137,7 @@ class Worker:
         return self.forks.ended(self.pid)
 
     def kill(self) -> None:
-        """Kill the process; whoever waits for what it says hears that it is gone."""
+        """Kill the process; a thread that waits for what it says hears that it is gone."""
         # Its number is its own until it is given up.
         if not self._reaped:
             self._reaped = True

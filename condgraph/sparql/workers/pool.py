@@ -78,7 +78,7 @@ class WorkerPool:
         self._quantum, self._memory = quantum if long != 0 else None, memory
         self._places = Places(workers, 2 * workers if long is None else long, waiting, memory)
         self.use(source)
-        # Whoever forgets to close a pool leaves no process behind.
+        # A pool that nobody closed leaves no process behind.
         self._end = weakref.finalize(self, self._places.close)
 
     def use(self, source: Path | Sequence[File]) -> None:
@@ -130,9 +130,9 @@ class WorkerPool:
                 healthy = yield from self._ask(worker, request, until, timeout)
                 if healthy:
                     return
-            except _ToldError as told:
+            except _WorkerError as error:
                 healthy = True
-                raise _error(told.kind, told.message, request, self._memory) from None
+                raise _error(error.kind, error.message, request, self._memory) from None
             finally:
                 self._places.release(worker, healthy=healthy)
             long = True
@@ -192,7 +192,8 @@ class WorkerPool:
             for kind, data in frames:
                 if kind == b"D":
                     size += len(data)
-                    # Whoever reads much may read slowly, and keeps no place from others meanwhile.
+                    # A caller who reads much may read slowly; meanwhile it keeps no place from
+                    # others.
                     if size > ASIDE and not worker.long and self._quantum is not None:
                         self._places.demote(worker, begun=True)
                     yield data
@@ -205,14 +206,14 @@ class WorkerPool:
                     head.cut = data == b'{"cut":true}'
                     return True
                 else:
-                    raise _ToldError(json.loads(data))
+                    raise _WorkerError(json.loads(data))
 
 
 class UnwritableError(UnsupportedError):
     """A format cannot say the results."""
 
 
-class _ToldError(Exception):
+class _WorkerError(Exception):
     """What a worker said is wrong."""
 
     def __init__(self, said: dict[str, str]) -> None:
@@ -232,7 +233,7 @@ def _error(kind: str, message: str, request: bytes, memory: int) -> CondgraphErr
         lines = text.split("\n")
         line, column = int(found[1]), int(found[2])
         start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
-        # Of what could stand there, the classes of letters help nobody.
+        # Among what could stand there, the classes of letters help nobody.
         expected = message[found.end() :].partition(", ['")[0]
         return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
     if kind == "missing":

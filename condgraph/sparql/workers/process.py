@@ -13,7 +13,7 @@ kind, four of length, and data:
     E  JSON: an error, with its kind and message, instead of the rest
 
 What to open is a frame of its own, the first that the process is sent; where that fails, every
-query is told.
+query gets the error.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Worker:
         try:
             results = self.store.query(quick, **options)
         except SyntaxError:
-            # What is wrong is told of the text as it was written.
+            # Errors are about the text as it was written.
             if quick == text:
                 raise
             results = self.store.query(text, **options)

@@ -80,8 +80,8 @@ Steps = Generator[Wait | Head | bytes, bool, None]
 
 
 class _Conversation:
-    """A query and its worker, whoever waits: steps that are waited for, and the parts of the
-    results.
+    """A query and its worker, for threads and event loops: steps that are waited for, and the parts
+    of the results.
     """
 
     def __init__(self, steps: Steps) -> None:

@@ -1,7 +1,7 @@
 """Which worker process runs what: places for queries, those that wait for one, and long queries
 beside them.
 
-A thread starts processes, so that nobody who asks is kept by that.
+A thread starts processes, so that no caller waits for that.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ def shared_values(lowering: Lowering, result: Result, column: Column, name: str)
         used = lowering.shown_column(result)
         if used is None:
             raise PlanError(f"rows of {result.table!r} have no column to show", span=result.span)
-        told = f"no column of {result.table!r} shares a value with {name!r}"
-        lowering.context.warn(f"{told}; rows of {result.table!r} stand for their values of {used!r}")
+        reason = f"no column of {result.table!r} shares a value with {name!r}"
+        lowering.context.warn(f"{reason}; rows of {result.table!r} stand for their values of {used!r}")
     else:
         used = shared
         lowering.context.warn(f"rows of {result.table!r} stand for their values of {used!r}, which {name!r} has as well")

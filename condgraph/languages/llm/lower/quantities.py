@@ -144,7 +144,7 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     read = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
     if not read:
         return []
-    _tell_negative(text, read[0], typed)
+    _note_negative(text, read[0], typed)
     for one in read:
         if one.unit in units:
             return [one]
@@ -176,7 +176,7 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     return []
 
 
-def _tell_negative(text: str, one: Quantity, typed: Typed) -> None:
+def _note_negative(text: str, one: Quantity, typed: Typed) -> None:
     if text.strip().startswith("("):
         typed.remarks.append(f"{text!r} is read as {one}")
 

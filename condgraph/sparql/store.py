@@ -1,15 +1,15 @@
 """From a program to an answer on an RDF store: one query, whose rows are the answer, or are what the
 engine works it out on.
 
-A `Place` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded store,
-or an endpoint. What it does with a program is the same for both.
+An `RdfStore` is whatever holds a graph as `layout` says and answers SELECT and ASK: the embedded
+store, or an endpoint. What it does with a program is the same for both.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.execute import Run
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Request, Size
 
 
-class Place(ABC):
+class RdfStore(ABC):
     """A graph in an RDF store that is asked programs (`engine.store`): what its kinds have in
     common.
     """
@@ -48,8 +48,7 @@ class Place(ABC):
         """The answer of an ASK over the graph."""
 
     def _lowered(self, request: Request) -> Lowered:
-        schema: Any = self.target.schema
-        return request.lowered(schema)
+        return request.lowered(self.target.schema)
 
     def answer(self, request: Request) -> Answer:
         """Answer a program with one query."""

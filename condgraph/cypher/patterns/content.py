@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
 
-class Place:
+class Neo4jContent:
     """One content of a graph (`patterns.remote.match.PatternStore`,
     `patterns.remote.match.JoiningStore`).
 
     `attributes` are the predicates with text values, `valued` the types of relationships that lead
-    to values. `orders` says for ids that the server would put in another order what they are
-    ordered by, `long` which text a hash stands for.
+    to values. `orders` says what ids are ordered by, where the server would order them otherwise;
+    `long` says which text a hash stands for.
     """
 
     def __init__(

@@ -1,0 +1,97 @@
+"""What lowering asks of a graph in a remote RDF store: its stored schema with names looked up one by
+one, or the schema of the whole graph, pulled into process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from condgraph.engine.bounds import cached
+from condgraph.engine.errors import nearest
+from condgraph.engine.schema import beginnings
+from condgraph.engine.stored_schema import StoredSchema
+from condgraph.sparql.compile.group import Target
+from condgraph.sparql.store import RdfStore
+
+if TYPE_CHECKING:
+    from pyoxigraph import QuerySolution
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Names of entities that are remembered, with whether they are there.
+_MOST_NAMES: Final = 100_000
+
+
+class RemoteGraph(Protocol):
+    """A graph in a remote store, as far as names are looked up there."""
+
+    @property
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph."""
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+
+    def named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that an entity or concept has."""
+
+    def all_names(self, around: Sequence[str]) -> list[str]:
+        """The names of all entities, concepts and rows; in a large graph those that stand around
+        some texts.
+        """
+
+    def linked(self) -> Snapshot:
+        """The graph pulled into process."""
+
+
+class LookupSchema(StoredSchema):
+    """A stored schema that looks names of entities up where the graph is, each once."""
+
+    def __init__(self, found: dict[str, Any], graph: RemoteGraph) -> None:
+        super().__init__(found)
+        self._graph = graph
+        self._names: dict[str, bool] = {}
+
+    def has_entity(self, name: str) -> bool:
+        """Some entity or concept has exactly this name: one small query for a name that was not
+        asked for before.
+        """
+        found = self._names.get(name)
+        if found is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            found = self._names[name] = bool(self._graph.named((name,)))
+        return found
+
+    def has_id(self, ident: str) -> bool:
+        """Some entity has this id."""
+        return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+
+    def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
+        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
+        return nearest(name, self._graph.all_names(beginnings(name)), most=most)
+
+
+class LinkedStore(RdfStore):
+    """A store whose schema is that of the whole graph, pulled into process."""
+
+    def __init__(self, graph: RemoteGraph) -> None:
+        self._graph = graph
+
+    def select(self, text: str) -> list[QuerySolution]:
+        """The rows of a SELECT over the graph."""
+        return self._graph.select(text)
+
+    def ask(self, text: str) -> bool:
+        """The answer of an ASK over the graph."""
+        return self._graph.ask(text)
+
+    @cached
+    def target(self) -> Target:
+        """What compiling knows of the graph."""
+        target = self._graph.target
+        return Target(target.names, self._graph.linked().schema, target.counts)
