@@ -3,7 +3,7 @@ answers, choices and words.
 
 `generate` samples them: `facts` draws what they are about, `locate` describes it, `asking` asks,
 `choices` gives wrong answers, `words`, `forms` and `spelled` the English, `tables` what KoPL cannot
-ask of a table, `beside` the other languages. `splits`, `score` and `formats` are for those who
+ask of a table, `beside` and `subgraph` the other languages. `splits`, `score` and `formats` are for those who
 train and measure.
 """
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.errors import OptionError
 from condgraph.questions import paraphrase
 from condgraph.questions.asking import Asker
-from condgraph.questions.beside import Compilers, answer_of, gives, llm_query, pattern
+from condgraph.questions.beside import Compilers, answer_of, gives, llm_query
 from condgraph.questions.choices import UNKNOWN_CHOICE, choices, shuffled
 from condgraph.questions.description import KINDS, Ask, Call, Literal, Related, asked, conditions_of, described_in, steps
 from condgraph.questions.facts import RELATION, Facts, readable
 from condgraph.questions.locate import Runner
 from condgraph.questions.quotas import FEWEST, Quota, Seen, hop_shares, kind_shares
 from condgraph.questions.record import Question, categories_of
+from condgraph.questions.subgraph import pattern
 from condgraph.questions.tables import TableAsker
 from condgraph.questions.words import Words
 
@@ -164,7 +165,7 @@ class Questions(Iterator[Question]):
         wrong = choices(ask, answer, self._facts, self._runner, self._pick)
         question = Question(
             "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), wrong, program,
-            pattern=pattern(ask), llm_query=llm_query(ask), entities=_entities(ask),
+            pattern=pattern(ask, self._facts, self._runner), llm_query=llm_query(ask), entities=_entities(ask),
         )  # fmt: skip
         return question, self._bucket(ask.hops), json.dumps(calls)
 

@@ -64,7 +64,12 @@ class Question:
 
     @property
     def serial(self) -> str:
-        """The program as the data set's baselines write it."""
+        """The program as the data set's baselines write it; empty where a text of it has one of
+        their marks.
+        """
+        texts = [text for step in self.program for text in step["inputs"]]
+        if any("<arg>" in text or "<func>" in text for text in texts):
+            return ""
         return " <func> ".join(" <arg> ".join([step["function"], *step["inputs"]]) for step in self.program)
 
     def as_dict(self) -> dict[str, Any]:
