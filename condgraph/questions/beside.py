@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.snapshot.snapshot import Snapshot
 
+
 class Compilers:
     """What the programs of a snapshot are as queries of servers, without one."""
 
