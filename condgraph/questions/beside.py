@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import CondgraphError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, UnsupportedError
 from condgraph.engine.values import text_of
 from condgraph.languages import registry
 from condgraph.questions.description import Ask, Cell, Description, Related, Restriction
@@ -162,5 +162,7 @@ def gives(snapshot: Snapshot, query: str, answer: str) -> bool:
     """Whether an LLM query gives exactly this answer."""
     try:
         return answer_of(snapshot, query).texts == [answer]
+    except InterruptedQueryError:
+        raise
     except CondgraphError:
         return False
