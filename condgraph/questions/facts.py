@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.values import Kind, Precision, Quantity, Time, text_of
+from condgraph.questions.alike import Alike
 from condgraph.questions.description import Cell
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Facts:
         #: Of each predicate whether its name can stand in a question.
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
+        self.alike = Alike(self)
         self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
         offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)
         self._concept_weights = list(accumulate(np.sqrt(offsets).tolist()))
@@ -180,7 +182,7 @@ class Facts:
 
     def value(self, statement: int) -> Cell | None:
         """The value of an attribute as conditions take it; None for others."""
-        return self._cell(self.snapshot.value("att", statement - self.snapshot.relations))
+        return self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
 
     def unit(self, statement: int) -> tuple[int, int]:
         """What tells values that can be compared from others: the type, and the unit as a number."""
@@ -201,12 +203,13 @@ class Facts:
             return []
         found = []
         for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
-            value = self._cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
+            value = self.cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
             if value is not None:
                 found.append((self.snapshot.predicate_name(self._qkey[at]), value))
         return found
 
-    def _cell(self, value: Any) -> Cell | None:
+    def cell(self, value: Any) -> Cell | None:
+        """A value as conditions take it; None for one that no question can use."""
         if isinstance(value, Ref):
             number = self.snapshot.identified(value.id)
             value = self.snapshot.name(number) if number >= 0 else None

@@ -22,7 +22,8 @@ class Question:
     `sparql` and `cypher` (with `parameters`) are what `explain` gives for RDF stores and Neo4j,
     `pattern` the triples of a graph pattern; None where there is none. `hops` counts relations,
     attributes, qualifiers and comparisons. `canonical` is the question in template words, where
-    `question` is a paraphrase of it.
+    `question` is a paraphrase of it. `fewer` says why fewer than ten choices are known, where that
+    is so; "unknown" stands for the others.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Question:
     pattern: tuple[tuple[str, str, str], ...] | None = None
     entities: tuple[str, ...] = ()
     canonical: str | None = None
+    fewer: str | None = None
 
     @property
     def language(self) -> str:
@@ -80,6 +82,7 @@ class Question:
             **({} if self.canonical is None else {"canonical": self.canonical}),
             "answer": self.answer,
             "choices": list(self.choices),
+            **({} if self.fewer is None else {"fewer": self.fewer}),
             "kind": self.kind,
             "hops": self.hops,
             "categories": list(self.categories),
@@ -106,6 +109,7 @@ class Question:
             pattern=None if pattern is None else tuple((s, p, o) for s, p, o in pattern),
             entities=tuple(found["entities"]),
             canonical=found.get("canonical"),
+            fewer=found.get("fewer"),
         )
 
 

@@ -61,7 +61,7 @@ class Table:
 
 class Asked(NamedTuple):
     """A question about a table: the query, the words, the wrong choices, hops, and the set that its
-    condition finds with how many there are without it.
+    condition finds with how many there are without it. `fewer` says why there may be few choices.
     """
 
     query: str
@@ -71,6 +71,7 @@ class Asked(NamedTuple):
     found: int
     without: int
     entities: tuple[str, ...]
+    fewer: str = "the column has few values"
 
 
 def tables_of(snapshot: Snapshot) -> list[Table]:
