@@ -231,6 +231,9 @@ class Asker:
             size = facts.value(other)
             if rival == subject or type(size) is not type(value) or size == value or not _comparable(value, size):
                 continue
+            # Yes and no as 1 and 0 have no order that anybody asks for.
+            if isinstance(value, Quantity) and isinstance(size, Quantity) and {value.number, size.number} == {0, 1}:
+                continue
             if concepts and not concepts.intersection(facts.concepts(rival)):
                 continue
             left = max(hops - 3, 0)

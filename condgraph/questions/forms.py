@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from condgraph.questions.lexicon import (
     BASE,
@@ -25,6 +25,9 @@ from condgraph.questions.lexicon import (
     TAKEN,
     VERBS,
 )
+
+#: A predicate that is a number, as benchmarks have them, or Wikidata's.
+_NUMBER: Final = re.compile(r"[PQ]?\d+").fullmatch
 
 
 class Forms(NamedTuple):
@@ -86,6 +89,8 @@ def forms(predicate: str, several: bool = False) -> Forms:
     low = [word.casefold() for word in words]
     first, last = (low[0], low[-1]) if low else ("", "")
     rest = " ".join(words[1:])
+    if _NUMBER(name):
+        return Forms(False, f"is in relation {name} to", "", f"{{}} is in relation {name} to {{}}", name)
     if first in ("is", "was", "are"):
         return _verb(name)
     if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
@@ -200,7 +205,7 @@ def event(key: str) -> Event | None:
     if len(words) == 2 and words[0] in ("date", "year", "time") and _participle(words[1]):
         return Event("was", words[1])
     if words and _participle(words[-1]) and (len(words) == 1 or (len(words) == 2 and words[0] == "first")):
-        return Event("was", name)
+        return Event("" if words[-1] in INTRANSITIVE else "was", name)
     return None
 
 

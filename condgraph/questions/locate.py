@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.operands import year_of
-from condgraph.engine.values import Number, Precision, Quantity, Time, text_of
+from condgraph.engine.values import NO_UNIT, Number, Precision, Quantity, Time, text_of
 from condgraph.languages import registry
 from condgraph.questions.description import (
     Call,
@@ -277,7 +277,15 @@ def is_code(predicate: str, value: Cell) -> bool:
     """Whether a value names a thing instead of saying anything of it: no question compares it."""
     spaced = "".join(" " + c if c.isupper() else c for c in predicate).replace("_", " ")
     words = spaced.casefold().split()
+    # "Reports to", "ship via": numbers of other things.
+    if len(words) > 1 and words[-1] in ("to", "via", "by") and isinstance(value, Quantity) and value.unit == NO_UNIT:
+        return True
     return bool(words) and (words[-1] in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
+
+
+def is_id(predicate: str) -> bool:
+    """Whether a predicate holds the ids of things."""
+    return predicate.endswith("ID") or predicate.replace("_", " ").casefold().endswith((" id", " ids", " identifier"))
 
 
 def around(number: Number) -> tuple[Number, Number]:
