@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.errors import OptionError
+from condgraph.engine.values import Quantity, Time
 from condgraph.questions import paraphrase
 from condgraph.questions.asking import Asker
 from condgraph.questions.beside import Compilers, answer_of, gives, llm_query
@@ -166,6 +167,7 @@ class Questions(Iterator[Question]):
         told, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
         question = Question(
             "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), told, program, fewer=fewer,
+            answer_type=self._type(kind, value),
             pattern=pattern(ask, self._facts, self._runner), llm_query=llm_query(ask), entities=_entities(ask),
         )  # fmt: skip
         return question, self._bucket(ask.hops), json.dumps(calls)
@@ -192,16 +194,30 @@ class Questions(Iterator[Question]):
         found = self._tables.ask(kind)
         if found is None or not found.found < found.without or (self._exact and found.hops not in self._hops.shares):
             return None
-        texts = answer_of(self._snapshot, found.query).texts
+        answer = answer_of(self._snapshot, found.query)
+        texts = answer.texts
         if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], found.question):
             return None
         wrong = wrong_of(iter(found.wrong), texts[0])
         said = [name for name, holds in (("Multi-hop", found.hops > 1), ("Comparison", kind == "Superlative")) if holds]
         question = Question(
             "", found.question, texts[0], kind, found.hops, tuple(said), shuffled(texts[0], wrong, self._pick),
-            llm_query=found.query, entities=found.entities, fewer=None if len(wrong) == CHOICES - 1 else found.fewer,
+            llm_query=found.query, entities=found.entities, answer_type=self._type(kind, answer.values[0]),
+            fewer=None if len(wrong) == CHOICES - 1 else found.fewer,
         )  # fmt: skip
         return question, self._bucket(found.hops), found.query
+
+    def _type(self, kind: str, value: object) -> str:
+        """The type of an answer; a text of a qualifier that names something is that thing."""
+        fixed = {"Verify": "yes or no", "Count": "count", "Relation": "relation"}
+        if kind in fixed:
+            return fixed[kind]
+        if isinstance(value, Quantity | int | float):
+            return "number"
+        names = kind in ("QueryName", "SelectAmong", "SelectBetween")
+        if names or (kind.startswith("Qualifier") and len(self._snapshot.named(str(value)))):
+            return "entity"
+        return "time" if isinstance(value, Time) else "text"
 
     def _beside(self, question: Question) -> Question:
         """The question with its programs in the other languages."""

@@ -12,6 +12,9 @@ from condgraph.questions.description import Call
 #: The categories of KQA Pro's Table 5; "Zero-shot" depends on a split (`splits`).
 CATEGORIES: Final = ("Multi-hop", "Qualifier", "Comparison", "Logical", "Count", "Verify")
 
+#: The types of answers.
+ANSWERS: Final = ("entity", "relation", "count", "yes or no", "number", "time", "text")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -23,7 +26,7 @@ class Question:
     `pattern` the triples of a graph pattern; None where there is none. `hops` counts relations,
     attributes, qualifiers and comparisons. `canonical` is the question in template words, where
     `question` is a paraphrase of it. `fewer` says why fewer than ten choices are known, where that
-    is so; "unknown" stands for the others.
+    is so; "unknown" stands for the others. `answer_type` is one of `ANSWERS`.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Question:
     entities: tuple[str, ...] = ()
     canonical: str | None = None
     fewer: str | None = None
+    answer_type: str = ""
 
     @property
     def language(self) -> str:
@@ -81,6 +85,7 @@ class Question:
             "question": self.question,
             **({} if self.canonical is None else {"canonical": self.canonical}),
             "answer": self.answer,
+            "answer_type": self.answer_type,
             "choices": list(self.choices),
             **({} if self.fewer is None else {"fewer": self.fewer}),
             "kind": self.kind,
@@ -110,6 +115,7 @@ class Question:
             entities=tuple(found["entities"]),
             canonical=found.get("canonical"),
             fewer=found.get("fewer"),
+            answer_type=found.get("answer_type", ""),
         )
 
 
