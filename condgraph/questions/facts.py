@@ -14,6 +14,7 @@ import random
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 RELATION: Final = "relation"
 FACT_KINDS: Final = (RELATION, "text", "number", "time")
 _KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
+#: How many values are remembered.
+_KEPT: Final = 4096
 #: How many draws are tried for one fact.
 _TRIES: Final = 24
 #: What the rows of a table without a key are called.
@@ -87,6 +90,7 @@ class Facts:
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
         self.alike = Alike(self)
+        self._values: dict[int, Cell | None] = {}
         self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
         offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)
         self._concept_weights = list(accumulate(np.sqrt(offsets).tolist()))
@@ -182,7 +186,11 @@ class Facts:
 
     def value(self, statement: int) -> Cell | None:
         """The value of an attribute as conditions take it; None for others."""
-        return self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
+        if statement not in self._values:
+            if len(self._values) >= _KEPT:
+                self._values.clear()
+            self._values[statement] = self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
+        return self._values[statement]
 
     def unit(self, statement: int) -> tuple[int, int]:
         """What tells values that can be compared from others: the type, and the unit as a number."""
@@ -298,6 +306,7 @@ class Facts:
         return order, get("mem.e")[order].data, get("mem.c")
 
 
+@lru_cache(maxsize=8192)
 def readable(text: str) -> bool:
     """Whether a text can stand in a question."""
     short = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()

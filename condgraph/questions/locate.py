@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int32]
 #: Relations to an entity that so many others have as well describe nobody.
 _MOST_RELATED: Final = 5_000
-#: How many sets are remembered.
-_MOST_KEPT: Final = 64
+#: How many sets are remembered, and how many entities they have together.
+_MOST_KEPT: Final = 1_000
+_MOST_HELD: Final = 2_000_000
 #: How many statements are tried for one description.
 _MOST_TRIED: Final = 10
 #: Attributes that number things, and do not measure them, by the words of their names.
@@ -60,6 +61,7 @@ class Runner:
         self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
         self.calls = 0
         self._kept: dict[Description, Numbers] = {}
+        self._held = 0
 
     def answer(self, calls: list[Call]) -> Answer:
         """The answer of a program."""
@@ -73,8 +75,10 @@ class Runner:
             answer = self.answer(located(described))
             result: Any = answer.run.results[id(answer.plan)]
             found = result.ends() if isinstance(result, FactSet) else result
-            if len(self._kept) > _MOST_KEPT:
+            self._held += len(found)
+            if len(self._kept) > _MOST_KEPT or self._held > _MOST_HELD:
                 self._kept.clear()
+                self._held = len(found)
             self._kept[described] = found
         return found
 
