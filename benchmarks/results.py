@@ -44,6 +44,7 @@ ORDER = (
     "wtq",
     "llm_query",
     "patterns",
+    "generate",
     "cypher",
     "matrix",
     "neo4j_store",

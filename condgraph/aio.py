@@ -8,9 +8,9 @@ rest of the package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import copy_context
-from threading import Event
+from threading import Event, Lock
 from traceback import clear_frames
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -30,6 +30,8 @@ from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
     from condgraph.overview.records import GraphSchema
+    from condgraph.questions.generate import Questions
+    from condgraph.questions.record import Question
     from condgraph.sparql.text.table import Table
 
 P = ParamSpec("P")
@@ -141,6 +143,18 @@ class AsyncGraph:
             raise OptionError("only a graph on Neo4j is asked in Cypher", hint="KoPL, LLM queries and SPARQL ask any graph")
         return await self._cancellable(lambda: ask(text, parameters, **options), options.get("timeout"))
 
+    async def generate(self, n: int, **options: Any) -> AsyncQuestions:
+        """`Graph.generate`: `async for question in await graph.generate(100)`.
+
+        `timeout` bounds each question, by default with the graph's. `llm` may be a coroutine
+        function, and so may its `program`; they run on this loop.
+        """
+        timeout, ended = options.pop("timeout", None), Event()
+        if "llm" in options:
+            options["llm"] = _awaited(options["llm"], ended)
+        found = await self._cancellable(lambda: self.graph.generate(n, **options), timeout, ended)
+        return AsyncQuestions(self, found, timeout, ended)
+
     async def explain(self, program: Any, **options: Any) -> str:
         """`Graph.explain`."""
         return await self._cancellable(lambda: self.graph.explain(program, **options), options.get("timeout"))
@@ -164,6 +178,48 @@ class AsyncGraph:
     def close(self) -> None:
         """`Graph.close`."""
         self.graph.close()
+
+
+class AsyncQuestions(AsyncIterator["Question"]):
+    """Questions as they are asked for, each made in a worker thread; `warnings` say why there are
+    fewer than wanted. Cancelling the task that waits for one ends them all.
+    """
+
+    def __init__(self, graph: AsyncGraph, questions: Questions, timeout: float | None, ended: Event) -> None:
+        self._graph, self._questions, self._timeout, self._ended = graph, questions, timeout, ended
+        # Those who wait side by side are served one after the other.
+        self._one = Lock()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why there are fewer questions than wanted."""
+        return self._questions.warnings
+
+    async def __anext__(self) -> Question:
+        def step() -> Question | None:
+            with self._one:
+                return next(self._questions, None)
+
+        found = await self._graph._cancellable(step, self._timeout, self._ended)
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+
+def _awaited(llm: Any, ended: Event) -> Any:
+    """A paraphrasing model whose functions may be coroutine functions, as one that a thread calls."""
+    from asyncio import get_running_loop
+
+    loop, reader = get_running_loop(), getattr(llm, "program", None)
+    if llm is None or reader is None:
+        return llm if llm is None else on_loop(llm, loop, ended)
+    called, read = on_loop(llm, loop, ended), on_loop(reader, loop, ended)
+
+    def model(text: str) -> Any:
+        return called(text)
+
+    model.program = read  # type: ignore[attr-defined]
+    return model
 
 
 async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> AsyncGraph:

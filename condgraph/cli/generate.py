@@ -42,6 +42,9 @@ def generate(
     form: Annotated[
         QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
     ] = QuestionFormat.JSONL,
+    shares: Annotated[
+        bool, typer.Option("--shares", help="Tell the shares of kinds, hops, answers and categories on standard error.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
     ] = None,
@@ -50,14 +53,19 @@ def generate(
     4). Why there are fewer than wanted is told on standard error.
     """
     with guard(), opened(store, graph, user, password, database) as at:
+        from condgraph.questions.distribution import Distribution
         from condgraph.questions.formats import write
 
         queries = form is not QuestionFormat.TEXT
         found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
+        counted = Distribution()
+        questions = counted.counted(found) if shares else found
         if output is None:
-            write(found, sys.stdout, form.value)
+            write(questions, sys.stdout, form.value)
         else:
             with output.open("w", encoding="utf-8", newline="") as file:
-                write(found, file, form.value)
+                write(questions, file, form.value)
         for warning in found.warnings:
             typer.echo(f"warning: {warning}", err=True)
+        if shares:
+            typer.echo(str(counted), err=True)

@@ -3,14 +3,15 @@ answers, choices and words.
 
 `generate` samples them: `facts` draws what they are about, `locate` describes it, `asking` asks,
 `choices` gives wrong answers, `words`, `forms` and `spelled` the English, `tables` what KoPL cannot
-ask of a table, `beside` the other languages. `splits`, `score` and `formats` are for those who
-train and measure.
+ask of a table, `beside` and `subgraph` the other languages. `distribution` counts what there is;
+`splits`, `score` and `formats` are for those who train and measure.
 """
 
+from condgraph.questions.distribution import Distribution
 from condgraph.questions.formats import read, write
 from condgraph.questions.generate import Questions
 from condgraph.questions.record import Question
 from condgraph.questions.score import equal
 from condgraph.questions.splits import accuracy, split
 
-__all__ = ["Question", "Questions", "accuracy", "equal", "read", "split", "write"]
+__all__ = ["Distribution", "Question", "Questions", "accuracy", "equal", "read", "split", "write"]

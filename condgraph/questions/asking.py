@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from condgraph.engine.operands import year_of
-from condgraph.engine.values import Precision, Quantity, Time
+from condgraph.engine.values import Precision, Quantity, Time, text_of
 from condgraph.questions.description import Ask, Cell, Description, Restriction
-from condgraph.questions.facts import FACT_KINDS, RELATION, Facts
+from condgraph.questions.facts import FACT_KINDS, LONGEST, RELATION, Facts
 from condgraph.questions.locate import Locator, Runner, around, is_code
 
 #: Counts and superlatives are over at most so many.
@@ -141,9 +141,11 @@ class Asker:
                     return None
                 against = other
         elif isinstance(value, Quantity) and not is_code(key, value):
-            below, above = around(float(value.number))
+            below, above = around(value.number)
             op = self.pick.choice("<>")
             against = Quantity(below if (op == ">") == true else above, value.unit)
+            if len(text_of(against)) > LONGEST:
+                return None
         elif isinstance(value, Time):
             year = year_of(value)
             op = self.pick.choice("=<>")
@@ -205,9 +207,10 @@ class Asker:
         if found is None or not 3 <= len(self.runner.numbers(found)) <= _MOST:
             return None
         ask = Ask("SelectAmong", found, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
-        # A superlative of one or two is none.
-        own = [int(n) for n in self.runner.numbers(found)[:200] if len(self.facts.of(int(n), number, relation=False))]
-        return ask if len(own) >= 3 else None
+        # A superlative of one or two is none, and metres and kilograms have none together.
+        own = [self.facts.of(int(one), number, relation=False) for one in self.runner.numbers(found)]
+        units = {self.facts.unit(int(statement)) for statements in own for statement in statements}
+        return ask if sum(map(bool, map(len, own))) >= 3 and len(units) == 1 else None
 
     def _between(self, hops: int) -> Ask | None:
         facts = self.facts
@@ -227,6 +230,9 @@ class Asker:
             rival = facts.subject(other)
             size = facts.value(other)
             if rival == subject or type(size) is not type(value) or size == value or not _comparable(value, size):
+                continue
+            # Yes and no as 1 and 0 have no order that anybody asks for.
+            if isinstance(value, Quantity) and isinstance(size, Quantity) and {value.number, size.number} == {0, 1}:
                 continue
             if concepts and not concepts.intersection(facts.concepts(rival)):
                 continue

@@ -1,11 +1,11 @@
-"""The same question in other languages: SPARQL, Cypher, LLM queries and graph patterns."""
+"""The same question in other languages: SPARQL, Cypher and LLM queries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import CondgraphError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, UnsupportedError
 from condgraph.engine.values import text_of
 from condgraph.languages import registry
 from condgraph.questions.description import Ask, Cell, Description, Related, Restriction
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.answer import Answer
     from condgraph.engine.snapshot.snapshot import Snapshot
-
-Triple = tuple[str, str, str]
 
 
 class Compilers:
@@ -164,37 +162,7 @@ def gives(snapshot: Snapshot, query: str, answer: str) -> bool:
     """Whether an LLM query gives exactly this answer."""
     try:
         return answer_of(snapshot, query).texts == [answer]
+    except InterruptedQueryError:
+        raise
     except CondgraphError:
         return False
-
-
-# -- patterns --------------------------------------------------------------------------------------
-
-
-def pattern(ask: Ask) -> tuple[Triple, ...] | None:
-    """The triples of a question that asks for one entity by relations alone; the unknown that
-    stands first is the answer. The subgraph that answers is at distance 0.
-    """
-    if ask.kind != "QueryName":
-        return None
-    triples: list[Triple] = []
-    if not _triples(ask.first, triples, [0]) or len(triples) > 5:
-        return None
-    return tuple(triples)
-
-
-def _triples(described: Description, triples: list[Triple], count: list[int]) -> str | None:
-    if described.name is not None:
-        return described.name if not described.name.startswith("UNKNOWN") else None
-    if described.union:
-        return None
-    count[0] += 1
-    own = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
-    for condition in described.conditions:
-        if not isinstance(condition, Related) or condition.qualifiers:
-            return None
-        other = _triples(condition.target, triples, count)
-        if other is None:
-            return None
-        triples.append((own, condition.predicate, other) if condition.outward else (other, condition.predicate, own))
-    return own

@@ -1,9 +1,10 @@
 """Ten choices: the answer and wrong ones that are like it, from its siblings.
 
-A wrong choice is a value of the same predicate elsewhere (the birth dates of others), an entity of
+A wrong choice is a value of the same predicate (first of things of the same concept), an entity of
 the same concept or at the same end of the same relation, another relation of the same things, a
-count that is near. Dropping a filter of the program gives enough for every second question only,
-and the answer's neighbours give enough for nearly all.
+count that is near; where these are too few, a value of the same type and unit that is near. Dropping
+a filter of the program gives enough for every second question only, and the answer's neighbours
+give enough for nearly all. Where a graph has no ten, the question says why.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from condgraph.engine.values import text_of
+import numpy as np
+
+from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.questions.description import Ask, Literal, Related
 from condgraph.questions.facts import FACT_KINDS, Facts, readable
+from condgraph.questions.score import equal
 
 if TYPE_CHECKING:
     from condgraph.questions.locate import Runner
@@ -24,19 +28,33 @@ if TYPE_CHECKING:
 CHOICES: Final = 10
 UNKNOWN_CHOICE: Final = "unknown"
 _DRAWS: Final = 60
+#: How many other predicates lend values, and how many of each.
+_LENDERS: Final = 12
+_LENT: Final = 10
 
 
-def choices(ask: Ask, answer: str, facts: Facts, runner: Runner, pick: random.Random) -> tuple[str, ...]:
-    """The ten choices in a random order; of yes and no, these two first."""
+def choices(
+    ask: Ask, answer: str, value: object, facts: Facts, runner: Runner, pick: random.Random
+) -> tuple[tuple[str, ...], str | None]:
+    """The ten choices in a random order (of yes and no, these two first), and why there are fewer.
+
+    `value` is the typed answer.
+    """
     if ask.kind == "Verify":
-        return ("yes", "no", *[UNKNOWN_CHOICE] * (CHOICES - 2))
+        return ("yes", "no", *[UNKNOWN_CHOICE] * (CHOICES - 2)), "an answer is yes or no"
+    wrong = wrong_of(_siblings(ask, answer, value, facts, runner, pick), answer)
+    return shuffled(answer, wrong, pick), None if len(wrong) == CHOICES - 1 else _why(ask, facts)
+
+
+def wrong_of(texts: Iterator[str], answer: str) -> list[str]:
+    """Enough of the texts, each once, none of which a scorer would take for the answer."""
     wrong: dict[str, None] = {}
-    for text in _siblings(ask, answer, facts, runner, pick):
-        if text and text.casefold() not in (answer.casefold(), UNKNOWN_CHOICE):
+    for text in texts:
+        if text and text.casefold() != UNKNOWN_CHOICE and not equal(answer, text) and readable(text):
             wrong.setdefault(text)
             if len(wrong) == CHOICES - 1:
                 break
-    return shuffled(answer, list(wrong), pick)
+    return list(wrong)
 
 
 def shuffled(answer: str, wrong: list[str], pick: random.Random) -> tuple[str, ...]:
@@ -46,55 +64,125 @@ def shuffled(answer: str, wrong: list[str], pick: random.Random) -> tuple[str, .
     return (*found, *[UNKNOWN_CHOICE] * (CHOICES - len(found)))
 
 
-def _siblings(ask: Ask, answer: str, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
+def _why(ask: Ask, facts: Facts) -> str:
+    if ask.kind == "Relation":
+        return f"the graph has {len(facts.snapshot.schema.relations)} relations"
+    if ask.kind == "QueryAttribute":
+        return f"the attribute {ask.key} has few values, and no other has any that are like the answer"
+    if ask.kind.startswith("Qualifier"):
+        return f"the qualifier {ask.qkey} has few values, and nothing else is like the answer"
+    return "the graph has few things with names"
+
+
+def _siblings(ask: Ask, answer: str, value: object, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
     if ask.kind == "Count":
-        yield from _near(int(answer), pick)
+        yield from _counts(int(answer), pick)
     elif ask.kind == "Relation":
-        yield from _relations(facts, pick)
+        yield from _relations(ask, facts, runner, pick)
     elif ask.kind == "QueryAttribute":
-        yield from _values(ask.key, facts, pick)
+        yield from _values(ask, facts, runner, pick)
+        yield from _near(value, facts, pick)
     elif ask.kind.startswith("Qualifier"):
         yield from _qualifiers(ask, facts, pick)
+        yield from _like(ask.qkey, answer, facts, pick)
+        yield from _near(value, facts, pick)
     else:
         yield from _entities(ask, facts, runner, pick)
 
 
-def _near(count: int, pick: random.Random) -> Iterator[str]:
+def _counts(count: int, pick: random.Random) -> Iterator[str]:
     spread = max(6, count // 5)
-    near = [number for number in range(max(0, count - spread), count + spread + 1) if number != count]
-    yield from map(str, pick.sample(near, min(len(near), CHOICES - 1)))
+    low = max(0, count - spread)
+    near = [number for number in range(low, max(count + spread, low + CHOICES - 1) + 1) if number != count]
+    yield from map(str, pick.sample(near, CHOICES - 1))
 
 
-def _relations(facts: Facts, pick: random.Random) -> Iterator[str]:
-    names = list(facts.snapshot.schema.relations)
-    pick.shuffle(names)
-    yield from names
+def _relations(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
+    """Relations: of the things that are asked about, then any; then attributes."""
+    snapshot, around = facts.snapshot, set()
+    for described, runs in ((ask.first, facts.outgoing), (ask.second, facts.incoming)):
+        for number in () if described is None else runner.numbers(described)[:1].tolist():
+            around |= {run.predicate for run in runs(number) if run.relation}
+    near = [snapshot.predicate_name(number) for number in sorted(around)]
+    for names in (near, list(snapshot.schema.relations), list(snapshot.schema.attributes)):
+        pick.shuffle(names)
+        # Half of the choices are of these things: all of them would leave none that is far off.
+        yield from names[: CHOICES // 2] if names is near else names
 
 
-def _values(key: str, facts: Facts, pick: random.Random) -> Iterator[str]:
-    offsets, number = facts.snapshot.attribute_offsets, facts.snapshot.predicate(key)
-    for _ in range(_DRAWS):
-        shown = facts.shown(facts.snapshot.relations + pick.randrange(offsets[number], offsets[number + 1]))
-        if shown is not None and readable(shown):
+def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
+    """Values of the attribute: of things of the same concept first, then each once."""
+    snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
+    base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
+    own = {concept for one in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(one)}
+    drawn = [base + at for at in pick.sample(range(low, high), min(_DRAWS // 2, high - low))]
+    alike = [one for one in drawn if not own.isdisjoint(facts.concepts(facts.subject(one)))] if own else []
+    if len(alike) < CHOICES:
+        alike += facts.alike.values(number, pick, _DRAWS)
+    kind = type(ask.value)
+    # A metre among kilograms could not be right.
+    unit = ask.value.unit if isinstance(ask.value, Quantity) else None
+    other = []
+    for statement in (*alike, *drawn):
+        value, shown = facts.value(statement), facts.shown(statement)
+        if shown is not None and type(value) is kind and (unit is None or getattr(value, "unit", None) == unit):
             yield shown
+        elif shown is not None:
+            other.append(shown)
+    yield from other
 
 
 def _qualifiers(ask: Ask, facts: Facts, pick: random.Random) -> Iterator[str]:
     snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
     relation = ask.kind == "QualifierRelational"
     offsets, base = (snapshot.relation_offsets, 0) if relation else (snapshot.attribute_offsets, snapshot.relations)
-    for _ in range(_DRAWS):
-        for key, value in facts.qualifiers(base + pick.randrange(offsets[number], offsets[number + 1])):
+    low, high = offsets[number], offsets[number + 1]
+    for at in pick.sample(range(low, high), min(_DRAWS, high - low)):
+        for key, value in facts.qualifiers(base + at):
             if key == ask.qkey:
                 yield text_of(value)
-    # Then of any statement with that qualifier.
-    qkey = snapshot.predicate(ask.qkey)
-    places, items = snapshot.arrays.view("qkey.offsets"), snapshot.arrays.view("qkey.items")
-    owners = snapshot.arrays.view("q.owner")
-    for _ in range(_DRAWS):
-        for key, value in facts.qualifiers(owners[items[pick.randrange(places[qkey], places[qkey + 1])]]):
-            if key == ask.qkey:
-                yield text_of(value)
+    # Then of any statement with that qualifier, each value once.
+    for value in facts.alike.qualifiers(snapshot.predicate(ask.qkey), pick, _DRAWS):
+        yield text_of(value)
+
+
+def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator[str]:
+    """Where the answer names a thing, names of things that a relation with the name of the qualifier
+    leads to, or that are in a concept of it.
+    """
+    snapshot = facts.snapshot
+    number = snapshot.predicate(qkey)
+    low, high = snapshot.relation_offsets[number : number + 2]
+    for number in snapshot.named(answer)[:1].tolist():
+        for statement in pick.sample(range(low, high), min(_DRAWS, high - low)):
+            yield from _named(facts, facts.target(statement))
+        for concept in facts.concepts(number):
+            members = snapshot.members(snapshot.concepts_named(concept))
+            for _ in range(_DRAWS if len(members) > 1 else 0):
+                yield from _named(facts, int(members[pick.randrange(len(members))]))
+
+
+def _near(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
+    """Numbers of the same unit, or times of the same precision, that are near, of any attribute."""
+    if not isinstance(value, Quantity | Time):
+        return
+    groups = facts.alike.groups(value)
+    at = value.start if isinstance(value, Time) else _float(value)
+    for start, end, keys in pick.sample(groups, min(_LENDERS, len(groups))):
+        place = start + int(np.searchsorted(keys, at))
+        near = sorted(range(max(start, place - _LENT), min(end, place + _LENT)), key=lambda one: abs(one - place))
+        for one in near:
+            statement = facts.snapshot.relations + one
+            shown, found = facts.shown(statement), facts.value(statement)
+            if shown is not None and (not isinstance(value, Time) or getattr(found, "precision", None) is value.precision):
+                yield shown
+
+
+def _float(value: Quantity) -> float:
+    try:
+        return float(value.number)
+    except OverflowError:
+        return float("inf") if value.number > 0 else float("-inf")
 
 
 def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:

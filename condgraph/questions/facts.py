@@ -14,6 +14,7 @@ import random
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.values import Kind, Precision, Quantity, Time, text_of
+from condgraph.questions.alike import Alike
 from condgraph.questions.description import Cell
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 RELATION: Final = "relation"
 FACT_KINDS: Final = (RELATION, "text", "number", "time")
 _KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
+#: How many values are remembered.
+_KEPT: Final = 4096
 #: How many draws are tried for one fact.
 _TRIES: Final = 24
 #: What the rows of a table without a key are called.
@@ -80,8 +84,13 @@ class Facts:
         self._holder, self._kind = arrays.view("att.s"), arrays.view("att.kind")
         self._owned = arrays.view("q.offsets") if len(arrays.get("q.offsets")) else None
         self._qkey = arrays.view("q.key")
+        self._units = arrays.view("att.unit")
         self._raw = arrays.view("att.raw") if len(arrays.get("att.raw")) else None
+        #: Of each predicate whether its name can stand in a question.
+        self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
+        self.alike = Alike(self)
+        self._values: dict[int, Cell | None] = {}
         self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
         offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)
         self._concept_weights = list(accumulate(np.sqrt(offsets).tolist()))
@@ -99,7 +108,7 @@ class Facts:
             wanted = {int(one) for one, name in _KIND_OF.items() if name == kind}
             kinds = get("grp.kind").tolist()
             runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in wanted]
-        runs = [run for run in runs if run[0] < run[1]]
+        runs = [run for run in runs if run[0] < run[1] and self.told(run[0])]
         items = None
         if qualified:
             owned = get("q.offsets")
@@ -154,6 +163,10 @@ class Facts:
         base = self.snapshot.relations
         return RELATION if statement < base else _KIND_OF.get(Kind(self._kind[statement - base]))
 
+    def told(self, statement: int) -> bool:
+        """Whether the name of a statement's predicate can stand in a question."""
+        return self._told[self.predicate(statement)]
+
     def subject(self, statement: int) -> int:
         """The subject of a statement."""
         base = self.snapshot.relations
@@ -173,7 +186,16 @@ class Facts:
 
     def value(self, statement: int) -> Cell | None:
         """The value of an attribute as conditions take it; None for others."""
-        return self._cell(self.snapshot.value("att", statement - self.snapshot.relations))
+        if statement not in self._values:
+            if len(self._values) >= _KEPT:
+                self._values.clear()
+            self._values[statement] = self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
+        return self._values[statement]
+
+    def unit(self, statement: int) -> tuple[int, int]:
+        """What tells values that can be compared from others: the type, and the unit as a number."""
+        at = statement - self.snapshot.relations
+        return self._kind[at], self._units[at]
 
     def shown(self, statement: int) -> str | None:
         """The value of an attribute as answers show it: the text of its source, where that differs."""
@@ -189,12 +211,13 @@ class Facts:
             return []
         found = []
         for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
-            value = self._cell(self.snapshot.value("q", at))
+            value = self.cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
             if value is not None:
                 found.append((self.snapshot.predicate_name(self._qkey[at]), value))
         return found
 
-    def _cell(self, value: Any) -> Cell | None:
+    def cell(self, value: Any) -> Cell | None:
+        """A value as conditions take it; None for one that no question can use."""
         if isinstance(value, Ref):
             number = self.snapshot.identified(value.id)
             value = self.snapshot.name(number) if number >= 0 else None
@@ -240,7 +263,8 @@ class Facts:
                 predicate = bisect_right(attributes, statement - base) - 1
                 end = base + attributes[predicate + 1]
             after = bisect_left(items, end, at, high)
-            found.append(Run(predicate, statement < base, items, at, after))
+            if self._told[predicate]:
+                found.append(Run(predicate, statement < base, items, at, after))
             at = after
         return found
 
@@ -282,6 +306,8 @@ class Facts:
         return order, get("mem.e")[order].data, get("mem.c")
 
 
+@lru_cache(maxsize=8192)
 def readable(text: str) -> bool:
     """Whether a text can stand in a question."""
-    return 0 < len(text) <= LONGEST and text.isprintable() and any(map(str.isalnum, text)) and "://" not in text
+    short = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()
+    return short and any(map(str.isalnum, text)) and "://" not in text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from condgraph.questions.lexicon import (
     BASE,
@@ -25,6 +25,9 @@ from condgraph.questions.lexicon import (
     TAKEN,
     VERBS,
 )
+
+#: A predicate that is a number, as benchmarks have them, or Wikidata's.
+_NUMBER: Final = re.compile(r"[PQ]?\d+").fullmatch
 
 
 class Forms(NamedTuple):
@@ -86,15 +89,17 @@ def forms(predicate: str, several: bool = False) -> Forms:
     low = [word.casefold() for word in words]
     first, last = (low[0], low[-1]) if low else ("", "")
     rest = " ".join(words[1:])
+    if _NUMBER(name):
+        return Forms(False, f"is in relation {name} to", "", f"{{}} is in relation {name} to {{}}", name)
     if first in ("is", "was", "are"):
-        return _verb(name, f"{{}} {name} {{}}")
+        return _verb(name)
     if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
         if first in INTRANSITIVE and low[1] != "by":
             return _verb(_article(name), name=name)
         past = low[1] in ("by", "at", "for")
         whole = ("was " if past else "is ") + _article(name)
         if low[1] == "by" and len(low) == 2:
-            return Forms(False, whole, _active(words[0]), f"{{}} {whole} {{}}", name)
+            return Forms(False, whole, _active(words[0]), f"{{}} {_braced(whole)} {{}}", name)
         return _verb(whole, name=name)
     if low == ["starred", "actors"]:
         return Forms(False, "starred", "acted in", "{} starred {}", "actor")
@@ -140,20 +145,25 @@ def _article(name: str) -> str:
 
 
 def _verb(text: str, statement: str = "", *, name: str = "") -> Forms:
-    return Forms(False, text, "", statement or f"{{}} {text} {{}}", name or text)
+    return Forms(False, text, "", statement or f"{{}} {_braced(text)} {{}}", name or text)
 
 
 def _noun(name: str, several: bool) -> Forms:
-    if name.endswith("(s)"):
+    if name.endswith("(s)") and len(name) > 3:
         name = name[:-3]
     ends = name.split()[-1:] == ["works"] or (name.endswith("s") and not name.endswith(("ss", "us", "is")) and " of " not in name)
     ends = ends or ("," in name and name.split()[0].endswith("s"))
     several = several or ends
     many = name if ends else plural(name)
     outward = f"{many} include" if several else f"{name} is"
-    joined = f"The {many} of {{}} include {{}}" if several else f"The {name} of {{}} is {{}}"
+    joined = f"The {_braced(many)} of {{}} include {{}}" if several else f"The {_braced(name)} of {{}} is {{}}"
     one = singular(name) if ends else name
     return Forms(True, outward, f"is {a(one)} {one} of" if several else f"is the {one} of", joined, one)
+
+
+def _braced(text: str) -> str:
+    """A text that `str.format` leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def onto(form: Forms) -> str:
@@ -195,7 +205,7 @@ def event(key: str) -> Event | None:
     if len(words) == 2 and words[0] in ("date", "year", "time") and _participle(words[1]):
         return Event("was", words[1])
     if words and _participle(words[-1]) and (len(words) == 1 or (len(words) == 2 and words[0] == "first")):
-        return Event("was", name)
+        return Event("" if words[-1] in INTRANSITIVE else "was", name)
     return None
 
 

@@ -14,15 +14,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.errors import OptionError
+from condgraph.engine.values import Quantity, Time
 from condgraph.questions import paraphrase
 from condgraph.questions.asking import Asker
-from condgraph.questions.beside import Compilers, answer_of, gives, llm_query, pattern
-from condgraph.questions.choices import UNKNOWN_CHOICE, choices, shuffled
+from condgraph.questions.beside import Compilers, answer_of, gives, llm_query
+from condgraph.questions.choices import CHOICES, UNKNOWN_CHOICE, choices, shuffled, wrong_of
 from condgraph.questions.description import KINDS, Ask, Call, Literal, Related, asked, conditions_of, described_in, steps
 from condgraph.questions.facts import RELATION, Facts, readable
 from condgraph.questions.locate import Runner
 from condgraph.questions.quotas import FEWEST, Quota, Seen, hop_shares, kind_shares
 from condgraph.questions.record import Question, categories_of
+from condgraph.questions.subgraph import pattern
 from condgraph.questions.tables import TableAsker
 from condgraph.questions.words import Words
 
@@ -154,22 +156,24 @@ class Questions(Iterator[Question]):
         if ask is None or self._bucket(ask.hops) not in self._hops.shares:
             return None
         calls = asked(ask)
-        answer = self._answer(ask, calls)
-        if answer is None:
+        found = self._answer(ask, calls)
+        if found is None:
             return None
+        answer, value = found
         words = self._words.question(ask)
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
         program = steps(calls)
-        wrong = choices(ask, answer, self._facts, self._runner, self._pick)
+        told, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
         question = Question(
-            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), wrong, program,
-            pattern=pattern(ask), llm_query=llm_query(ask), entities=_entities(ask),
+            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), told, program, fewer=fewer,
+            answer_type=self._type(kind, value),
+            pattern=pattern(ask, self._facts, self._runner), llm_query=llm_query(ask), entities=_entities(ask),
         )  # fmt: skip
         return question, self._bucket(ask.hops), json.dumps(calls)
 
-    def _answer(self, ask: Ask, calls: list[Call]) -> str | None:
-        """The answer, where it is one, and could not be had without what the question says."""
+    def _answer(self, ask: Ask, calls: list[Call]) -> tuple[str, object] | None:
+        """The answer and its value, where it is one, and could not be had without what the question says."""
         answer = self._runner.answer(calls)
         texts = answer.texts
         if len(texts) != 1 or len(answer.values) != 1 or not good(texts[0]):
@@ -184,23 +188,36 @@ class Questions(Iterator[Question]):
             one = self._runner.answer(asked(replace(ask, kind="QueryAttribute"))).texts
             if len(one) != 1 or len(every) < 2:
                 return None
-        return texts[0]
+        return texts[0], answer.values[0]
 
     def _of_table(self, kind: str) -> tuple[Question, int, str] | None:
         found = self._tables.ask(kind)
         if found is None or not found.found < found.without or (self._exact and found.hops not in self._hops.shares):
             return None
-        texts = answer_of(self._snapshot, found.query).texts
+        answer = answer_of(self._snapshot, found.query)
+        texts = answer.texts
         if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], found.question):
             return None
-        not_wrong = (texts[0].casefold(), UNKNOWN_CHOICE)
-        wrong = list(dict.fromkeys(text for text in found.wrong if text.casefold() not in not_wrong))
-        said = ("Multi-hop",) if found.hops > 1 else ()
+        wrong = wrong_of(iter(found.wrong), texts[0])
+        said = [name for name, holds in (("Multi-hop", found.hops > 1), ("Comparison", kind == "Superlative")) if holds]
         question = Question(
-            "", found.question, texts[0], kind, found.hops, (*said, *(("Comparison",) if kind == "Superlative" else ())),
-            shuffled(texts[0], wrong, self._pick), llm_query=found.query, entities=found.entities,
+            "", found.question, texts[0], kind, found.hops, tuple(said), shuffled(texts[0], wrong, self._pick),
+            llm_query=found.query, entities=found.entities, answer_type=self._type(kind, answer.values[0]),
+            fewer=None if len(wrong) == CHOICES - 1 else found.fewer,
         )  # fmt: skip
         return question, self._bucket(found.hops), found.query
+
+    def _type(self, kind: str, value: object) -> str:
+        """The type of an answer; a text of a qualifier that names something is that thing."""
+        fixed = {"Verify": "yes or no", "Count": "count", "Relation": "relation"}
+        if kind in fixed:
+            return fixed[kind]
+        if isinstance(value, Quantity | int | float):
+            return "number"
+        names = kind in ("QueryName", "SelectAmong", "SelectBetween")
+        if names or (kind.startswith("Qualifier") and len(self._snapshot.named(str(value)))):
+            return "entity"
+        return "time" if isinstance(value, Time) else "text"
 
     def _beside(self, question: Question) -> Question:
         """The question with its programs in the other languages."""

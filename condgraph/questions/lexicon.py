@@ -30,7 +30,8 @@ IRREGULAR: Final = _map(
 #: Verbs that take no object: "acted in" is no passive.
 INTRANSITIVE: Final = _set(
     """acted appeared began belonged ceased competed debuted died ended graduated happened lived moved occurred
-    participated performed played resided served starred studied worked wrote"""
+    participated performed played resided served starred studied worked wrote disappeared vanished retired resigned
+    arrived departed"""
 )
 PAST: Final = _map("""wrote: wrote; sang: sang; led: led; won: won; knew: knew; built: built""")
 VERBS: Final = _set(
@@ -63,7 +64,9 @@ EVENTS: Final = {
 }
 BASE: Final = _map(
     """died: die; ended: end; began: begin; started: start; ceased: cease; turned: turn; became: become; stopped:
-    stop"""
+    stop; disappeared: disappear; vanished: vanish; retired: retire; resigned: resign; arrived: arrive; departed:
+    depart; debuted: debut; appeared: appear; graduated: graduate; served: serve; worked: work; lived: live;
+    performed: perform; happened: happen; occurred: occur; moved: move; competed: compete; resided: reside"""
 )
 SMALL_UNITS: Final = _map("""foot: feet; inch: inches; century: centuries; degree celsius: degrees Celsius""")
 PLURALS: Final = _map(

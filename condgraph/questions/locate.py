@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor, log10
+from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.operands import year_of
-from condgraph.engine.values import Precision, Quantity, Time
+from condgraph.engine.values import NO_UNIT, Number, Precision, Quantity, Time, text_of
 from condgraph.languages import registry
 from condgraph.questions.description import (
     Call,
@@ -33,7 +33,7 @@ from condgraph.questions.description import (
     steps,
     without_each,
 )
-from condgraph.questions.facts import RELATION, Facts
+from condgraph.questions.facts import LONGEST, RELATION, Facts
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int32]
 #: Relations to an entity that so many others have as well describe nobody.
 _MOST_RELATED: Final = 5_000
-#: How many sets are remembered.
-_MOST_KEPT: Final = 64
+#: How many sets are remembered, and how many entities they have together.
+_MOST_KEPT: Final = 1_000
+_MOST_HELD: Final = 2_000_000
 #: How many statements are tried for one description.
 _MOST_TRIED: Final = 10
 #: Attributes that number things, and do not measure them, by the words of their names.
@@ -60,6 +61,7 @@ class Runner:
         self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
         self.calls = 0
         self._kept: dict[Description, Numbers] = {}
+        self._held = 0
 
     def answer(self, calls: list[Call]) -> Answer:
         """The answer of a program."""
@@ -73,8 +75,10 @@ class Runner:
             answer = self.answer(located(described))
             result: Any = answer.run.results[id(answer.plan)]
             found = result.ends() if isinstance(result, FactSet) else result
-            if len(self._kept) > _MOST_KEPT:
+            self._held += len(found)
+            if len(self._kept) > _MOST_KEPT or self._held > _MOST_HELD:
                 self._kept.clear()
+                self._held = len(found)
             self._kept[described] = found
         return found
 
@@ -214,10 +218,11 @@ class Locator:
             before = year - year % step - (year % step == 0)
             return (">", Time.year(before)) if way < 0.65 else ("<", Time.year(year - year % step + step))
         if isinstance(value, Quantity):
-            below, above = around(float(value.number))
-            if self.pick.random() < 0.5:
-                return ">", Quantity(below, value.unit)
-            return "<", Quantity(above, value.unit)
+            below, above = around(value.number)
+            more = self.pick.random() < 0.5
+            against = Quantity(below if more else above, value.unit)
+            # Beside 5e-324 there is no number that a question could hold.
+            return (">" if more else "<", against) if len(text_of(against)) <= LONGEST else ("=", value)
         return "=", value
 
     def _told_apart(self, found: Description, entity: int) -> Description:
@@ -276,18 +281,36 @@ def is_code(predicate: str, value: Cell) -> bool:
     """Whether a value names a thing instead of saying anything of it: no question compares it."""
     spaced = "".join(" " + c if c.isupper() else c for c in predicate).replace("_", " ")
     words = spaced.casefold().split()
+    # "Reports to", "ship via": numbers of other things.
+    if len(words) > 1 and words[-1] in ("to", "via", "by") and isinstance(value, Quantity) and value.unit == NO_UNIT:
+        return True
     return bool(words) and (words[-1] in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
 
 
-def around(number: float) -> tuple[int | float, int | float]:
-    """Round numbers below and above a number."""
-    if number == 0:
+def is_id(predicate: str) -> bool:
+    """Whether a predicate holds the ids of things."""
+    return predicate.endswith("ID") or predicate.replace("_", " ").casefold().endswith((" id", " ids", " identifier"))
+
+
+def around(number: Number) -> tuple[Number, Number]:
+    """Round numbers below and above a number, of any size.
+
+    >>> around(3), around(0.17), around(10**25 + 1) == (10**25, 2 * 10**25)
+    ((2, 4), (0.1, 0.2), True)
+    """
+    exact = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+    if not exact:
         return -1, 1
-    size = 10.0 ** (floor(log10(abs(number))))
-    low: int | float = floor(number / size) * size
-    if low == number:
+    size = Decimal(1).scaleb(exact.adjusted())
+    low = exact.quantize(size, ROUND_FLOOR)
+    if low == exact:
         # Of whole numbers whole ones: nobody has 2.5 children.
-        low -= 1 if size == 1 and number.is_integer() else size / 2
-    high = low + size if low + size > number else low + 2 * size
-    low, high = round(low, 12), round(high, 12)
-    return (int(low) if float(low).is_integer() else low), (int(high) if float(high).is_integer() else high)
+        low -= 1 if size == 1 else size / 2
+    high = low + size if low + size > exact else low + 2 * size
+    return _number(low), _number(high)
+
+
+def _number(exact: Decimal) -> Number:
+    if exact == exact.to_integral_value():
+        return int(exact)
+    return float(exact) if Decimal(repr(float(exact))) == exact else exact

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError
 from condgraph.languages import registry
 from condgraph.questions.record import Question
 from condgraph.snapshot_store import SnapshotStore
@@ -42,6 +42,8 @@ def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapsho
 def _leads(program: Any, answer: str, snapshot: Snapshot) -> bool:
     try:
         return program is not None and registry.answer(SnapshotStore(snapshot), program).texts == [answer]
+    except InterruptedQueryError:
+        raise
     except CondgraphError:
         return False
 

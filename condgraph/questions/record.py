@@ -12,6 +12,9 @@ from condgraph.questions.description import Call
 #: The categories of KQA Pro's Table 5; "Zero-shot" depends on a split (`splits`).
 CATEGORIES: Final = ("Multi-hop", "Qualifier", "Comparison", "Logical", "Count", "Verify")
 
+#: The types of answers.
+ANSWERS: Final = ("entity", "relation", "count", "yes or no", "number", "time", "text")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -22,7 +25,8 @@ class Question:
     `sparql` and `cypher` (with `parameters`) are what `explain` gives for RDF stores and Neo4j,
     `pattern` the triples of a graph pattern; None where there is none. `hops` counts relations,
     attributes, qualifiers and comparisons. `canonical` is the question in template words, where
-    `question` is a paraphrase of it.
+    `question` is a paraphrase of it. `fewer` says why fewer than ten choices are known, where that
+    is so; "unknown" stands for the others. `answer_type` is one of `ANSWERS`.
     """
 
     id: str
@@ -40,6 +44,8 @@ class Question:
     pattern: tuple[tuple[str, str, str], ...] | None = None
     entities: tuple[str, ...] = ()
     canonical: str | None = None
+    fewer: str | None = None
+    answer_type: str = ""
 
     @property
     def language(self) -> str:
@@ -64,7 +70,12 @@ class Question:
 
     @property
     def serial(self) -> str:
-        """The program as the data set's baselines write it."""
+        """The program as the data set's baselines write it; empty where a text of it has one of
+        their marks.
+        """
+        texts = [text for step in self.program for text in step["inputs"]]
+        if any("<arg>" in text or "<func>" in text for text in texts):
+            return ""
         return " <func> ".join(" <arg> ".join([step["function"], *step["inputs"]]) for step in self.program)
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,7 +85,9 @@ class Question:
             "question": self.question,
             **({} if self.canonical is None else {"canonical": self.canonical}),
             "answer": self.answer,
+            "answer_type": self.answer_type,
             "choices": list(self.choices),
+            **({} if self.fewer is None else {"fewer": self.fewer}),
             "kind": self.kind,
             "hops": self.hops,
             "categories": list(self.categories),
@@ -101,6 +114,8 @@ class Question:
             pattern=None if pattern is None else tuple((s, p, o) for s, p, o in pattern),
             entities=tuple(found["entities"]),
             canonical=found.get("canonical"),
+            fewer=found.get("fewer"),
+            answer_type=found.get("answer_type", ""),
         )
 
 

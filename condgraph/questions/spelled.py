@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final
 
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Precision, Quantity, Time, civil, format_number
 from condgraph.questions import forms
 from condgraph.questions.description import Cell
+from condgraph.questions.lexicon import PREPOSITIONS
 from condgraph.questions.locate import is_code
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+#: Endings, and nouns, that are no plurals; and plurals that nobody counts.
+_ONE: Final = ("ss", "us", "is", "as", "os", "ics")
+_ONES: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
+_AMOUNTS: Final = frozenset({"sales", "earnings", "proceeds", "winnings", "assets", "expenses", "savings", "wages", "coordinates"})
 
 
 def number(value: Quantity) -> str:
@@ -49,6 +55,25 @@ def when(op: str, value: Time) -> str:
     words = {"<": "before", ">": "after", "<=": "no later than", ">=": "no earlier than"}
     at = words.get(op) or ("on" if value.precision is Precision.DAY else "in")
     return ("not " if op == "!=" else "") + f"{at} {moment(value)}"
+
+
+def attribute(key: str, value: Cell) -> tuple[str, str]:
+    """The name of an attribute before its value, and the verb between them: units are counted, and
+    comments are what they are.
+
+    >>> attribute("population", Quantity(5)), attribute("unitsInStock", Quantity(5)), attribute("Comments", "good")
+    (('population', 'is'), ('number of units in stock', 'is'), ('Comments', 'are'))
+    """
+    name = forms.words_of(key)
+    head = list(takewhile(lambda word: word.casefold() not in PREPOSITIONS, name.split()))
+    last = head[-1].casefold() if head else ""
+    # "Reports to" is no noun at all.
+    if len(head) < len(name.split()) and name.split()[-1].casefold() in PREPOSITIONS:
+        return name, "is"
+    if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_ONE) or last in _ONES:
+        return name, "is"
+    counts = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS
+    return (f"number of {name}", "is") if counts else (name, "are")
 
 
 def plain(key: str, value: Cell) -> str:

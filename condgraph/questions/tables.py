@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.values import Kind, Quantity, text_of
+from condgraph.engine.values import Kind, Quantity, Time, text_of
 from condgraph.questions import forms
 from condgraph.questions.beside import UnsayableError, answer_of, query_of, quoted
 from condgraph.questions.description import Cell
 from condgraph.questions.facts import Facts, readable
-from condgraph.questions.locate import is_code
-from condgraph.questions.spelled import plain
+from condgraph.questions.locate import is_code, is_id
+from condgraph.questions.spelled import attribute, plain, when
 from condgraph.questions.words import superlative
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Table:
 
 class Asked(NamedTuple):
     """A question about a table: the query, the words, the wrong choices, hops, and the set that its
-    condition finds with how many there are without it.
+    condition finds with how many there are without it. `fewer` says why there may be few choices.
     """
 
     query: str
@@ -71,6 +71,7 @@ class Asked(NamedTuple):
     found: int
     without: int
     entities: tuple[str, ...]
+    fewer: str = "the column has few values"
 
 
 def tables_of(snapshot: Snapshot) -> list[Table]:
@@ -160,7 +161,8 @@ class TableAsker:
         row = int(table.rows[self.pick.randrange(len(table.rows))])
         given, asked = self.pick.sample(table.columns, 2)
         cells = self._cells(row, given)
-        if len(cells) != 1 or len(self._cells(row, asked)) != 1:
+        # "Category ID" is read as "category", which would mean its name.
+        if len(cells) != 1 or len(self._cells(row, asked)) != 1 or is_id(asked.name) or is_id(given.name):
             return None
         text = self._shown(row, given)[0]
         lines = [
@@ -170,8 +172,7 @@ class TableAsker:
         found = self._found(lines[:1])
         if found != 1:
             return None
-        said = f"whose {self._noun(given)} is {plain(given.name, cells[0])}"
-        question = f"In {self._called(table)}, what is the {self._noun(asked)} of the row {said}?"
+        question = f"In {self._called(table)}, {_row_words(given.name, cells[0], asked.name, self._cells(row, asked)[0])}?"
         return Asked(query_of(lines), question, self._wrong(table, asked), 2, found, len(table.rows), (text,))
 
     def _found(self, lines: list[str]) -> int:
@@ -188,7 +189,7 @@ class TableAsker:
         if len(texts) != 1 or not readable(texts[0]):
             return None
         line = f"get_information(relation={quoted(by.name)}, tail_entity={quoted(texts[0])}{self._scope(table, by.name)})"
-        return line, f"the rows whose {self._noun(by)} is “{texts[0]}”", texts[0]
+        return line, f"the rows whose {' '.join(attribute(by.name, texts[0]))} “{texts[0]}”", texts[0]
 
     def _named_by(self, table: Table) -> Column | None:
         """The column that tells rows apart: of texts, nearly all different."""
@@ -223,7 +224,9 @@ class TableAsker:
         having = sum(bool(self._cells(row, column)) for row in self._some(table.rows, 100))
         if having < 3 or found < 3:
             return None
-        question = f"In {self._called(table)}, which {self._noun(name)} has the {most} {self._noun(column)}{said}?"
+        question = (
+            f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{said}?"
+        )
         entities = () if condition is None else (condition[2],)
         return Asked(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, found, entities)
 
@@ -247,7 +250,7 @@ class TableAsker:
             f"get_information(relation={quoted(column.name)}, head_entity='output_of_query{len(lines)}')",
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
-        question = f"In {self._called(table)}, what is the total {self._noun(column)} of {said}?"
+        question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {said}?"
         return Asked(query_of(lines), question, self._sums(table, column, found), hops, found, without, entities)
 
     def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
@@ -302,7 +305,8 @@ class TableAsker:
             return None
         scope = self._scope(table, column.name)
         lines = [f"get_information(relation={quoted(column.name)}{scope})", "most(set='output_of_query1')"]
-        question = f"In {self._called(table)}, which {self._noun(column)} appears most often?"
+        many = attribute(column.name, "")[1] == "are"
+        question = f"In {self._called(table)}, which {self._noun(column)} appear{'' if many else 's'} most often?"
         wrong = [text for text in counted if text != best[0][0] and readable(text)]
         self.pick.shuffle(wrong)
         return Asked(query_of(lines), question, wrong, 1, best[0][1], sum(counted.values()), ())
@@ -313,6 +317,19 @@ class TableAsker:
 
     def _noun(self, column: Column) -> str:
         return forms.words_of(column.name)
+
+
+def _row_words(given: str, value: Cell, asked: str, wanted: Cell) -> str:
+    """ "What is the year of the row whose title is X", "when was the row that was lost in 1986 found"."""
+    name, verb = attribute(given, value)
+    said, event = f"whose {name} {verb} {plain(given, value)}", forms.event(given)
+    if event is not None and isinstance(value, Time):
+        said = f"that {event.said} {when('=', value)}"
+    event = forms.event(asked)
+    if event is not None and isinstance(wanted, Time):
+        return f"when {event.asked(f'the row {said}')}"
+    noun, asks = attribute(asked, wanted)
+    return f"what {asks} the {noun} of the row {said}"
 
 
 __all__ = ["Asked", "Column", "Table", "TableAsker", "tables_of"]

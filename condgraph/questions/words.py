@@ -10,9 +10,10 @@ from typing import Final
 
 from condgraph.engine.values import Time
 from condgraph.questions import forms
-from condgraph.questions.description import Ask, Condition, Description, Literal, Related, Restriction
+from condgraph.questions.description import Ask, Condition, Description, Literal, Related
 from condgraph.questions.lexicon import PEOPLE_ARE, PEOPLE_HAVE
-from condgraph.questions.spelled import cell, compared, moment, when
+from condgraph.questions.qualifiers import about, restriction, restrictions
+from condgraph.questions.spelled import attribute, cell, compared, moment, when
 
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})
 #: Measures that are high and low, not large and small.
@@ -74,15 +75,21 @@ class Words:
 
     def _head(self, described: Description) -> str | None:
         """ "The capital of X", instead of "the capital that is the capital of X"; None for others."""
-        noun = None if described.concept is None else self.noun(described).casefold()
         for condition in () if described.union else described.conditions:
-            if isinstance(condition, Related) and not condition.outward and not condition.qualifiers:
-                form = forms.forms(condition.predicate, self._several(condition.predicate))
-                if form.whose and form.inward.startswith("is the ") and noun in (None, form.noun.casefold()):
-                    rest = tuple(one for one in described.conditions if one is not condition)
-                    said = self.clauses(replace(described, conditions=rest)) if rest else ""
-                    return f"the {form.noun} of {self.described(dressed(condition.target))} {said}".rstrip()
+            form = self._head_form(condition, described)
+            if form is not None and isinstance(condition, Related) and form.inward.startswith("is the "):
+                rest = tuple(one for one in described.conditions if one is not condition)
+                said = self.clauses(replace(described, conditions=rest)) if rest else ""
+                return f"the {form.noun} of {self.described(dressed(condition.target))} {said}".rstrip()
         return None
+
+    def _head_form(self, condition: Condition, described: Description) -> forms.Forms | None:
+        """The form of a relation that says what the described are: capitals, of the capital of X."""
+        if not isinstance(condition, Related) or condition.outward or condition.qualifiers:
+            return None
+        form = forms.forms(condition.predicate, self._several(condition.predicate))
+        noun = None if described.concept is None else self.noun(described).casefold()
+        return form if form.whose and form.inward and noun in (None, form.noun.casefold()) else None
 
     def clauses(self, described: Description, *, many: bool = False) -> str:
         """The relative clauses of a description, those with more in them last."""
@@ -92,7 +99,10 @@ class Words:
 
     def _parts(self, described: Description, *, many: bool = False) -> list[str]:
         who = "who" if self.person(described) else "that"
-        return [self._clause(one, who, many=many) for one in _ordered(described)]
+        parts = [self._clause(one, who, many=many) for one in _ordered(described)]
+        # "A thing described as X", but "that received Y and that is described as X".
+        verb = f"{who} {'are' if many else 'is'} " if len(parts) > 1 else ""
+        return [verb + part if part.startswith(("described as “", "also known as “")) else part for part in parts]
 
     def _either(self, described: Description, who: str, *, many: bool) -> str:
         first, *others = (one for one in described.conditions if isinstance(one, Related))
@@ -100,7 +110,7 @@ class Words:
         return " or ".join([self._clause(first, who, many=many), *names])
 
     def _clause(self, condition: Condition, who: str, *, many: bool) -> str:
-        tail = "".join(f" {self.restriction(one)}" for one in condition.qualifiers)
+        tail = restrictions(condition.qualifiers)
         if isinstance(condition, Literal):
             return self._literal(condition, who, many=many) + tail
         form = forms.forms(condition.predicate, self._several(condition.predicate))
@@ -126,23 +136,8 @@ class Words:
         key = forms.words_of(condition.key)
         if key in _APPOSED:
             return f"{key} “{cell(value)}”" if key == "also known as" else f"described as “{cell(value)}”"
-        return f"whose {key} is {compared(condition.op, value, condition.key)}"
-
-    def restriction(self, one: Restriction) -> str:
-        """A qualifier as it follows a clause: "in 2003", "from 2003", "(character role: Darth
-        Vader)".
-        """
-        key = forms.words_of(one.key).casefold()
-        if isinstance(one.value, Time):
-            if key in ("point in time", "time", "date", "year"):
-                return when(one.op, one.value)
-            if key == "start time":
-                return f"from {moment(one.value)} on" if one.op == "=" else f"from {when(one.op, one.value)} on"
-            if key == "end time":
-                return f"until {moment(one.value)}" if one.op == "=" else f"until {when(one.op, one.value)}"
-        if key.partition(" ")[0] in ("for", "of", "with", "by") and one.op == "=":
-            return f"({key.partition(' ')[0]} {cell(one.value)})"
-        return f"(with {cell(one.value)} as the {key})" if one.op == "=" else f"(the {key} is {compared(one.op, one.value)})"
+        name, verb = attribute(condition.key, value)
+        return f"whose {name} {verb} {compared(condition.op, value, condition.key)}"
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -161,6 +156,7 @@ class Words:
         who, parts = "who " if self.person(first) else "that ", self._parts(first)
         if not first.union and all(map(self._of_subject, first.conditions)) and all(part.startswith(who) for part in parts):
             noun = "What" if first.concept is None else f"Which {self.noun(first)}"
+            noun = "Who" if noun == "Which person" else noun
             return f"{noun} {_listed([part.removeprefix(who) for part in parts], first)}?"
         return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
 
@@ -171,28 +167,37 @@ class Words:
         return bool(forms.forms(condition.predicate, self._several(condition.predicate)).inward)
 
     def _ask_Count(self, ask: Ask) -> str:
+        for condition in () if ask.first.union else ask.first.conditions:
+            form = self._head_form(condition, ask.first)
+            if form is not None and isinstance(condition, Related):
+                target = self.described(dressed(condition.target))
+                rest = replace(ask.first, conditions=tuple(one for one in ask.first.conditions if one is not condition))
+                if not rest.conditions:
+                    return f"How many {forms.plural(form.noun)} does {target} have?"
         return f"How many {self.noun(ask.first, many=True)} are there {self.clauses(ask.first, many=True)}?"
 
     def _ask_QueryAttribute(self, ask: Ask) -> str:
         subject = self.described(ask.first)
-        tail = "" if ask.qualifier is None else f" {self.restriction(ask.qualifier)}"
+        tail = "" if ask.qualifier is None else f" {restriction(ask.qualifier)}"
         happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
         if happened is not None:
             return f"When {happened.asked(subject)}{tail}?"
-        verb = "was" if ask.qualifier is not None and isinstance(ask.qualifier.value, Time) else "is"
-        return f"What {verb} the {forms.words_of(ask.key)} of {subject}{tail}?"
+        name, verb = attribute(ask.key, ask.value)
+        if name in _APPOSED:
+            return f"How is {subject} described{tail}?" if name == "description" else f"What is {subject} also known as{tail}?"
+        return f"What {_then(verb, ask)} the {name} of {subject}{tail}?"
 
     def _ask_Verify(self, ask: Ask) -> str:
         subject = self.described(ask.first)
-        tail = "" if ask.qualifier is None else f" {self.restriction(ask.qualifier)}"
+        tail = "" if ask.qualifier is None else f" {restriction(ask.qualifier)}"
         happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
         if happened is not None and isinstance(ask.value, Time):
             return f"{happened.asked(subject)} {when(ask.op, ask.value)}{tail}?"
         key = forms.words_of(ask.key)
         if key in _APPOSED:
             return f"is {subject} {'described as' if key == 'description' else 'also known as'} “{cell(ask.value)}”{tail}?"
-        verb = "was" if ask.qualifier is not None and isinstance(ask.qualifier.value, Time) else "is"
-        return f"{verb} the {forms.words_of(ask.key)} of {subject}{tail} {compared(ask.op, ask.value)}?"
+        name, verb = attribute(ask.key, ask.value)
+        return f"{_then(verb, ask)} the {name} of {subject}{tail} {compared(ask.op, ask.value)}?"
 
     def _ask_Relation(self, ask: Ask) -> str:
         assert ask.second is not None
@@ -204,7 +209,7 @@ class Words:
         happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
         if happened is not None:
             return f"Which of {group} {_once(happened)} {'last' if ask.op == 'largest' else 'first'}?"
-        return f"Which of {group} has the {_most(ask)} {forms.words_of(ask.key)}?"
+        return f"Which of {group} has the {_most(ask)} {attribute(ask.key, ask.value)[0]}?"
 
     def _ask_SelectBetween(self, ask: Ask) -> str:
         assert ask.second is not None
@@ -215,34 +220,31 @@ class Words:
         if happened is not None:
             return f"{which} {_once(happened)} {'later' if ask.op == 'greater' else 'earlier'}, {both}?"
         more = ("later" if ask.op == "greater" else "earlier") if isinstance(ask.value, Time) else _more(ask)
-        return f"{which} has the {more} {forms.words_of(ask.key)}, {both}?"
+        return f"{which} has the {more} {attribute(ask.key, ask.value)[0]}, {both}?"
 
     def _ask_QualifierLiteral(self, ask: Ask) -> str:
-        said = f"the {forms.words_of(ask.key)} of {self.described(ask.first)} is {cell(ask.value)}"
+        name, verb = attribute(ask.key, ask.value)
+        said = f"the {name} of {self.described(ask.first)} {verb} {cell(ask.value)}"
+        if name in _APPOSED:
+            how = "described as" if name == "description" else "also known as"
+            said = f"{self.described(ask.first)} is {how} “{cell(ask.value)}”"
         happened = forms.event(ask.key) if isinstance(ask.value, Time) else None
         if happened is not None and isinstance(ask.value, Time):
             said = f"{self.described(ask.first)} {happened.said} {when('=', ask.value)}"
-        return f"{said}; {self._about(ask.qkey)}?"
+        return f"{said}; {about(ask.qkey)}?"
 
     def _ask_QualifierRelational(self, ask: Ask) -> str:
         assert ask.second is not None
         form = forms.forms(ask.key, self._several(ask.key))
         first, second = self.described(ask.first), self.described(ask.second)
         said = form.statement.format(first, second) if form.whose else f"{first} {_joined(form.outward, second)}"
-        return f"{said}; {self._about(ask.qkey)}?"
+        return f"{said}; {about(ask.qkey)}?"
 
-    def _about(self, key: str) -> str:
-        name = forms.words_of(key).casefold()
-        if name in ("of", "for", "with", "by"):
-            return f"{name} what"
-        times = {"point in time": "when was that", "start time": "since when", "end time": "until when"}
-        if name in times:
-            return times[name]
-        if name.startswith("for "):
-            return f"for which {name[4:]} was that"
-        if name.split()[0] not in ("located",) and forms.forms(key).whose:
-            return f"what is the {name} given there"
-        return f"what is given there as “{name}”"
+
+def _then(verb: str, ask: Ask) -> str:
+    """The verb in the past, where a question is about a time."""
+    then = ask.qualifier is not None and isinstance(ask.qualifier.value, Time)
+    return {"is": "was", "are": "were"}[verb] if then else verb
 
 
 def _ordered(described: Description) -> list[Condition]:
@@ -294,7 +296,7 @@ def _agree(text: str, *, many: bool) -> str:
         head, of, end = rest.rpartition(" of")
         if of and not end and first == "is" and not head.startswith("part"):
             words = head.removeprefix("a ").removeprefix("an ")
-            rest = f"the {forms.plural(words)} of" if not head.startswith(("a ", "an ")) else f"{forms.plural(words)} of"
+            rest = f"{forms.plural(words)} of"
         return f"{_MANY_VERBS[first]}{space}{rest}"
     if first.endswith("s") and not first.endswith("ss"):
         base = first[:-3] + "y" if first.endswith("ies") else first[:-2] if first.endswith(("sses", "shes", "ches")) else first[:-1]

@@ -14,7 +14,8 @@ import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.questions import Question, accuracy, equal, read, split, write
+from condgraph.questions import Distribution, Question, accuracy, equal, read, split, write
+from condgraph.questions.record import ANSWERS
 from condgraph.samples import FOLDER
 
 
@@ -129,6 +130,26 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert [line.split("\t")[1] for line in result.stdout.splitlines()] == [q.answer for q in graph.generate(5, kinds=["Count"])]
     assert result.stderr.startswith("warning: the graph has no facts for questions of kind QualifierLiteral")
     assert "there is no kind of questions 'Cuont'" in run("--kind", "Cuont").stderr
+
+
+def test_the_distribution(questions: list[Question], tmp_path: Path) -> None:
+    found = Distribution(questions)
+    assert found.questions == len(questions) == found.kinds.total() == found.hops.total() == found.answers.total()
+    assert found.kinds["Count"] == found.answers["count"] == sum(question.kind == "Count" for question in questions)
+    assert found.answers["yes or no"] == found.kinds["Verify"] > 0
+    assert found.hops[5] == sum(question.hops >= 5 for question in questions)
+    assert set(found.answers) <= set(ANSWERS)
+    shares = {what: sum(amount for one, _, amount in found.rows() if one == what) for what in ("kind", "hops", "answer")}
+    assert all(abs(share - 1) < 1e-9 for share in shares.values())
+    assert str(found).splitlines()[0] == f"{len(questions)} questions"
+    assert "words of a question" in str(found)
+    assert str(Distribution()) == str(Distribution([]))
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.load(FOLDER / "countries.json")
+    command = ["generate", "-d", str(tmp_path / "store"), "-n", "4", "--format", "text", "--shares"]
+    done = subprocess.run([sys.executable, "-m", "condgraph", *command], capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 4
+    assert done.stderr.startswith("4 questions\n")
 
 
 def test_remote_graphs_are_pulled_first(questions: list[Question]) -> None:

@@ -17,7 +17,7 @@ import pytest
 import condgraph
 from condgraph import Entity, EntityKind, Graph, Member, Quantity, Ref, Statement, Subclass, Time
 from condgraph.engine.errors import OptionError
-from condgraph.questions import Question
+from condgraph.questions import Question, equal
 from condgraph.questions.description import KINDS, TABLE_KINDS
 from condgraph.questions.generate import stands_in
 from condgraph.samples import FOLDER
@@ -95,10 +95,12 @@ def check(graph: Graph, question: Question, *, store: bool = True) -> None:
     assert question.choices.count(question.answer) == 1, question
     named = [choice for choice in question.choices if choice != "unknown"]
     assert len(set(named)) == len(named), question
+    assert (len(named) < 10) == bool(question.fewer), question
+    assert [choice for choice in question.choices if equal(question.answer, choice)] == [question.answer], question
     assert json.loads(json.dumps(question.as_dict())) == Question.of(question.as_dict()).as_dict()
     if question.program:
         for form in (question.kopl, question.serial):
-            assert (question.serial == form and " <func> " in question.answer) or graph.kopl(form).texts == [question.answer], form
+            assert not form or graph.kopl(form).texts == [question.answer], form
         for part in tree_of(question.program).inputs:
             if part.function.startswith("QueryAttr"):
                 (part,) = part.inputs

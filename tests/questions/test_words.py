@@ -77,6 +77,7 @@ def test_attributes(key: str, op: str, value: Time | Quantity | str, said: str) 
 
 BY_ANN = Related("directed by", True, ANN)
 THEN, SINCE = Restriction("point in time", "=", Time.year(2003)), Restriction("start time", "=", Time.year(1990))
+UNTIL = Restriction("end time", "=", Time.year(1999))
 IN_OSLO = film(Related("place of birth", True, OSLO), concept="human")
 
 
@@ -112,7 +113,28 @@ IN_OSLO = film(Related("place of birth", True, OSLO), concept="human")
         (Ask("QualifierRelational", ANN, OSLO, key="award received", qkey="for work"),
          "Ann received the award Oslo; for which work was that?"),
         (Ask("QueryName", film(Related("educated at", True, OSLO, (SINCE,)), concept="human")),
-         "Which person was educated at Oslo from 1990 on?"),
+         "Who was educated at Oslo from 1990 on?"),
+        (Ask("QueryName", film(Related("position held", True, OSLO, (SINCE, UNTIL)), concept="human")),
+         "Who held the position Oslo from 1990 until 1999?"),
+        (Ask("Count", film(Related("genre", False, ANN), concept=None)), "How many genres does Ann have?"),
+        (Ask("Count", film(Related("sister city", False, ANN), Literal("area", ">", Quantity(3)), concept="city")),
+         "How many cities are there that are sister cities of Ann and whose area is more than 3?"),
+        (Ask("QueryName", film(Related("17", True, OSLO), Literal("description", "=", "a b"), concept="city")),
+         "Which city is in relation 17 to Oslo and is described as “a b”?"),
+        (Ask("QueryName", film(Related("17", True, OSLO), concept=None)), "What is in relation 17 to Oslo?"),
+        (Ask("QueryName", film(Related("P54", False, OSLO), concept=None)), "What is the one that Oslo is in relation P54 to?"),
+        (Ask("QueryAttribute", ANN, key="also known as", value="A"), "What is Ann also known as?"),
+        (Ask("QueryAttribute", ANN, key="description", value="A"), "How is Ann described?"),
+        (Ask("QueryAttribute", ANN, key="Disappeared", value=Time.year(1990)), "When did Ann disappear?"),
+        (Ask("Verify", ANN, key="singles titles", value=Quantity(6), op=">"),
+         "Is the number of singles titles of Ann more than 6?"),
+        (Ask("Verify", ANN, key="annual sales", value=Quantity(6, "$"), op=">"), "Are the annual sales of Ann more than 6 $?"),
+        (Ask("SelectBetween", ANN, OSLO, key="unitsInStock", value=Quantity(3), op="greater"),
+         "Which has the larger number of units in stock, Ann or Oslo?"),
+        (Ask("QualifierLiteral", OSLO, key="date founded", value=Time.year(1040), qkey="month of the year"),
+         "Oslo was founded in 1040; in which month was that?"),
+        (Ask("QualifierRelational", ANN, OSLO, key="educated at", qkey="approved by"),
+         "Ann was educated at Oslo; approved by whom or what?"),
     ],
 )  # fmt: skip
 def test_questions(ask: Ask, said: str) -> None:

@@ -28,7 +28,8 @@ def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[
     """The steps of a program as text or in the serialisation of the data set's baselines, not yet
     linked, and where they stand.
     """
-    if "<func>" in program or "<arg>" in program:
+    # A call in parentheses is none of the serialisation, whatever marks its texts have.
+    if ("<func>" in program or "<arg>" in program) and not _HEAD.match(program):
         return _serialised(program)
     return _text_form(program, knows)
 
