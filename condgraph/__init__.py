@@ -21,7 +21,7 @@ from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.opening import open
-from condgraph.overview.records import GraphSchema
+from condgraph.overview.schema import GraphSchema
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
 from condgraph.reports import LoadReport, Status

@@ -29,7 +29,7 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
-    from condgraph.overview.records import GraphSchema
+    from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
     from condgraph.sparql.text.table import Table

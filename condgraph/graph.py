@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
     from condgraph.engine.store import Store
-    from condgraph.overview.records import GraphSchema
+    from condgraph.overview.schema import GraphSchema
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
     from condgraph.questions.generate import Questions

@@ -15,7 +15,6 @@ from condgraph.overview.records import (
     MOST_PARTS,
     ConceptSchema,
     Example,
-    GraphSchema,
     KindCount,
     PredicateSchema,
     QualifierKey,
@@ -24,6 +23,7 @@ from condgraph.overview.records import (
     UnitCount,
     ValueCount,
 )
+from condgraph.overview.schema import GraphSchema
 from condgraph.overview.survey import Ends, Survey
 
 

@@ -1,4 +1,4 @@
-"""What a graph holds, as objects: `GraphSchema` and its parts.
+"""What a graph holds, as objects: `Overview` and its parts.
 
 Every list is in one order everywhere: the most frequent first, then by name. Names are whole; the
 texts of examples have at most 120 characters. Lists that a part of a predicate has are cut at
@@ -7,7 +7,7 @@ texts of examples have at most 120 characters. Lists that a part of a predicate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
@@ -123,13 +123,11 @@ class UnitCount:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphSchema:
+class Overview:
     """What a graph holds. `counts` are of the whole graph: entities (with table rows), concepts,
     rows, relations, attributes, qualifiers. `first` and `last` are the first and the last day of
     its times, as text, empty where it has none. `note` says what is missing, where an earlier
     version wrote the graph on a server.
-
-    `str(schema)` and `schema.text(tokens=...)` are plain text, `schema.data()` is for JSON.
     """
 
     counts: dict[str, int]
@@ -149,32 +147,3 @@ class GraphSchema:
     def data(self) -> dict[str, Any]:
         """All of it as dicts and lists, for JSON."""
         return asdict(self)
-
-    def text(self, tokens: int = 1000, *, count: Callable[[str], int] | None = None) -> str:
-        """The schema as plain text of at most `tokens` tokens, for the prompt of a language model.
-
-        What is most used comes first, and the last line says what did not fit. Names stand as JSON
-        strings without control characters, the long ones cut, so that none ends its line. Tokens
-        are estimated, rather too many than too few (`overview.text.estimate`); `count` is a
-        function of a tokenizer, from text to a number of tokens, to count with instead. Raises
-        `OptionError` for fewer than 0 tokens; a budget too small for anything gives "".
-        """
-        from condgraph.overview.text import within_budget
-
-        return within_budget(self, tokens, count)
-
-    def __str__(self) -> str:
-        return self.text(4000)
-
-    def __repr__(self) -> str:
-        return (
-            f"<GraphSchema: {self.statements:,} statements, {len(self.predicates):,} predicates, "
-            f"{len(self.concepts):,} concepts, {len(self.sources):,} sources>"
-        )
-
-    def _repr_html_(self) -> str:
-        """The same as small tables, for notebooks."""
-        from condgraph.engine.html import page, table
-        from condgraph.overview.rows import sections
-
-        return page(repr(self), (table(*section) for section in sections(self)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.overview.words import examples_words, kinds_words, listed_words, plain, qualifier_words, safe, value_words
 
 if TYPE_CHECKING:
-    from condgraph.overview.records import ConceptSchema, GraphSchema, PredicateSchema, SourceSchema
+    from condgraph.overview.records import ConceptSchema, Overview, PredicateSchema, SourceSchema
 
 #: Rows of a section that are shown where nothing else is said.
 MOST_ROWS: Final = 20
@@ -16,7 +16,7 @@ MOST_ROWS: Final = 20
 Section = tuple[str, tuple[str, ...], list[tuple[str, ...]], int]
 
 
-def sections(schema: GraphSchema, most: int = MOST_ROWS) -> list[Section]:
+def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
     """The sections that have rows: sources, concepts, predicates, units; each at most `most`
     (0: all).
     """
@@ -51,7 +51,7 @@ def to_words(one: PredicateSchema, most: int) -> str:
     return ", ".join(part for part in (kinds_words(one.objects, most), values) if part)
 
 
-def heading(schema: GraphSchema) -> str:
+def heading(schema: Overview) -> str:
     """The first line: how much of everything, and from when to when."""
     counts = schema.counts
     parts = [

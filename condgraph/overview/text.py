@@ -18,7 +18,7 @@ from condgraph.overview.rows import heading, to_words
 from condgraph.overview.words import examples_words, kinds_words, listed_words, qualifier_words, quoted
 
 if TYPE_CHECKING:
-    from condgraph.overview.records import ConceptSchema, GraphSchema, PredicateSchema
+    from condgraph.overview.records import ConceptSchema, Overview, PredicateSchema
 
 #: From text to how many tokens it is.
 Count = Callable[[str], int]
@@ -49,7 +49,7 @@ def estimate(text: str) -> int:
     return found
 
 
-def within_budget(schema: GraphSchema, tokens: Any, count: Any = None) -> str:
+def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     """The text of a schema in at most so many tokens (`GraphSchema.text`)."""
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
@@ -84,7 +84,7 @@ def within_budget(schema: GraphSchema, tokens: Any, count: Any = None) -> str:
             return head if counted(head) <= tokens else ""
 
 
-def _fill(lines: list[str], schema: GraphSchema, name: str, budget: int, counted: Count) -> int:
+def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: Count) -> int:
     """Add lines while they fit; how many tokens they take. A line that does not fit is tried in a
     shorter form, and ends the section where that does not fit either.
     """

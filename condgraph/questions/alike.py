@@ -7,6 +7,7 @@ where the one before ends, and those near a number stand beside it.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 from condgraph.questions.description import Cell
 
 if TYPE_CHECKING:
-    from condgraph.questions.facts import Facts
+    from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: How many predicates are remembered, and how many different values of each.
 _KEPT: Final = 256
@@ -34,10 +35,12 @@ class Group(NamedTuple):
 
 
 class Alike:
-    """Finds values beside others. What is remembered does not grow with the graph."""
+    """Finds values beside others; `cell` is how a value is asked about. What is remembered does not
+    grow with the graph.
+    """
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts, self._snapshot = facts, facts.snapshot
+    def __init__(self, snapshot: Snapshot, cell: Callable[[Any], Cell | None]) -> None:
+        self._snapshot, self._cell = snapshot, cell
         self._kept: dict[tuple[str, int], NDArray[np.int64]] = {}
 
     def values(self, predicate: int, pick: random.Random, most: int) -> list[int]:
@@ -52,7 +55,7 @@ class Alike:
         low, high = get("qkey.offsets")[key : key + 2].tolist()
         found = self._different("q", key, get("qkey.items")[low:high])
         drawn = pick.sample(range(len(found)), min(most, len(found)))
-        values = (self._facts.cell(self._snapshot.value("q", int(found[at]))) for at in drawn)
+        values = (self._cell(self._snapshot.value("q", int(found[at]))) for at in drawn)
         return [value for value in values if value is not None]
 
     def _different(self, family: str, predicate: int, cells: NDArray[Any]) -> NDArray[np.int64]:

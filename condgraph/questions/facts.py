@@ -89,7 +89,7 @@ class Facts:
         #: Of each predicate whether its name can stand in a question.
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
-        self.alike = Alike(self)
+        self.alike = Alike(self.snapshot, self.cell)
         self._values: dict[int, Cell | None] = {}
         self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
         offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)

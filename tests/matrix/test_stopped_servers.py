@@ -61,6 +61,7 @@ CALLS: dict[str, Call] = {
     "Graph.sparql": lambda graph: graph.sparql("SELECT ?x { ?x <knows> ?y }", timeout=TIMEOUT),
     "Graph.explain": lambda graph: graph.explain(LLM, timeout=TIMEOUT),
     "Graph.counted": lambda graph: graph.counted([Scan(None, ("knows",))], lambda known: [], timeout=TIMEOUT),
+    "Graph.schema": lambda graph: graph.schema(timeout=TIMEOUT),
     "Graph.status": lambda graph: graph.status(timeout=TIMEOUT),
     "Neo4jGraph.cypher": lambda graph: graph.cypher("MATCH (n) RETURN count(n) AS n", timeout=TIMEOUT),
     "Connection.read": lambda graph: graph.store.connection.read("RETURN 1 AS n", {}, timeout=TIMEOUT),
@@ -73,6 +74,7 @@ CALLS: dict[str, Call] = {
     "AsyncGraph.sparql": lambda graph: _run(_async(graph, "sparql", "ASK {}")),
     "AsyncGraph.cypher": lambda graph: _run(_async(graph, "cypher", "RETURN 1 AS n")),
     "AsyncGraph.explain": lambda graph: _run(_async(graph, "explain", LLM)),
+    "AsyncGraph.schema": lambda graph: _run(_async(graph, "schema")),
     "AsyncGraph.status": lambda graph: _run(_async(graph, "status")),
 }
 #: What may take nothing that a graph which was asked just now does not know.
