@@ -318,7 +318,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d{1,4300}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{
 def parse_quantity(text: str) -> Quantity:
     """Read a number, optionally followed by its unit: "188 centimetre", "23"; raises ValueError."""
     number, _, unit = text.strip().partition(" ")
-    return Quantity(parse_number(number), collapse(unit) or NO_UNIT)
+    return Quantity(parse_number(number), clean_unit(unit))
 
 
 def collapse(text: str) -> str:
@@ -326,6 +326,15 @@ def collapse(text: str) -> str:
     are compared.
     """
     return " ".join(text.split())
+
+
+def clean_unit(unit: str) -> str:
+    """A unit as graphs keep it: white space as in texts, and "1" where nothing is left.
+
+    >>> clean_unit(" metre  per second "), clean_unit("")
+    ('metre per second', '1')
+    """
+    return collapse(unit) or NO_UNIT
 
 
 def bound_text(seconds: int) -> str | None:

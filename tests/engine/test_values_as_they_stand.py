@@ -69,3 +69,16 @@ def test_times_that_a_function_gave_can_be_cut() -> None:
     lines = ["get_information(relation='c')", "extract_year(set='output_of_query1')"]
     lines.append("keep(set='output_of_query2', value='output_of_query1')")
     assert graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(lines, 1))).texts
+
+
+def test_a_unit_of_nothing_is_none() -> None:
+    """In every store: units are kept as texts are, without white space that says nothing."""
+    graph = condgraph.open()
+    heights = [Quantity(3, ""), Quantity(4), Quantity(5, " "), Quantity(6, " m  a "), Quantity(7, "m a")]
+    graph.add([Statement(name, "height", value) for name, value in zip("abcde", heights, strict=True)])
+    for engine in ("snapshot", "sparql"):
+        found = graph.kopl("FindAll() SelectAmong(height, largest)", engine=engine)
+        assert found.texts == ["c"]
+        assert len(found.warnings) == 1
+        assert "2 values" in found.warnings[0]
+    assert [(one.unit, one.values) for one in graph.schema().units] == [("m a", 2)]

@@ -31,6 +31,7 @@ from condgraph.engine.values import (
     Quantity,
     Time,
     Value,
+    clean_unit,
     collapse,
     format_number,
     parse_number,
@@ -66,8 +67,8 @@ def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Ce
             x[i], exact = _as_float(number)
             if exact is not None:
                 ref[i] = text(exact)
-            if value.unit != NO_UNIT:
-                unit[i] = text(value.unit)
+            if value.unit != NO_UNIT and (cleaned := clean_unit(value.unit)) != NO_UNIT:
+                unit[i] = text(cleaned)
         elif isinstance(value, Time):
             kind[i] = 2
             a[i], b[i], precision[i] = value.start, value.end, value.precision
@@ -133,7 +134,8 @@ def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]],
         floats = numbers.astype(np.float64) + 0.0
         if not np.isfinite(floats).all():
             raise LoadError("a column of numbers holds one that is not finite")
-        unit = -1 if column.unit == NO_UNIT else text(column.unit)
+        cleaned = clean_unit(column.unit)
+        unit = -1 if cleaned == NO_UNIT else text(cleaned)
         return _cells(len(floats), Kind.QUANTITY, a=floats.view(np.int64), unit=np.full(len(floats), unit, np.int32))
     if isinstance(column, Times):
         return _cells(
