@@ -79,6 +79,30 @@ def test_any_argument_may_be_a_string(program: str, texts: tuple[str, ...]) -> N
     assert steps[1].texts == texts
 
 
+@pytest.mark.parametrize(
+    ("program", "word", "near"),
+    [
+        ("Find(France) Realte(capital, forward) QueryName()", "Realte", "Relate"),
+        ("Find(France) Relate(capital, forward) Filtr(x)", "Filtr", "FilterNum"),
+        ("Find(France)Counts()", "Counts", "Count"),
+        ("FindAll() FilterStr(a, b) Cuont()", "Cuont", "Count"),
+    ],
+)
+def test_a_misspelled_function_is_no_part_of_a_name(program: str, word: str, near: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        read_with_care(program, None)
+    assert f"unknown KoPL function '{word}'" in str(caught.value)
+    assert near in caught.value.candidates
+    assert caught.value.span == (program.index(word), program.index(word) + len(word))
+
+
+@pytest.mark.parametrize("name", ["Foo (a) Baz(b)", "smile :) and (so)", "a) b", "(x)(y)"])
+def test_parentheses_of_names(name: str) -> None:
+    """Balanced ones, and those that begin no call."""
+    steps, _ = read_with_care(f"Find({name}) QueryName()", None)
+    assert steps[0].texts == (name,)
+
+
 def test_usual_programs_are_read_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions are worked out for messages only."""
     monkeypatch.setattr(kopl_syntax, "read_with_care", lambda *_: pytest.fail("read with care"))

@@ -18,6 +18,8 @@ from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, CallSp
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
+#: What ends a call that was not open, and begins another one.
+_ANOTHER: Final = re.compile(r"\)\s*([^\W\d]\w*)\(")
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 #: Ways of splitting at commas that are tried.
@@ -78,8 +80,25 @@ def _arguments(
             close = _closing(program, last)
     if close < 0:
         raise ParseError(f"the parenthesis of {function} is not closed", span=(start - 1, len(program)))
+    _complain_of_another(program, start, close, strings)
     texts, spans = _split(program, start, close, roles, function, knows, strings)
     return close + 1, texts, spans
+
+
+def _complain_of_another(program: str, start: int, close: int, strings: Mapping[int, tuple[int, str]]) -> None:
+    """Complain where arguments hold a call of a function that there is none of: a parenthesis that
+    ends what they did not begin, a word, and a parenthesis. In strings it is text.
+    """
+    begins = sorted(strings)
+    depth, scanned = 0, start
+    for found in _ANOTHER.finditer(program, start, close):
+        at = found.start()
+        depth += program.count("(", scanned, at) - program.count(")", scanned, at)
+        scanned = at
+        before = bisect_right(begins, at)
+        quoted = before > 0 and strings[begins[before - 1]][0] > at
+        if depth <= 0 and not quoted:
+            signature(found[1], found.span(1), "where it is part of a name, put the name in double quotes")
 
 
 def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]:

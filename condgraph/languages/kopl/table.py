@@ -95,11 +95,12 @@ Knows = Callable[[str, str], bool]
 Program = str | Sequence[Mapping[str, Any]]
 
 
-def signature(function: str, span: Span | None = None) -> Signature:
-    """The table entry of a function; raises `UnknownNameError` with the nearest names."""
+def signature(function: str, span: Span | None = None, hint: str | None = None) -> Signature:
+    """The table entry of a function; raises `UnknownNameError` with the nearest names, and the hint."""
     found = FUNCTIONS.get(function)
     if found is None:
-        hint = "names are case-sensitive and have no spaces" if function.strip().casefold() in _FOLDED else None
+        if function.strip().casefold() in _FOLDED:
+            hint = "names are case-sensitive and have no spaces"
         raise UnknownNameError("KoPL function", function, candidates=nearest(function, FUNCTIONS), span=span, hint=hint)
     return found
 
