@@ -5,6 +5,7 @@ one, or the schema of the whole graph, pulled into process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.bounds import cached
@@ -94,4 +95,4 @@ class LinkedStore(RdfStore):
     def target(self) -> Target:
         """What compiling knows of the graph."""
         target = self._graph.target
-        return Target(target.names, self._graph.linked().schema, target.counts)
+        return replace(target, schema=self._graph.linked().schema)

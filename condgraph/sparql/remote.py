@@ -183,7 +183,7 @@ class SparqlStore(RdfStore):
     @property
     def target(self) -> Target:
         """What compiling knows of the graph."""
-        return Target(GraphIris(self.base), self.schema, self._counts)
+        return Target(GraphIris(self.base), self.schema, self._counts, dialect=self.endpoint.dialect)
 
     def select(self, text: str) -> list[QuerySolution]:
         """The rows of a SELECT over the graph that this reader knows: a load that began since is an

@@ -56,7 +56,7 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
         if unit.concepts is not None:
             everything = unit.compiled if unit.known else None
             branches.extend(memberships(compiler, everything, unit.concepts))  # type: ignore[arg-type]
-    return gathering(branches, target.names, stated=True)
+    return gathering(branches, target, stated=True)
 
 
 def count(place: RdfStore, nodes: Sequence[Node], known: KnownIds) -> list[int]:

@@ -30,6 +30,7 @@ from condgraph.sparql.compile.compiled import Compiled, native
 from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.facts import reach_of
 from condgraph.sparql.compile.group import Group, Target
+from condgraph.sparql.dialect import VIRTUOSO
 from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, read_value
 from condgraph.sparql.literals import integer
 
@@ -70,27 +71,32 @@ def gather(plan: Node, target: Target) -> Compiled:
         # A plan of given values alone needs nothing of the graph, where no triple has this
         # predicate; it stays one query.
         return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
-    text = gathering(branches, target.names, stated)
+    text = gathering(branches, target, stated)
     return Compiled(text, "gathered", tuple(everything))
 
 
-def gathering(branches: Iterable[str], names: GraphIris, stated: bool = False) -> str:
+def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> str:
     """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
     sources and memberships as well.
 
     The limit is more than any graph has. Oxigraph looks up what is said of each node where it
-    expects few of them; where a long pattern makes it expect more, it reads the whole store.
+    expects few of them; where a long pattern, or a list of values, makes it expect more, it reads
+    the whole store. Virtuoso is given the list: of the condition it makes plans that lose rows, or
+    put another row's value in.
     """
-    about = ", ".join((*(f"<{PRED}{term}>" for term in _ABOUT), f"<{RDF}type>"))
+    base, about = target.names.base, [f"<{PRED}{term}>" for term in _ABOUT] + [f"<{RDF}type>"]
     own, lead = [*_OWN, *(_STATED if stated else ())], [*_LEAD, *(_ENDS if stated else ())]
     listed, path = ", ".join(f"<{PRED}{term}>" for term in own), ", ".join(f"<{PRED}{term}>" for term in lead)
+    if target.dialect is VIRTUOSO:
+        limit, there = "", f"VALUES ?p {{ {' '.join(about)} }} ?s ?p ?x ."
+    else:
+        limit, there = f"LIMIT {_ANY} ", f"?s ?p ?x . FILTER(?p IN ({', '.join(about)}))"
     return (
         "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
         + " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        + f' }} LIMIT {_ANY} }} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{names.base}.s/") && '
-        f'STRSTARTS(STR(?p), "{names.base}"))) BIND(?n AS ?s) }} UNION {{ ?n ?k ?s . FILTER(?k IN ({path}) || '
-        f'(STRSTARTS(STR(?n), "{names.base}.s/") && STRSTARTS(STR(?k), "{names.base}"))) '
-        f"?s ?p ?x . FILTER(?p IN ({about})) }} }}"
+        + f' }} {limit}}} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{base}.s/") && '
+        f'STRSTARTS(STR(?p), "{base}"))) BIND(?n AS ?s) }} UNION {{ ?n ?k ?s . FILTER(?k IN ({path}) || '
+        f'(STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR(?k), "{base}"))) {there} }} }}'
     )
 
 
@@ -253,6 +259,8 @@ class Gathered:
             builder.add(self._items(sources))
         except (KeyError, IndexError) as error:
             raise LostRowsError(f"the store left out rows of its answer: nothing of {error}") from None
+        except ValueError as error:
+            raise LostRowsError(f"the store put a value into another row of its answer: {error}") from None
         self.snapshot = Snapshot.of(*lay_out(builder))
         self._numbers = {sid: number for number, sid in enumerate(statement_ids(self.snapshot).tolist())}
 

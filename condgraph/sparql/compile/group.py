@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Entity
 from condgraph.engine.store import KnownSchema
+from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import GraphIris
 
 TARGET: Final = "SPARQL"
@@ -34,6 +35,8 @@ class Target:
     #: Gives entities by their ids, where the graph is in this process too: then names need no
     #: looking up, and rows are read no further than wanted.
     entities: Callable[[list[str]], list[Entity]] | None = None
+    #: What its store does otherwise.
+    dialect: Dialect = STANDARD
 
     @property
     def local(self) -> bool:
