@@ -377,7 +377,8 @@ def test_processes_end_with_their_owner(store: Path) -> None:
         "import sys, os, threading, time\nfrom pathlib import Path\nfrom condgraph.sparql.workers.pool import *\n"
         "pool = WorkerPool(Path(sys.argv[1]), workers=1)\n"
         "threading.Thread(target=lambda: pool.query(Query(sys.argv[2])), daemon=True).start()\n"
-        "time.sleep(0.7)\nprint(*pool.pids(), flush=True)\nos.kill(os.getpid(), 9)\n"
+        "until = time.monotonic() + 20\nwhile not pool.pids() and time.monotonic() < until: time.sleep(0.1)\n"
+        "time.sleep(0.3)\nprint(*pool.pids(), flush=True)\nos.kill(os.getpid(), 9)\n"
     )
     ran = subprocess.run([sys.executable, "-c", program, str(store), RUNAWAY], capture_output=True, text=True, check=False)
     pids = [int(pid) for pid in ran.stdout.split()]
@@ -405,14 +406,15 @@ def test_a_forked_process_has_workers_of_its_own(pool: WorkerPool) -> None:
 def test_the_process_that_forks_workers_is_replaced(store: Path) -> None:
     with WorkerPool(store, workers=1) as pool:
         pool.query(Query("ASK {}")).read()
-        (worker,) = pool.pids()
-        parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        # A query that takes long, as on a busy machine, gets a place beside the one that was asked for.
+        workers = pool.pids()
+        parent = int(Path(f"/proc/{workers[0]}/stat").read_text().rpartition(")")[2].split()[1])
         assert parent != os.getpid()
-        for pid in (parent, worker):
+        for pid in (parent, *workers):
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.2)
         assert pool.query(Query("ASK {}"), timeout=10).read()
-        assert worker not in pool.pids()
+        assert not set(workers) & set(pool.pids())
     # Nothing is left of it.
     assert not [
         child

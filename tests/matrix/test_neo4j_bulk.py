@@ -14,7 +14,6 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.cypher.layout.schema import CONSTRAINTS, INDEXES
-from condgraph.cypher.load.rows import RowMaker
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
@@ -110,12 +109,13 @@ def test_rows_and_files_are_made_of_the_same_values() -> None:
     from condgraph.cypher.layout.cells import value_of
     from condgraph.cypher.layout.schema import value_properties
     from condgraph.cypher.load.bulk_columns import PoolColumns
+    from condgraph.cypher.load.cells import cells
 
     snapshot = everything().current
-    pool, rows = PoolColumns(snapshot), RowMaker(snapshot)
+    pool = PoolColumns(snapshot)
     for family, size in (("att", snapshot.statements - snapshot.relations), ("q", len(snapshot.arrays.get("q.owner")))):
         columns = pool.cells(family, slice(0, size))
-        for i, cell in enumerate(rows._cells(family, np.arange(size))):
+        for i, cell in enumerate(cells(snapshot, family, np.arange(size))):
             found = {name: column[i].as_py() for name, column in columns.items()}
             ranks, number = found["ranks"], found["number"]
             found["number"] = None if number is None else float(number)
