@@ -51,7 +51,7 @@ def program_of(tree: Tree) -> list[dict[str, Any]]:
 def weaker(tree: Tree) -> Iterator[Tree]:
     """The set that is located, with one condition taken away: each once."""
     function, texts, inputs = tree
-    if function == "Or":
+    if function in ("Or", "And"):
         yield from inputs
     elif function == "Relate":
         yield EVERYTHING
@@ -71,7 +71,9 @@ def weaker(tree: Tree) -> Iterator[Tree]:
         return
     for at, part in enumerate(inputs):
         for rest in weaker(part):
-            yield Tree(function, texts, (*inputs[:at], rest, *inputs[at + 1 :]))
+            # All entities, which concepts are none of, are no condition taken away.
+            if function != "And" or rest is not EVERYTHING:
+                yield Tree(function, texts, (*inputs[:at], rest, *inputs[at + 1 :]))
 
 
 def located(graph: Graph, tree: Tree) -> list[str]:
