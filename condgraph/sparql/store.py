@@ -79,8 +79,12 @@ class RdfStore(ABC):
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
         target, fetched = self.target, wanted(plan)
-        rows = self.select(compile_witness(fetched, target))
-        return run_witness(plan, fetched, _gathered_rows(rows), target.names)
+        text = compile_witness(fetched, target)
+        try:
+            return run_witness(plan, fetched, _gathered_rows(self.select(text)), target.names)
+        except LostRowsError:
+            # Another text is planned anew.
+            return run_witness(plan, fetched, _gathered_rows(self.select(f"{text}\n# again")), target.names)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives; `known` has the ids of what only
