@@ -23,6 +23,7 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from condgraph.engine.passes import optimise  # noqa: E402
 from condgraph.languages.registry import lower  # noqa: E402
 from condgraph.sparql.compile.group import Target  # noqa: E402
 from condgraph.sparql.compile.plan import compile_plan  # noqa: E402
+from condgraph.sparql.dialect import STANDARD, VIRTUOSO  # noqa: E402
 from condgraph.sparql.layout import GraphIris  # noqa: E402
 
 ROUNDS = 3
@@ -128,7 +130,10 @@ def measure(place: str, options: argparse.Namespace) -> dict[str, Any]:
     building = time.perf_counter() - begin
     with running(graph, options) as (run, base):
         # On an endpoint names come with the query, and all ties are found there.
-        target = store.target if base is None else Target(GraphIris(base), store.target.schema, store.target.counts)
+        target = store.target
+        if base is not None:
+            dialect = VIRTUOSO if options.virtuoso else STANDARD
+            target = replace(target, names=GraphIris(base), entities=None, dialect=dialect)
         found = compare(graph, options, run, target)
     return found | {"loading": loading, "building": building, "triples": len(store.store)}
 

@@ -65,10 +65,6 @@ class Schema:
         offsets = self._snapshot.attribute_offsets
         return number >= 0 and offsets[number] < offsets[number + 1]
 
-    def has_predicate(self, name: str) -> bool:
-        """Some statement has this predicate."""
-        return self.has_relation(name) or self.has_attribute(name)
-
     def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
         """Some statement (of this predicate) has a qualifier of this key."""
         return bool(self.qualifier_kinds(key, predicate))

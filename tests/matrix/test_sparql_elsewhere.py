@@ -7,6 +7,7 @@ many programs are quick; `test_sparql_remote` asks real servers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,7 @@ class Elsewhere(RdfStore):
     @property
     def target(self) -> Target:
         """The same without the entities, which are at hand in a store that is here."""
-        target = self.store.target
-        return Target(target.names, target.schema, target.counts)
+        return replace(self.store.target, entities=None)
 
     def select(self, text: str) -> Any:
         """The solutions of a SELECT."""
