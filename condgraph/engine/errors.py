@@ -279,6 +279,12 @@ class EncoderMismatchError(EncoderError):
         self.asked = asked
 
 
+class ModelError(CondgraphError):
+    """A language model, or the server behind it, gave no completion, or none that can be used."""
+
+    code = "model"
+
+
 class OptionError(CondgraphError, ValueError):
     """An argument of an API call that makes no sense."""
 

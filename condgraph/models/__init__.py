@@ -1,0 +1,1 @@
+"""Language models: what condgraph asks of one, and the ways to reach one."""
