@@ -28,6 +28,8 @@ from condgraph.sparql.dialect import VIRTUOSO
 from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.gathered import Gathered, finish
 from condgraph.sparql.store import RdfStore
+from condgraph.sparql.witness import compile_witness, wanted
+from tests.engine.test_check import films
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
@@ -112,7 +114,25 @@ def test_what_an_entity_says_with_the_predicate_of_a_qualifier() -> None:
         here, there = both(graph, text, OneByOne)
         assert there == here
         assert len(here[3]) == 1, here
-    assert "Cid" not in repr(answer(OneByOne(graph), text, None, None, {}).evidence)
+        place, plan = OneByOne(graph), graph.query(text).plan
+        rows = [
+            tuple(row[name].value for name in "lnspo") for row in place.select(_short(compile_witness(wanted(plan), place.target)))
+        ]
+        assert any("Cid" in row[-1] for row in rows)
+        snapshot = Gathered(rows, place.target.names, ()).snapshot
+        assert "Cid" not in [snapshot.entity(i).name for i in range(snapshot.entities)]
+
+
+def _short(text: str) -> str:
+    """A gathering query whose first column has a name of one letter."""
+    return text.replace("?leaf", "?l")
+
+
+def test_concepts_between_a_membership_and_its_concept() -> None:
+    """What a step between two concepts leads to is fetched as well."""
+    here, there = both(films(), "Find(2 Fast 2 Furious) FilterConcept(work) Relate(director, forward) QueryName()", OneByOne)
+    assert there == here
+    assert len(here[3]) == 4
 
 
 @settings(max_examples=40)
