@@ -59,13 +59,17 @@ def graph() -> Graph:
         ("Angela Merkel went to a university.", written(("Angela Merkel", "educated at", "UNKNOWN 1")), "supported"),
         (
             "Annapurna I is in the country whose capital is Kathmandu.",
-            "Here it is:\n```json\n" + written(("Annapurna I", "country", "UNKNOWN 1"), ("UNKNOWN 1", "capital", "Kathmandu")) + "\n```",
+            "Here:\n```json\n" + written(("Annapurna I", "country", "UNKNOWN 1"), ("UNKNOWN 1", "capital", "Kathmandu")) + "\n```",
             "supported",
         ),
-        ("Nepal lies in Asia, and its capital is Paris.", written(("Nepal", "continent", "Asia"), ("Nepal", "capital", "Paris")), "refuted"),
+        (
+            "Nepal lies in Asia, and its capital is Paris.",
+            written(("Nepal", "continent", "Asia"), ("Nepal", "capital", "Paris")),
+            "refuted",
+        ),
         ("Annapurna I is 9,000 m high.", written(("Annapurna I", "height", "9000 m")), "refuted"),
     ],
-)  # fmt: skip
+)
 def test_words(graph: Graph, words: str, reply: str, status: str) -> None:
     model = Script(reply)
     found = graph.verify(words, model, single=["capital"])
