@@ -81,7 +81,7 @@ def detect(text: Any) -> str:
     raise ParseError(
         f"the language of {text[:40]!r} is not recognised",
         hint='a KoPL program is like Find(LeBron James) QueryName(), an LLM query like Query1: "get_information(...)", '
-        "a pattern like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), a logical query like ?x : capital(\"France\", ?x)",
+        'a pattern like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), a logical query like ?x : capital("France", ?x)',
     )
 
 

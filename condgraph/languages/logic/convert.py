@@ -51,7 +51,9 @@ def tree_of(query: Query) -> Tree:
     stray = sorted(free(body) - {query.answer.name})
     if stray:
         raise PlanError(
-            f"the variable ?{stray[0]} is bound by nothing", span=_place(body, stray[0]), hint=f"write exists ?{stray[0]}. before it"
+            f"the variable ?{stray[0]} is bound by nothing",
+            span=_place(body, stray[0]),
+            hint=f"write exists ?{stray[0]}. before it",
         )
     return _tree(query.answer.name, body)
 
@@ -247,7 +249,9 @@ def _atoms(formula: Formula) -> Iterable[Atom | Typed]:
     if isinstance(formula, (Atom, Typed)):
         yield formula
     else:
-        parts = formula.parts if isinstance(formula, (And, Or)) else (formula.body if isinstance(formula, Exists) else formula.part,)
+        parts = (
+            formula.parts if isinstance(formula, (And, Or)) else (formula.body if isinstance(formula, Exists) else formula.part,)
+        )
         for part in parts:
             yield from _atoms(part)
 
