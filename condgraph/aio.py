@@ -30,6 +30,7 @@ from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
     from condgraph.claims.verdict import Verdict
+    from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -95,6 +96,10 @@ class AsyncGraph:
         """`Graph.verify`."""
         cancelled = options.pop("cancelled", None)
         return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
+    async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
+        """`Graph.logic`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()
