@@ -51,8 +51,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(Claims):
-class Graph(LogicMethods):
+class Graph(Claims, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
