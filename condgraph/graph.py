@@ -376,9 +376,10 @@ class Graph:
         k: int | None = 3,
         group_by: str | Sequence[str] | None = None,
         distinct_from: Any = None,
-        injective: bool = True,
+        injective: bool = False,
+        free: bool = False,
         induced: bool = False,
-        directed: bool = False,
+        directed: bool | None = None,
         k_nodes: int | None = None,
         k_relations: int | None = None,
         k_types: int | None = None,
@@ -396,7 +397,10 @@ class Graph:
         `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or
         one of its text forms. `k=None` is all at the best distance; `group_by` names unknown nodes,
         each value of which is given once. `distinct_from` keeps unknown nodes from being given
-        entities. `directed` edges run as they are written. An `induced` subgraph has no edge
+        entities. No statement is used twice, and nodes may be the same; `injective` keeps nodes
+        apart (Definition 1), `free` lets statements be used again. An edge that runs against the
+        pattern costs 0.05; `directed=True` forbids it, `directed=False` makes it free. An `induced`
+        subgraph has no edge
         between nodes that the pattern does not join; with `directed` also none against the
         pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
         the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so
@@ -409,8 +413,8 @@ class Graph:
         with within(timeout, cancelled):
             found = self._store_of(engine).match(
                 pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
-                injective=injective, induced=induced, directed=directed, k_nodes=k_nodes, k_relations=k_relations,
-                k_types=k_types, fast=fast,
+                injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
+                k_relations=k_relations, k_types=k_types, fast=fast,
             )  # fmt: skip
         return cast("Matches", found).keep_to(timeout)
 

@@ -240,7 +240,8 @@ class Matches(Answer):
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
             for edge in solution.edges:
                 way = "  (reversed)" if edge.reversed else ""
-                lines.append(f"   {edge.edge.relation} = {' | '.join(edge.triple)}  {_term(edge.term)}{way}")
+                more = f" + {_term(edge.against)}" if edge.against else ""
+                lines.append(f"   {edge.edge.relation} = {' | '.join(edge.triple)}  {_term(edge.term)}{more}{way}")
         lines.extend(f"warning: {warning}" for warning in self.warnings)
         return "\n".join(lines)
 

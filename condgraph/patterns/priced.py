@@ -17,7 +17,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, weights
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
-from condgraph.patterns.options import Excluded, MatchOptions
+from condgraph.patterns.options import AGAINST, Excluded, MatchOptions
 from condgraph.patterns.problem import Problem
 
 if TYPE_CHECKING:
@@ -131,12 +131,13 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
             found = _nearest_names(names.predicate_names, found, options.k_relations)
         prices.append(found)
     bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
-    forbidden = _forbidden(pattern, graph, directed=options.directed) if options.induced else {}
-    return Problem(graph, domains, bonds, loops, options.injective, forbidden)
+    forbidden = _forbidden(pattern, graph, directed=bool(options.directed)) if options.induced else {}
+    distinct = not options.injective and not options.free
+    return Problem(graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct)
 
 
 def bonds_of(
-    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool
+    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool | None
 ) -> tuple[list[Bond], dict[int, Bond]]:
     """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
     pairs: dict[tuple[int, int], list[int]] = {}
@@ -157,6 +158,8 @@ def bonds_of(
                 least = int(own.min(initial=BARRED))
                 bond.least += least
                 steps.update((np.unique(own[own < BARRED]) - least).tolist())
+            if directed is None and one != two:
+                steps.update([step + AGAINST for step in steps or {0}])
         bond.steps = tuple(sorted(steps - {0}))
         if one == two:
             loops[one] = bond

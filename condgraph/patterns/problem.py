@@ -35,6 +35,10 @@ class Server(Protocol):
         """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
         ...
 
+    def together(self, problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.int64]:
+        """What edges that take different statements cost together between pairs of nodes."""
+        ...
+
 
 @dataclass(slots=True)
 class Problem:
@@ -52,6 +56,17 @@ class Problem:
     forbidden: dict[tuple[int, int], NDArray[np.int64]]
     #: Joins connected parts elsewhere; None is here, over `graph`.
     server: Server | None = None
+    #: Whether no statement may be used twice, where nodes may be the same.
+    distinct: bool = False
+
+    @property
+    def spare(self) -> int:
+        """Of how many choices of a leaf what stands elsewhere in a row may forbid, or change, the
+        use.
+        """
+        if self.injective:
+            return len(self.domains) - 1
+        return len(self.bonds) + len(self.loops) - 1 if self.distinct else 0
 
     def least(self, nodes: Sequence[int]) -> int:
         """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""

@@ -5,7 +5,7 @@ and how many there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.driver import limited
 from condgraph.patterns.join.parallel_edges import choose
-from condgraph.patterns.options import MatchOptions
+from condgraph.patterns.options import AGAINST, MatchOptions
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.result import INSTANCE_OF, EdgeMatch, NodeMatch
 
@@ -52,14 +52,30 @@ class SnapshotReader:
         are least.
         """
         found: dict[int, EdgeMatch] = {}
+        groups: dict[Any, list[Bond]] = {}
         for bond in [*self._problem.bonds, *self._problem.loops.values()]:
-            found.update(self._bond(bond, numbers[bond.first], numbers[bond.second]))
+            pair = numbers[bond.first], numbers[bond.second]
+            # Bonds that lie on the same nodes choose together.
+            key = (min(pair), max(pair)) if self._problem.distinct else bond.edges
+            groups.setdefault(key, []).append(bond)
+        for bonds in groups.values():
+            found.update(self._bonds(bonds, numbers[bonds[0].first], numbers[bonds[0].second], numbers))
         return tuple(found[number] for number in range(len(self._pattern.edges)))
 
-    def _bond(self, bond: Bond, one: int, two: int) -> dict[int, EdgeMatch]:
+    def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+        """The edges of bonds that all lie on the nodes `one` and `two` (as numbers of the
+        snapshot).
+        """
         snapshot, relations = self._snapshot, self._problem.graph.predicates
         statements = self._between(one, two)
-        prices = bond.weights(bond.first)
+        begin = numbers[bonds[0].first]
+        priced = {
+            edge: bond.weights(bond.first if numbers[bond.first] == begin else bond.second)[place]
+            for bond in bonds
+            for place, edge in enumerate(bond.edges)
+        }
+        edges = sorted(priced)
+        prices = [priced[edge] for edge in edges]
         table, idents = [], []
         for number, outward in watched(statements, 1 << 8):
             predicate = relations - 1 if number < 0 else self._predicate(number)
@@ -74,7 +90,7 @@ class SnapshotReader:
             idents.append((ident, number < 0))
         chosen = choose(table, idents, BARRED)
         found = {}
-        for place, edge_number in zip(chosen, bond.edges, strict=True):
+        for column, (place, edge_number) in enumerate(zip(chosen, edges, strict=True)):
             number, outward = statements[place]
             edge = self._pattern.edges[edge_number]
             subject = one if outward else two
@@ -82,9 +98,11 @@ class SnapshotReader:
             if evidence is None:
                 member, concept = (one, two) if outward else (two, one)
                 evidence = EvidenceList.of(snapshot, [], [(member, concept)])
-            head = one if edge.head == bond.first else two
-            term = table[place][bond.edges.index(edge_number)] if edge.known else None
-            found[edge_number] = EdgeMatch(edge, evidence[0], one != two and subject != head, term)
+            head = one if numbers[edge.head] == begin else two
+            turned = one != two and subject != head
+            against = AGAINST if turned and self._options.directed is None else 0
+            term = table[place][column] - against if edge.known else None
+            found[edge_number] = EdgeMatch(edge, evidence[0], turned, term, against)
         return found
 
     def _predicate(self, number: int) -> int:

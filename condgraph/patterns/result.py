@@ -61,6 +61,8 @@ class EdgeMatch:
     statement: Evidence
     reversed: bool
     term: int | None
+    #: What running against the pattern adds, in millionths.
+    against: int = 0
 
     @property
     def triple(self) -> tuple[str, str, str]:

@@ -105,7 +105,7 @@ class Reference:
     # -- solutions ---------------------------------------------------------------------------------
 
     def solutions(
-        self, pattern: Any, *, injective: bool, induced: bool, directed: bool, distinct_from: dict[int, set[Node]],
+        self, pattern: Any, *, injective: bool, free: bool, induced: bool, directed: bool | None, distinct_from: dict[int, set[Node]],
         k_nodes: int | None, k_relations: int | None, k_types: int | None,
     ) -> list[tuple[int, tuple[Node, ...], tuple[Edge, ...], tuple[int | None, ...]]]:  # fmt: skip
         """All solutions in their order: total, nodes, the edge of each pattern edge, their terms."""
@@ -127,11 +127,11 @@ class Reference:
                 prices.append(dict.fromkeys(self.predicates, 0))
         found = []
         for nodes in self._mappings(pattern, allowed, injective, ()):
-            taken = self._edges(pattern, nodes, prices, directed)
-            if taken is None or (induced and self._extra(pattern, nodes, directed)):
+            taken = self._edges(pattern, nodes, prices, directed, free)
+            if taken is None or (induced and self._extra(pattern, nodes, bool(directed))):
                 continue
             total = sum(allowed[i][node] for i, node in enumerate(nodes)) + sum(
-                prices[i][edge.predicate] for i, edge in enumerate(taken)
+                prices[i][edge.predicate] + self.turn(pattern, i, nodes, edge, directed) for i, edge in enumerate(taken)
             )
             terms = tuple(prices[i][edge.predicate] if pattern.edges[i].known else None for i, edge in enumerate(taken))
             found.append((total, nodes, taken, terms))
@@ -155,18 +155,28 @@ class Reference:
     def _joined(self, one: Node, two: Node) -> bool:
         return any({edge.subject, edge.object} == {one, two} for edge in self.edges)
 
+    def turn(self, pattern: Any, number: int, nodes: tuple[Node, ...], edge: Edge, directed: bool | None) -> int:
+        """What an edge costs that runs against the pattern, where that is neither forbidden nor free."""
+        ends = nodes[pattern.edges[number].head], nodes[pattern.edges[number].tail]
+        return 50_000 if directed is None and (edge.subject, edge.object) != ends else 0
+
     def _edges(
-        self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool
+        self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool | None, free: bool
     ) -> tuple[Edge, ...] | None:
-        """The statements of least cost, then least ids; parallel edges of the pattern take distinct
-        ones.
+        """The statements of least cost, then least ids. Edges that lie on the same two nodes of the
+        graph take distinct ones; with `free`, those alone between the same two nodes of the
+        pattern.
         """
         taken: dict[int, Edge] = {}
-        pairs = {frozenset((edge.head, edge.tail)) for edge in pattern.edges}
-        for pair in pairs:
-            numbers = [i for i, edge in enumerate(pattern.edges) if {edge.head, edge.tail} == pair]
+
+        def place(edge: Any) -> Any:
+            own = edge.head, edge.tail
+            return frozenset(own) if free else frozenset(nodes[i] for i in own)
+
+        for pair in {place(edge) for edge in pattern.edges}:
+            numbers = [i for i, edge in enumerate(pattern.edges) if place(edge) == pair]
             best = None
-            ends = {nodes[i] for i in pair}
+            ends = {nodes[i] for i in (pattern.edges[numbers[0]].head, pattern.edges[numbers[0]].tail)}
             for choice in permutations([e for e in self.edges if {e.subject, e.object} == ends], len(numbers)):
                 if any(edge.predicate not in prices[i] for i, edge in zip(numbers, choice, strict=True)):
                     continue
@@ -176,7 +186,10 @@ class Reference:
                 ):
                     continue
                 key = (
-                    sum(prices[i][edge.predicate] for i, edge in zip(numbers, choice, strict=True)),
+                    sum(
+                        prices[i][edge.predicate] + self.turn(pattern, i, nodes, edge, directed)
+                        for i, edge in zip(numbers, choice, strict=True)
+                    ),
                     tuple(edge.ident for edge in choice),
                 )
                 if best is None or key < best[0]:

@@ -101,15 +101,17 @@ def an_ask(dice: random.Random, pattern: Pattern, others: Sequence[Any]) -> dict
     """Arguments of `match`; `others` are what a node may be asked to be distinct from."""
     asked: dict[str, Any] = {
         "k": dice.choice((1, 2, 3, 5, None)),
-        "injective": dice.random() < 0.6,
+        "injective": dice.random() < 0.3,
+        "free": False,
         "induced": dice.random() < 0.2,
-        "directed": dice.random() < 0.4,
+        "directed": dice.choice((None, None, True, False)),
         "k_nodes": dice.choice((None, None, None, 1, 3)),
         "k_relations": dice.choice((None, None, None, 1, 2)),
         "k_types": dice.choice((None, None, 1)),
     }
     if dice.random() < 0.4:
         asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
+    asked["free"] = not asked["injective"] and dice.random() < 0.25
     if dice.random() < 0.3:
         asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice(others)}
     return asked

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import bounded_by, check
 from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED, Bond, pair_costs
+from condgraph.patterns.join.distinct import Pricing, apart
 from condgraph.patterns.join.join import CHUNK, Join, Limit
 from condgraph.patterns.options import MOST
 from condgraph.patterns.problem import Problem
@@ -187,7 +188,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
         found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None, beyond=0).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
-    length = need + (_SPARE * len(problem.domains) if problem.injective or problem.forbidden else 0)
+    length = need + (_SPARE * len(problem.domains) if problem.injective or problem.distinct or problem.forbidden else 0)
     while True:
         sofar.clear()
         found, sure = _together(problem, parts, bound, need, length, by, sofar)
@@ -232,7 +233,7 @@ class _Part:
             self.sofar[-1] = self.rows
             return self
         # An exchange has to avoid the other nodes, and still leave the first ones.
-        few = self.length + self.beyond + (len(self.problem.domains) - 1 if self.problem.injective else 0)
+        few = self.length + self.beyond + self.problem.spare
         Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
         if self.beyond:
             found = self._first(self.rows, self.length)
@@ -281,8 +282,9 @@ def _together(
         partners = _Partners(whole, found.rows, own, cut, found.cut, by)
         inside = [node for node in by if node in done]
         kept: Rows | None = None
-        for pairs in pairs_of(problem, whole, found.rows, own):
-            partners.see(pairs)
+        for pairs, same in pairs_of(problem, whole, found.rows, own):
+            # A pair that costs more than its rows do is no proof of what stands before.
+            partners.see(pairs.take(same))
             both = pairs if kept is None else Rows.joined([kept, pairs])
             kept = best_of_groups(both, inside, rank, length) if inside else first(both, rank, length)
             cut = cut or len(kept) < len(both)
@@ -297,10 +299,12 @@ def _together(
     return (best_of_groups(whole, by, rank) if by else whole), True
 
 
-def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[Rows]:
+def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
     """Rows of two parts side by side, as far as they keep to the bound, to injectivity, and to what
-    must not be joined.
+    must not be joined; and the places of those that cost what their rows do.
     """
+    both = [*problem.bonds, *problem.loops.values()]
+    old, fresh = ([b for b in both if b.first in side.columns and b.second in side.columns] for side in (left, right))
     block = max(1, CHUNK // max(len(right), 1))
     for start in range(0, len(left) if len(right) else 0, block):
         check()
@@ -320,8 +324,20 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
             across = (one in left.columns and two in right.columns) or (one in right.columns and two in left.columns)
             if across and len(pairs):
                 pairs = pairs.take(np.flatnonzero(~joined(problem, prices, pairs.columns[one], pairs.columns[two])))
+        same = np.arange(len(pairs))
+        if problem.distinct and len(pairs):
+            priced = apart(problem, pairs, old, fresh, alone=False, price=pricing(problem))
+            keep = priced.totals <= min(bound, BARRED - 1)
+            same = np.flatnonzero((priced.totals == pairs.totals)[keep])
+            pairs = priced.take(np.flatnonzero(keep))
         if len(pairs):
-            yield pairs
+            yield pairs, same
+
+
+def pricing(problem: Problem) -> Pricing | None:
+    """What prices edges together where a server holds them; None is over the graph that is here."""
+    server = problem.server
+    return None if server is None else lambda prices, ones, others: server.together(problem, prices, ones, others)
 
 
 def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

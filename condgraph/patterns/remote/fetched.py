@@ -93,6 +93,7 @@ class FetchedParts:
         slack = bound - problem.least(nodes)
         bonds = [bond for bond in problem.bonds if bond.first in nodes]
         several = any(len(bond.edges) > 1 for bond in [*bonds, *problem.loops.values()])
+        several = several or (problem.distinct and len(problem.bonds) + len(problem.loops) > 1)
         allowed = {
             node: problem.domains[node].within(problem.domains[node].least + slack)[0]
             for node in nodes

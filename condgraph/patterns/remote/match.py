@@ -193,8 +193,8 @@ class _SmallReader(SnapshotReader):
         names = {name: number for number, name in enumerate(catalogue.predicates)}
         self._numbers = [names.get(small.predicate_name(number), -1) for number in range(small.predicate_count)]
 
-    def _bond(self, bond: Bond, one: int, two: int) -> dict[int, EdgeMatch]:
-        return super()._bond(bond, self._small(one), self._small(two))
+    def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+        return super()._bonds(bonds, self._small(one), self._small(two), numbers)
 
     def _small(self, number: int) -> int:
         value = self._catalogue.key(number)
