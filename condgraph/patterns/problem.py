@@ -35,8 +35,8 @@ class Server(Protocol):
         """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
         ...
 
-    def together(self, problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.int64]:
-        """What edges that take different statements cost together between pairs of nodes."""
+    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The edges between pairs of nodes: position of the pair, ascending, and label."""
         ...
 
 

@@ -67,7 +67,7 @@ class SnapshotReader:
         snapshot).
         """
         snapshot, relations = self._snapshot, self._problem.graph.predicates
-        statements = self._between(one, two)
+        statements = edges_between(snapshot, one, two)
         begin = numbers[bonds[0].first]
         priced = {
             edge: bond.weights(bond.first if numbers[bond.first] == begin else bond.second)[place]
@@ -108,43 +108,45 @@ class SnapshotReader:
     def _predicate(self, number: int) -> int:
         return self._snapshot.predicate_of(number)
 
-    def _between(self, one: int, two: int) -> list[tuple[int, bool]]:
-        """All edges between two nodes: the statement (-1: a membership), and whether it runs from
-        the first to the second.
-        """
-        found: list[tuple[int, bool]] = []
-        for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
-            if first >= self._snapshot.entities:
-                continue
-            found.extend((number, outward) for number in self._statements(first, second))
-            if second < self._snapshot.entities and self._member(first, second):
-                found.append((-1, outward))
-        return found
-
-    def _statements(self, subject: int, thing: int) -> list[int]:
-        snapshot, relations = self._snapshot, self._snapshot.relations
-        if thing >= snapshot.entities:
-            get = snapshot.arrays.get
-            own = snapshot.outgoing(subject, relations, snapshot.statements)
-            at = own - relations
-            same = (get("att.kind").take(at) == Kind.TEXT) & (
-                get("att.ref").take(at) == int(text_nodes(snapshot)[thing - snapshot.entities])
-            )
-            return list(own[same].tolist())
-        back = snapshot.incoming(thing, 0, relations)
-        own = snapshot.outgoing(subject, 0, relations)
-        if len(own) <= len(back):
-            return list(own[snapshot.relation_object.take(own) == thing].tolist())
-        return list(back[snapshot.relation_subject.take(back) == subject].tolist())
-
-    def _member(self, entity: int, concept: int) -> bool:
-        get = self._snapshot.arrays.get
-        low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
-        return bool((get("mem.e")[low:high] == entity).any())
-
     def count(self, numbers: Sequence[int], total: int) -> int:
         """How many solutions of the same group have this distance; counted by finding them."""
         from condgraph.patterns.join.count import count
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
         return count(problem, total)
+
+
+def edges_between(snapshot: Snapshot, one: int, two: int) -> list[tuple[int, bool]]:
+    """All edges between two nodes: the statement (-1: a membership), and whether it runs from the
+    first to the second.
+    """
+    found: list[tuple[int, bool]] = []
+    for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
+        if first >= snapshot.entities:
+            continue
+        found.extend((number, outward) for number in _statements(snapshot, first, second))
+        if second < snapshot.entities and _member(snapshot, first, second):
+            found.append((-1, outward))
+    return found
+
+
+def _statements(snapshot: Snapshot, subject: int, thing: int) -> list[int]:
+    relations = snapshot.relations
+    if thing >= snapshot.entities:
+        get = snapshot.arrays.get
+        own = snapshot.outgoing(subject, relations, snapshot.statements)
+        at = own - relations
+        text = int(text_nodes(snapshot)[thing - snapshot.entities])
+        same = (get("att.kind").take(at) == Kind.TEXT) & (get("att.ref").take(at) == text)
+        return list(own[same].tolist())
+    back = snapshot.incoming(thing, 0, relations)
+    own = snapshot.outgoing(subject, 0, relations)
+    if len(own) <= len(back):
+        return list(own[snapshot.relation_object.take(own) == thing].tolist())
+    return list(back[snapshot.relation_subject.take(back) == subject].tolist())
+
+
+def _member(snapshot: Snapshot, entity: int, concept: int) -> bool:
+    get = snapshot.arrays.get
+    low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
+    return bool((get("mem.e")[low:high] == entity).any())

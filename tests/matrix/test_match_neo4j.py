@@ -45,7 +45,7 @@ def shown(found: Matches) -> list[Any]:
         (
             one.total,
             [(node.value, node.term) for node in one.nodes],
-            [(repr(edge.statement), edge.reversed, edge.term) for edge in one.edges],
+            [(repr(edge.statement), edge.reversed, edge.term, edge.against) for edge in one.edges],
             one.count,
         )
         for one in found.solutions

@@ -105,7 +105,8 @@ class Reference:
     # -- solutions ---------------------------------------------------------------------------------
 
     def solutions(
-        self, pattern: Any, *, injective: bool, free: bool, induced: bool, directed: bool | None, distinct_from: dict[int, set[Node]],
+        self, pattern: Any, *, injective: bool, free: bool, induced: bool, directed: bool | None,
+        distinct_from: dict[int, set[Node]],
         k_nodes: int | None, k_relations: int | None, k_types: int | None,
     ) -> list[tuple[int, tuple[Node, ...], tuple[Edge, ...], tuple[int | None, ...]]]:  # fmt: skip
         """All solutions in their order: total, nodes, the edge of each pattern edge, their terms."""

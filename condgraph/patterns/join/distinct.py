@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.patterns.distance.domains import BARRED, Bond, pair_costs
+from condgraph.patterns.distance.domains import BARRED, Bond, assignment, starts_of
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
 
-#: What a bond's edges cost together: prices as seen from the first node (a row an edge), and pairs
-#: of nodes.
-Pricing: TypeAlias = Callable[[NDArray[np.int64], NDArray[Any], NDArray[Any]], Costs]
+#: The edges between pairs of nodes, as `SearchGraph.between` gives them: position of the pair,
+#: ascending, and label.
+Between: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.int64], NDArray[Any]]]
 #: More edges on one pair than this are assigned row by row.
 _TOGETHER: Final = 6
 
 
 def apart(
-    problem: Problem, rows: Rows, old: Sequence[Bond], fresh: Sequence[Bond], *, alone: bool, price: Pricing | None = None
+    problem: Problem, rows: Rows, old: Sequence[Bond], fresh: Sequence[Bond], *, alone: bool, between: Between | None = None
 ) -> Rows:
     """The rows with the sums of their bonds put right, dear ones and impossible ones included.
 
@@ -36,7 +36,7 @@ def apart(
     """
     if not len(rows) or not fresh:
         return rows
-    pricing = price or (lambda prices, ones, others: costs_of(problem, prices, ones, others))
+    between = between or problem.graph.between
     totals = rows.totals.copy()
     done = list(old)
     for place, bond in enumerate(fresh):
@@ -52,7 +52,7 @@ def apart(
             at = np.flatnonzero(affected)
             if len(at):
                 mine = np.zeros((0, len(at)), bool) if own is None else own[:, at]
-                _put_right(rows, totals, at, bond, others, hits[:, at], beside, mine, pricing)
+                _put_right(rows, totals, at, bond, others, hits[:, at], beside, mine, between)
         if alone:
             done.append(bond)
     return Rows(totals, rows.columns)
@@ -74,7 +74,7 @@ def _same(rows: Rows, bond: Bond, others: Sequence[Bond]) -> NDArray[np.bool_] |
 
 def _put_right(
     rows: Rows, totals: Costs, at: NDArray[np.int64], bond: Bond, others: Sequence[Bond], hits: NDArray[np.bool_],
-    beside: Sequence[Bond], mine: NDArray[np.bool_], pricing: Pricing,
+    beside: Sequence[Bond], mine: NDArray[np.bool_], between: Between,
 ) -> None:  # fmt: skip
     """Add to the totals of the rows `at` what all their bonds cost together beyond what they cost
     in their groups.
@@ -95,8 +95,8 @@ def _put_right(
                 [one.weights(one.second if back else one.first) for one, back in zip((*left, *right), turned, strict=True)]
             )
             a, b = ones[same], twos[same]
-            whole = pricing(table, a, b)
-            apart_costs = pricing(table[:size], a, b) + pricing(table[size:], a, b)
+            whole = costs_of(between, table, a, b)
+            apart_costs = costs_of(between, table[:size], a, b) + costs_of(between, table[size:], a, b)
             spot = part[same]
             totals[spot] = np.where(whole >= BARRED, BARRED, totals[spot] + whole - np.minimum(apart_costs, BARRED))
 
@@ -107,18 +107,21 @@ def _oriented(rows: Rows, bond: Bond, part: NDArray[np.int64], ones: NDArray[Any
     return found
 
 
-def costs_of(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
+def costs_of(between: Between, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
     """What edges cost together between pairs of nodes; `BARRED` where there are too few statements."""
-    if len(prices) <= _TOGETHER:
-        return pair_costs(problem.graph, prices, ones, others)
-    pair, labels = problem.graph.between(ones, others)
+    pair, labels = between(ones, others)
     found = np.full(len(ones), BARRED, np.int64)
     edge = labels < prices.shape[1] - 1
     pair, labels = pair[edge], labels[edge]
+    if not len(pair):
+        return found
+    if len(prices) <= _TOGETHER:
+        starts = starts_of(pair)
+        found[pair[starts]] = np.minimum(assignment(prices[:, labels], starts), BARRED)
+        return found
     for number in np.unique(pair).tolist():
         check()
-        mine = labels[pair == number]
-        found[number] = least_sum(prices[:, mine].T.tolist(), BARRED)
+        found[number] = least_sum(prices[:, labels[pair == number]].T.tolist(), BARRED)
     return found
 
 

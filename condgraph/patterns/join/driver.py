@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import bounded_by, check
 from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED, Bond, pair_costs
-from condgraph.patterns.join.distinct import Pricing, apart
+from condgraph.patterns.join.distinct import Between, apart
 from condgraph.patterns.join.join import CHUNK, Join, Limit
 from condgraph.patterns.options import MOST
 from condgraph.patterns.problem import Problem
@@ -326,7 +326,7 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
                 pairs = pairs.take(np.flatnonzero(~joined(problem, prices, pairs.columns[one], pairs.columns[two])))
         same = np.arange(len(pairs))
         if problem.distinct and len(pairs):
-            priced = apart(problem, pairs, old, fresh, alone=False, price=pricing(problem))
+            priced = apart(problem, pairs, old, fresh, alone=False, between=_between(problem))
             keep = priced.totals <= min(bound, BARRED - 1)
             same = np.flatnonzero((priced.totals == pairs.totals)[keep])
             pairs = priced.take(np.flatnonzero(keep))
@@ -334,10 +334,9 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
             yield pairs, same
 
 
-def pricing(problem: Problem) -> Pricing | None:
-    """What prices edges together where a server holds them; None is over the graph that is here."""
-    server = problem.server
-    return None if server is None else lambda prices, ones, others: server.together(problem, prices, ones, others)
+def _between(problem: Problem) -> Between | None:
+    """The edges between pairs of nodes where a server holds them; None is over the graph here."""
+    return None if problem.server is None else problem.server.between
 
 
 def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

@@ -86,6 +86,15 @@ class FetchedParts:
                 found |= np.isin(near.astype(np.int64) << 32 | far, keys)
         return found
 
+    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The edges between pairs of nodes."""
+        every = tuple(np.flatnonzero(self.catalogue.used).tolist())
+        near = np.unique(ones).astype(np.int32)
+        edges = [self._fetch(near, end, every, statements=True) for end in ("subject", "object")]
+        wanted = np.unique(np.concatenate([ones.astype(np.int64) << 32 | others, others.astype(np.int64) << 32 | ones]))
+        inside = [some[np.isin(some[:, 0] << 32 | some[:, 2], wanted)] for some in edges]
+        return self._adjacency(inside).between(ones, others)
+
     # -- what a part can use -----------------------------------------------------------------------
 
     def _graph(self, problem: Problem, nodes: list[int], bound: int) -> SearchGraph:
