@@ -73,7 +73,7 @@ def _check(found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder |
     options = replace(found.options, distinct_from=(), k=_FURTHER) if bounded else found.options
     problem = prepare(snapshot, found.pattern, options, terms, [])
     outcome = search(problem, options.k, options.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(len(found.pattern.nodes))], axis=1)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(found.pattern.things)], axis=1)
     reader = SnapshotReader(snapshot, found.pattern, problem, options)
     again = list(Solutions(Hits(outcome.rows.totals, nodes), reader))
     there = {_ranked(one) for one in again}

@@ -62,16 +62,16 @@ def _match(
     try:
         source = terms or TextTerms.of(snapshot, encoder)
         if isinstance(source, TextTerms):
-            known = [node.text for node in pattern.nodes if node.known]
+            known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
             source.prepare([*known, *(edge.relation for edge in pattern.edges if edge.known)])
         problem = prepare(snapshot, pattern, chosen, source, warnings)
     except DeadlineError:
         # Before the search began: the best so far is nothing.
-        hits = Hits(np.empty(0, np.int64), np.empty((0, len(pattern.nodes)), np.int32), complete=False)
+        hits = Hits(np.empty(0, np.int64), np.empty((0, pattern.things), np.int32), complete=False)
         nothing: Any = None
         return Matches(pattern, chosen, hits, nothing, report=Report(seconds=time.perf_counter() - begin), **about)
     outcome = search(problem, chosen.k, chosen.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(pattern.things)], axis=1)
     hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
     reader = SnapshotReader(snapshot, pattern, problem, chosen)

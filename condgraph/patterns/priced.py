@@ -14,11 +14,13 @@ from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.errors import nearest as nearest_names
 from condgraph.engine.facts import Entity, Ref
 from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, weights
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
 from condgraph.patterns.options import AGAINST, Excluded, MatchOptions
 from condgraph.patterns.problem import Problem
+from condgraph.patterns.values import holders, value_edges, with_value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -48,6 +50,10 @@ class NamedNodes(Protocol):
         """The entities in any of the k concepts nearest to a hint, closed under subclass, at no
         cost.
         """
+        ...
+
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The nodes that have such a value, and under which predicate; a pair a statement."""
         ...
 
     def identified(self, ident: str) -> int:
@@ -80,6 +86,11 @@ class SnapshotNames:
         """The members of the k types nearest to a hint."""
         return members_of_nearest(concepts(self._snapshot), self._snapshot.members, self.graph.rank, hint, k, terms)
 
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The nodes that have such a value, and under which predicate."""
+        _, nodes, predicates = holders(self._snapshot, condition)
+        return nodes, predicates
+
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
         snapshot = self._snapshot
@@ -109,7 +120,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
     allowed = _types(names, pattern, options, terms, warnings)
     domains = []
-    for number, node in enumerate(pattern.nodes):
+    for number, node in enumerate(pattern.nodes[: pattern.things]):
         without = excluded.get(number)
         if node.known:
             domain = terms.nodes(node.text)
@@ -122,6 +133,9 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
         domains.append(domain.without(without))
     prices = []
     for edge in pattern.edges:
+        if any(pattern.nodes[node].value is not None for node in (edge.head, edge.tail)):
+            prices.append(terms.every(edge.relation) if edge.known else None)
+            continue
         found = terms.predicates(edge.relation) if edge.known else None
         passed = terms.passed_over(edge.relation) if edge.known else None
         if passed is not None:
@@ -133,7 +147,11 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
     forbidden = _forbidden(pattern, graph, directed=bool(options.directed)) if options.induced else {}
     distinct = not options.injective and not options.free
-    return Problem(graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct)
+    valued = value_edges(pattern, prices, graph.predicates, options.directed)
+    named = list(domains)
+    for edge in valued:
+        domains[edge.node] = with_value(domains[edge.node], edge, *names.holders(edge.condition))
+    return Problem(graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named)
 
 
 def bonds_of(
@@ -142,6 +160,8 @@ def bonds_of(
     """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
     pairs: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(pattern.edges):
+        if max(edge.head, edge.tail) >= pattern.things:
+            continue
         pairs.setdefault((min(edge.head, edge.tail), max(edge.head, edge.tail)), []).append(number)
     bonds, loops = [], {}
     for (one, two), edges in pairs.items():
@@ -174,7 +194,7 @@ def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[
     """
     heads = {(edge.head, edge.tail) for edge in pattern.edges}
     found = {}
-    size = len(pattern.nodes)
+    size = pattern.things
     for one in range(size):
         for two in range(one, size):
             forward, backward = (one, two) in heads, (two, one) in heads

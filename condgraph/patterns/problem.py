@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from condgraph.patterns.distance.domains import Bond, Domain
 from condgraph.patterns.graph import SearchGraph
 from condgraph.patterns.ranking import Rows
+from condgraph.patterns.values import ValueEdge
 
 
 class Server(Protocol):
@@ -58,6 +59,9 @@ class Problem:
     server: Server | None = None
     #: Whether no statement may be used twice, where nodes may be the same.
     distinct: bool = False
+    #: Edges to values, which the domains have in them, and the domains without them.
+    values: Sequence[ValueEdge] = ()
+    named: Sequence[Domain] = ()
 
     @property
     def spare(self) -> int:

@@ -13,7 +13,7 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.identity import relation_id, statement_id
 from condgraph.engine.pieces import watched
-from condgraph.engine.values import Kind
+from condgraph.engine.values import Kind, Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.graph import text_nodes
@@ -22,6 +22,7 @@ from condgraph.patterns.join.parallel_edges import choose
 from condgraph.patterns.options import AGAINST, MatchOptions
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.result import INSTANCE_OF, EdgeMatch, NodeMatch
+from condgraph.patterns.values import holders
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -36,10 +37,38 @@ class SnapshotReader:
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """What the nodes are, with their terms."""
         found = []
-        for node, domain, number in zip(self._pattern.nodes, self._problem.domains, numbers, strict=True):
+        for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
             found.append(NodeMatch(node, self._value(number), None if terms is None else int(terms[0])))
-        return tuple(found)
+        return (*found, *self._values(self.valued(numbers)))
+
+    def _values(self, edges: dict[int, EdgeMatch]) -> list[NodeMatch]:
+        """What the values of the pattern are: those of their first edges."""
+        found = []
+        for number, node in enumerate(self._pattern.nodes[self._pattern.things :], self._pattern.things):
+            mine = next(match for match in edges.values() if number in (match.edge.head, match.edge.tail))
+            value = mine.statement.object
+            assert isinstance(value, Quantity | Time)
+            found.append(NodeMatch(node, value, 0))
+        return found
+
+    def valued(self, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+        """The statements of edges to values: nearest first, then least by id."""
+        found = {}
+        snapshot = self._snapshot
+        for value in self._problem.values:
+            statements, nodes, _ = holders(snapshot, value.condition)
+            mine = statements[nodes == self._own(numbers[value.node])].tolist()
+            best = min(mine, key=lambda one: (int(value.prices[self._predicate(one)]), statement_id(snapshot, one)))
+            edge = self._pattern.edges[value.edge]
+            term = int(value.prices[self._predicate(best)]) if edge.known else None
+            turned = self._pattern.nodes[edge.head].value is not None
+            found[value.edge] = EdgeMatch(edge, EvidenceList.of(snapshot, [best], [])[0], turned, term, value.against)
+        return found
+
+    def _own(self, number: int) -> int:
+        """The number that a node has in the snapshot."""
+        return number
 
     def _value(self, number: int) -> Entity | str:
         snapshot = self._snapshot
@@ -60,6 +89,7 @@ class SnapshotReader:
             groups.setdefault(key, []).append(bond)
         for bonds in groups.values():
             found.update(self._bonds(bonds, numbers[bonds[0].first], numbers[bonds[0].second], numbers))
+        found.update(self.valued(numbers))
         return tuple(found[number] for number in range(len(self._pattern.edges)))
 
     def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:

@@ -19,6 +19,7 @@ from condgraph.engine import html
 from condgraph.engine.bounds import timed
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
+from condgraph.engine.values import Quantity, Time
 from condgraph.languages.pattern.pattern import PatternEdge, PatternNode
 from condgraph.vectors.nearest import UNIT
 
@@ -33,20 +34,21 @@ INSTANCE_OF: Final = "instance of"
 
 @dataclass(frozen=True, slots=True)
 class NodeMatch:
-    """What a node of the pattern is in a solution: an entity (or concept, or row), or a text value.
+    """What a node of the pattern is in a solution: an entity (or concept, or row), a text value, or
+    the number or time that a value asks for.
 
     `term` is the node's part of the distance in millionths; None for an unknown node, which adds
     nothing.
     """
 
     node: PatternNode
-    value: Entity | str
+    value: Entity | str | Quantity | Time
     term: int | None
 
     @property
     def text(self) -> str:
         """The name of the entity, or the text."""
-        return self.value.name if isinstance(self.value, Entity) else self.value
+        return self.value.name if isinstance(self.value, Entity) else str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class Solution:
         """
         return list(dict.fromkeys(edge.triple for edge in self.edges))
 
-    def __getitem__(self, name: str) -> Entity | str:
+    def __getitem__(self, name: str) -> Entity | str | Quantity | Time:
         """What a node is, by its text in the pattern, with or without the word UNKNOWN."""
         for match in self.nodes:
             if name in (match.node.text, match.node.name):

@@ -53,6 +53,10 @@ class Terms(Protocol):
         """
         ...
 
+    def every(self, text: str) -> Costs:
+        """The same with what has no edges, as predicates of numbers and times."""
+        ...
+
     def passed_over(self, text: str) -> str | None:
         """The name that is nearer to a relation than any edge's, where there is one: of numbers, of
         times, of qualifiers.
@@ -119,15 +123,16 @@ class TextTerms:
         if found is None:
             while len(self._predicates) > _KEPT_RELATIONS:
                 self._predicates.pop(next(iter(self._predicates)), None)
-            found = self._predicates[text] = np.where(self._used, self._all(text), BARRED)
+            found = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
         return found
 
-    def _all(self, text: str) -> Costs:
+    def every(self, text: str) -> Costs:
+        """One term a predicate, whatever its values are."""
         return self.vectors.predicate_distances(text).take(self._edges)
 
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""
-        return nearer_name(self._all(text), self._used, self._names)
+        return nearer_name(self.every(text), self._used, self._names)
 
 
 def nearer_name(terms: Costs, used: NDArray[np.bool_], names: Sequence[str]) -> str | None:

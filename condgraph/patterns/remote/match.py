@@ -316,13 +316,18 @@ def match_remote(
     chosen = options_for(pattern, **options)
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
-        prepare([*(node.text for node in pattern.nodes if node.known), *(e.relation for e in pattern.edges if e.known)])
+        prepare(
+            [
+                *(node.text for node in pattern.nodes if node.known and node.value is None),
+                *(e.relation for e in pattern.edges if e.known),
+            ]
+        )
     warnings = list(noted)
     tally = tally or Tally()
     problem = priced(names, pattern, chosen, terms, warnings)
     problem.server = store.parts(catalogue, tally)
     outcome = search(problem, chosen.k, chosen.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
+    nodes = np.stack([outcome.rows.columns[node] for node in range(pattern.things)], axis=1)
     hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)

@@ -60,12 +60,16 @@ class PredicateTerms:
         if found is None:
             if len(self._predicates) > _KEPT_TEXTS:
                 self._predicates.clear()
-            found = self._predicates[text] = np.where(self._used, self._edges.distances(self.vector(text)), BARRED)
+            found = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
         return found
+
+    def every(self, text: str) -> Costs:
+        """One term a predicate, whatever its values are."""
+        return self._edges.distances(self.vector(text))
 
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""
-        return nearer_name(self._edges.distances(self.vector(text)), self._used, self._predicate_names)
+        return nearer_name(self.every(text), self._used, self._predicate_names)
 
 
 class CatalogueTerms(PredicateTerms):
