@@ -55,7 +55,7 @@ def test_two_relations_between_two_nodes_are_two_constraints() -> None:
     # One statement is not two edges: a wrote x, and nothing else.
     assert all("a" not in {node.text for node in one.nodes} for one in both.solutions)
     # Two unknown relations take two statements as well, and add nothing.
-    free = graph.match([("UNKNOWN 1", "UNKNOWN r1", "UNKNOWN 2"), ("UNKNOWN 1", "UNKNOWN r2", "UNKNOWN 2")], k=9).solutions
+    free = graph.match([("UNKNOWN 1", "UNKNOWN r1", "UNKNOWN 2"), ("UNKNOWN 1", "UNKNOWN r2", "UNKNOWN 2")], k=9, directed=False).solutions
     assert {frozenset(node.text for node in one.nodes) for one in free} == {frozenset("by")}
     assert all(one.total == 0 and [edge.term for edge in one.edges] == [None, None] for one in free)
 
@@ -130,7 +130,7 @@ def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
             ),
             default=None,
         )  # fmt: skip
-        found = graph.match(pattern, k=1).solutions
+        found = graph.match(pattern, k=1, directed=False, injective=True).solutions
         assert [one.total for one in found] == ([] if best is None else [best])
 
 
