@@ -384,6 +384,8 @@ class Graph:
         k_relations: int | None = None,
         k_types: int | None = None,
         fast: bool = False,
+        stretch: bool = False,
+        leave_out: bool = False,
         encoder: Encoder | str | None = None,
         timeout: float | None = None,
         limit: int | None = None,
@@ -403,7 +405,9 @@ class Graph:
         subgraph has no edge
         between nodes that the pattern does not join; with `directed` also none against the
         pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
-        the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so
+        the paper's numbers; the answer is approximate then. With `stretch` an edge
+        may stand for a path of two (0.25 more); with `leave_out`, where nothing is near, a named
+        edge may be left out. With a `timeout` (seconds), the best so
         far is given and marked as such. With `exact=False` candidates come from the approximate
         index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
         RDF store for the edges.
@@ -414,7 +418,7 @@ class Graph:
             found = self._store_of(engine).match(
                 pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
                 injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
-                k_relations=k_relations, k_types=k_types, fast=fast,
+                k_relations=k_relations, k_types=k_types, fast=fast, stretch=stretch, leave_out=leave_out,
             )  # fmt: skip
         return cast("Matches", found).keep_to(timeout)
 

@@ -52,6 +52,10 @@ class SearchOptions:
     ] = None
     k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None
     fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False
+    stretch: Annotated[bool, typer.Option("--stretch", help="An edge may stand for a path of two; that costs 0.25.")] = False
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="Where nothing is near, a named edge may be left out; that costs 1.")
+    ] = False
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
     ] = None

@@ -160,7 +160,9 @@ class Matches(Answer):
         found: dict[str, Evidence] = {}
         for solution in watched(self.shown, FEW):
             for edge in solution.edges:
-                found.setdefault(repr(edge.statement), edge.statement)
+                for statement in (edge.statement, edge.other):
+                    if statement is not None:
+                        found.setdefault(repr(statement), statement)
         return list(found.values())
 
     def check(
@@ -215,6 +217,11 @@ class Matches(Answer):
             found.append(f"there are more than {len(self)} at the best distance; the first of them are given")
         if self._limit is not None and len(self.solutions) > self._limit:
             found.append(f"{len(self.solutions) - self._limit} more solutions are not shown (limit {self._limit})")
+        if self.options.leave_out:
+            for number, one in enumerate(watched(self.shown, FEW), 1):
+                for edge in one.left_out(self.pattern):
+                    ends = self.pattern.nodes[edge.head].text, self.pattern.nodes[edge.tail].text
+                    found.append(f"subgraph {number} leaves an edge out: ({ends[0]}) -[{edge.relation}]-> ({ends[1]})")
         if not len(self.solutions):
             found.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
         return [shortened(one) for one in found]
@@ -240,8 +247,9 @@ class Matches(Answer):
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
             for edge in solution.edges:
                 way = "  (reversed)" if edge.reversed else ""
-                more = f" + {_term(edge.against)}" if edge.against else ""
-                lines.append(f"   {edge.edge.relation} = {' | '.join(edge.triple)}  {_term(edge.term)}{more}{way}")
+                more = "".join(f" + {_term(one)}" for one in (edge.against, edge.stretch) if one)
+                shown = "; ".join(" | ".join(triple) for triple in edge.triples)
+                lines.append(f"   {edge.edge.relation} = {shown}  {_term(edge.term)}{more}{way}")
         lines.extend(f"warning: {warning}" for warning in self.warnings)
         return "\n".join(lines)
 

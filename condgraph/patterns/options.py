@@ -17,6 +17,11 @@ MOST: Final = 100_000
 #: What an edge costs that runs against the pattern, in millionths, where direction is neither
 #: required nor ignored.
 AGAINST: Final = 50_000
+#: What an edge adds that stands for a path of two, and one that is left out; and from which distance
+#: on the best subgraph is far enough off to try without an edge.
+STRETCHED: Final = 250_000
+LEFT_OUT: Final = 1_000_000
+NEAR: Final = 1_000_000
 #: What `fast=True` stands for: the paper's values for MetaQA, and its number of types.
 FAST_NODES: Final = 16
 FAST_RELATIONS: Final = 16
@@ -37,7 +42,8 @@ class MatchOptions:
     `k_types` limit the candidates of a known node, a known relation and a hint to the nearest; None
     is all. Different edges take different statements, and nodes may be the same; `injective` keeps
     nodes apart too (Definition 1), `free` neither. `directed` None prices an edge against the
-    pattern (`AGAINST`).
+    pattern (`AGAINST`). With `stretch` an edge may stand for a path of two (`STRETCHED`), with
+    `leave_out` a named edge may be left out where nothing is near (`LEFT_OUT`).
     """
 
     k: int | None = K
@@ -50,6 +56,8 @@ class MatchOptions:
     k_nodes: int | None = None
     k_relations: int | None = None
     k_types: int | None = None
+    stretch: bool = False
+    leave_out: bool = False
 
     @property
     def approximate(self) -> bool:
@@ -60,6 +68,7 @@ class MatchOptions:
 #: The options that `match` takes beside the pattern.
 NAMES: Final = (
     "k", "injective", "free", "induced", "directed", "group_by", "distinct_from", "k_nodes", "k_relations", "k_types", "fast",
+    "stretch", "leave_out",
 )  # fmt: skip
 
 
@@ -79,7 +88,7 @@ def options_for(pattern: Pattern, **given: Any) -> MatchOptions:
     for name, limit in limits.items():
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise OptionError(f"{name} is how many candidates are looked at, from 1, or None for all, not {limit!r}")
-    truths = {name: given.get(name, False) for name in ("injective", "free", "induced", "fast")}
+    truths = {name: given.get(name, False) for name in ("injective", "free", "induced", "fast", "stretch", "leave_out")}
     for name, truth in truths.items():
         if not isinstance(truth, bool):
             raise OptionError(f"{name} is True or False, not {truth!r}")
@@ -97,6 +106,8 @@ def options_for(pattern: Pattern, **given: Any) -> MatchOptions:
         free=truths["free"],
         induced=truths["induced"],
         directed=directed,
+        stretch=truths["stretch"],
+        leave_out=truths["leave_out"],
         **limits,
         group_by=_groups(pattern, given.get("group_by")),
         distinct_from=_distinct(pattern, given.get("distinct_from")),

@@ -149,8 +149,8 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     distinct = not options.injective and not options.free
     valued = value_edges(pattern, prices, graph.predicates, options.directed)
     named = list(domains)
-    for edge in valued:
-        domains[edge.node] = with_value(domains[edge.node], edge, *names.holders(edge.condition))
+    for one in valued:
+        domains[one.node] = with_value(domains[one.node], one, *names.holders(one.condition))
     return Problem(graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named)
 
 
@@ -167,10 +167,11 @@ def bonds_of(
     for (one, two), edges in pairs.items():
         bond = Bond(one, two, edges)
         for side in {one, two}:
-            bond.price(
-                side,
-                [weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=directed) for e in edges],
-            )
+            rows = []
+            for e in edges:
+                way = False if pattern.edges[e].loose else directed
+                rows.append(weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=way))
+            bond.price(side, rows)
         steps: set[int] = set()
         for number in edges:
             own = prices[number]

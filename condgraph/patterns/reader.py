@@ -130,7 +130,7 @@ class SnapshotReader:
                 evidence = EvidenceList.of(snapshot, [], [(member, concept)])
             head = one if numbers[edge.head] == begin else two
             turned = one != two and subject != head
-            against = AGAINST if turned and self._options.directed is None else 0
+            against = AGAINST if turned and self._options.directed is None and not edge.loose else 0
             term = table[place][column] - against if edge.known else None
             found[edge_number] = EdgeMatch(edge, evidence[0], turned, term, against)
         return found

@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+from condgraph.patterns.words import TABLE
+
+#: Words that say nothing before a phrase.
+LEADING = "is was are were be been being has have had does did do the a an his her its their who which that s".split()  # noqa: SIM905
 
 Node = tuple[int, str]  # (0, id of an entity) or (1, text): in this order where distances tie
 
@@ -83,6 +87,26 @@ class Reference:
         u, v = self.encoder.encode([one, two]).astype(np.float64)
         return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
 
+    def related(self, relation: str, predicate: str) -> int:
+        """The term of a relation: its own, or that of a word that the table says means the same."""
+        wanted, found = relation.lower(), [self.term(relation.lower(), predicate.lower())]
+        listed = wanted
+        rows = [[[w.strip() for w in g.split(",")] for g in line.split("|")] for line in TABLE.splitlines()]
+        while listed and not any(listed in group for row in rows for group in row):
+            before, _, after = listed.partition(" ")
+            listed = after if before in LEADING else ""
+        if not listed:
+            return found[0]
+        if listed != wanted:
+            found.append(self.term(listed, predicate.lower()))
+        for row in rows:
+            for group in row:
+                if listed in group:
+                    for other in row:
+                        more = 60_000 if other is group else 120_000
+                        found += [self.term(word, predicate.lower()) + more for word in other if word != wanted]
+        return min(found)
+
     # -- candidates --------------------------------------------------------------------------------
 
     def candidates(self, text: str, k: int | None) -> dict[Node, int]:
@@ -122,7 +146,7 @@ class Reference:
         prices: list[dict[str, int]] = []
         for edge in pattern.edges:
             if edge.known:
-                ranked = sorted((self.term(edge.relation, name), name) for name in self.predicates)
+                ranked = sorted((self.related(edge.relation, name), name) for name in self.predicates)
                 prices.append({name: term for term, name in ranked[:k_relations]})
             else:
                 prices.append(dict.fromkeys(self.predicates, 0))
@@ -159,7 +183,7 @@ class Reference:
     def turn(self, pattern: Any, number: int, nodes: tuple[Node, ...], edge: Edge, directed: bool | None) -> int:
         """What an edge costs that runs against the pattern, where that is neither forbidden nor free."""
         ends = nodes[pattern.edges[number].head], nodes[pattern.edges[number].tail]
-        return 50_000 if directed is None and (edge.subject, edge.object) != ends else 0
+        return 50_000 if directed is None and not pattern.edges[number].loose and (edge.subject, edge.object) != ends else 0
 
     def _edges(
         self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool | None, free: bool
@@ -182,7 +206,8 @@ class Reference:
                 if any(edge.predicate not in prices[i] for i, edge in zip(numbers, choice, strict=True)):
                     continue
                 if directed and any(
-                    (edge.subject, edge.object) != (nodes[pattern.edges[i].head], nodes[pattern.edges[i].tail])
+                    not pattern.edges[i].loose
+                    and (edge.subject, edge.object) != (nodes[pattern.edges[i].head], nodes[pattern.edges[i].tail])
                     for i, edge in zip(numbers, choice, strict=True)
                 ):
                     continue

@@ -18,7 +18,17 @@ _DIRECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.
 NAMES = ("Ann", "Bo", "Ann Lee", 'x("y")', "Zoë {the}", "1960", "c1", "ann")
 TEXTS = ("Ann", "1960", "blue", "", "x|y")
 PREDICATES = ("knows", "part of", "same", "instance of", "note")
-RELATIONS = ("knows", "knows of", "is part", "instance of", "UNKNOWN relation 1", "same", "is called")
+RELATIONS = (
+    "knows",
+    "knows of",
+    "is part",
+    "instance of",
+    "UNKNOWN relation 1",
+    "same",
+    "is called",
+    "was friend of",
+    "belongs to",
+)
 
 
 class TieEncoder:

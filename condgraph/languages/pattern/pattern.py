@@ -80,6 +80,8 @@ class PatternEdge:
     tail: int
     known: bool
     span: Span = field(default=None, compare=False)
+    #: Whether its direction never counts.
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Pattern:
         nodes: dict[str, PatternNode] = {}
         numbers: dict[str, int] = {}
         edges: dict[tuple[int, str, int], PatternEdge] = {}
-        warnings = []
+        warnings: list[str] = []
         pairs: dict[tuple[int, int], int] = {}
         for number, triple in enumerate(triples):
             head, relation, tail = (collapse(part) for part in triple)

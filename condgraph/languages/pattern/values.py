@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -45,7 +46,7 @@ class Condition:
             wanted = self.in_unit(value.unit)
             return wanted is not None and self._compared(_exact(value.number), wanted)
         if isinstance(value, Time) and self.time is not None:
-            return self.at(value.start, value.end)
+            return bool(self.at(value.start, value.end))
         return False
 
     def in_unit(self, unit: str) -> Fraction | None:
@@ -97,14 +98,10 @@ def condition_of(text: str) -> Condition | None:
     operator: Any = _NAMES.get(found[1], found[1])
     quantity: Quantity | None = None
     time: Time | None = None
-    try:
+    with suppress(ValueError):
         quantity = parse_quantity(found[2])
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         time = Time.parse(found[2])
-    except ValueError:
-        pass
     return None if quantity is None and time is None else Condition(operator, quantity, time)
 
 

@@ -31,7 +31,7 @@ class NearTerms:
         candidates: Callable[[str], tuple[Numbers, Costs]],
         predicates: Callable[[str], Costs],
         passed_over: Callable[[str], str | None],
-        prepare: Callable[[Sequence[str]], None],
+        prepare: Callable[[Sequence[str], Sequence[str]], None],
         every: Callable[[str], Costs],
     ) -> None:
         self.id, self._candidates, self.predicates, self.passed_over = ident, candidates, predicates, passed_over

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from condgraph.engine.values import Kind
 from condgraph.patterns.distance.domains import BARRED, Domain
 from condgraph.patterns.distance.lazy import LateDomain
+from condgraph.patterns.distance.relations import Relations
 from condgraph.patterns.graph import Costs, text_nodes
 from condgraph.patterns.result import INSTANCE_OF
 from condgraph.vectors.encoder import Encoder
@@ -77,6 +78,7 @@ class TextTerms:
         names = vectors.predicate_names
         self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
         self._used = used_predicates(snapshot)
+        self._relations = Relations([names[number] for number in self._edges.tolist()], lambda: vectors.encoder)
         self._names = [names[number] for number in self._edges.tolist()]
         self._nodes: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
@@ -99,9 +101,10 @@ class TextTerms:
         """The encoder's id."""
         return self.vectors.about.id
 
-    def prepare(self, texts: Sequence[str]) -> None:
+    def prepare(self, texts: Sequence[str], relations: Sequence[str] = ()) -> None:
         """Have texts encoded together, which saves an encoder on a server some calls."""
         self.vectors.vectors(texts)
+        self._relations.prepare(relations)
 
     def nodes(self, text: str) -> Domain:
         """One term a node of the graph."""
@@ -128,7 +131,7 @@ class TextTerms:
 
     def every(self, text: str) -> Costs:
         """One term a predicate, whatever its values are."""
-        return self.vectors.predicate_distances(text).take(self._edges)
+        return self._relations.every(text)
 
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""

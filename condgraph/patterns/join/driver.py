@@ -47,9 +47,9 @@ class Outcome:
     bound: int = 0
 
 
-def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
+def search(problem: Problem, k: int | None, by: Sequence[int], *, most: int | None = None) -> Outcome:
     """The first k solutions (groups, where `by` has nodes); with k None all at the best distance,
-    at most `MOST`.
+    at most `MOST`. With `most`, only those of at most that distance.
     """
     parts = components(problem)
     nodes = range(len(problem.domains))
@@ -57,7 +57,7 @@ def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
     wanted = 1 if k is None else k
     best = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})
     outcome = Outcome(best)
-    if least >= BARRED:
+    if least >= BARRED or (most is not None and least > most):
         return outcome
     late = False
     sofar: list[Rows] = []
@@ -67,8 +67,9 @@ def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
         try:
             # Where to go on may take a search of its own.
             bound = next(rounds, None)
-            if bound is None:
+            if bound is None or (most is not None and outcome.bound >= most and outcome.rounds):
                 break
+            bound = bound if most is None else min(bound, most)
             outcome.rounds, outcome.bound = outcome.rounds + 1, bound
             if k is None and bound > least:
                 # First how near the nearest is, then all that are as near.

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, check_bounds
+from condgraph.engine.errors import OptionError
 from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import BARRED, Bond, Domain
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.distinct import apart
-from condgraph.patterns.join.driver import search
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.options import MatchOptions, options_for
 from condgraph.patterns.priced import NamedNodes, members_of_nearest, priced
@@ -26,7 +27,8 @@ from condgraph.patterns.ranking import Rows, best_of_groups, first
 from condgraph.patterns.reader import SnapshotReader, edges_between
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.parts import PartPlan, Tally, part_plans
-from condgraph.patterns.result import EdgeMatch, Hits, NodeMatch, Report
+from condgraph.patterns.result import EdgeMatch, NodeMatch, Report
+from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -69,6 +71,14 @@ class JoiningStore(Protocol):
         ...
 
 
+def no_values(condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Raise `OptionError`: the nodes that have a number or time are not looked for on servers."""
+    raise OptionError(
+        "numbers and times in patterns are looked for in process only",
+        hint="write the value as a name, or load the graph into a store of condgraph's own",
+    )
+
+
 class NamedCatalogue:
     """A catalogue with its members, which pricing a pattern asks for (`patterns.priced.NamedNodes`)."""
 
@@ -80,6 +90,10 @@ class NamedCatalogue:
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
         """The members of the k types nearest to a hint."""
         return members_of_nearest(self._catalogue.concepts, self._members, self.graph.rank, hint, k, terms)
+
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Values are not looked for on servers."""
+        return no_values(condition)
 
     def some_names(self) -> Sequence[str]:
         """Names of entities."""
@@ -316,23 +330,24 @@ def match_remote(
     chosen = options_for(pattern, **options)
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
-        prepare(
-            [
-                *(node.text for node in pattern.nodes if node.known and node.value is None),
-                *(e.relation for e in pattern.edges if e.known),
-            ]
-        )
+        known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
+        prepare(known, [edge.relation for edge in pattern.edges if edge.known])
     warnings = list(noted)
     tally = tally or Tally()
-    problem = priced(names, pattern, chosen, terms, warnings)
-    problem.server = store.parts(catalogue, tally)
-    outcome = search(problem, chosen.k, chosen.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(pattern.things)], axis=1)
-    hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
+
+    def price(form: Pattern) -> Problem:
+        problem = priced(names, form, chosen, terms, warnings if form is pattern else [])
+        problem.server = store.parts(catalogue, tally)
+        return problem
+
+    def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
+        reader = RemoteReader(store, catalogue, form, problem, chosen)
+        reader.expect(nodes)
+        return reader
+
+    hits, reader, outcome = solve(pattern, chosen, price, read)
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
-    reader = RemoteReader(store, catalogue, pattern, problem, chosen)
-    reader.expect(nodes)
     found = Matches(
         pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
         limit=limit,
