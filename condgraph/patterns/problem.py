@@ -61,6 +61,8 @@ class Problem:
     distinct: bool = False
     #: Edges to values, which the domains have in them, and the domains without them.
     values: Sequence[ValueEdge] = ()
+    #: How many edges may run against the pattern for a small term.
+    soft: int = 0
     named: Sequence[Domain] = ()
 
     @property

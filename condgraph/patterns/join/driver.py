@@ -21,7 +21,7 @@ from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED, Bond, pair_costs
 from condgraph.patterns.join.distinct import Between, apart
 from condgraph.patterns.join.join import CHUNK, Join, Limit
-from condgraph.patterns.options import MOST
+from condgraph.patterns.options import AGAINST, MOST
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first, groups_of
 
@@ -30,6 +30,8 @@ from condgraph.patterns.ranking import Rows, best_of_groups, first, groups_of
 _SPARE: Final = 2
 #: Candidates of a known node that the bound lets in, round after round.
 _WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
+#: Edges against the pattern that the bound lets in one by one.
+_TURNED: Final = 4
 #: Candidates and predicates that a beam looks at, wider where it finds too few solutions.
 _BEAMS: Final = (16, 256, 4096)
 
@@ -102,6 +104,11 @@ def bounds(problem: Problem, least: int) -> Iterator[int]:
     known = [domain for domain in problem.domains if not domain.open]
     edges = [bond.steps for bond in [*problem.bonds, *problem.loops.values()] if bond.steps]
     before = 0
+    # Edges that run against the pattern cost little each, and lie below names and predicates that
+    # open whole hubs.
+    for number in range(1, min(problem.soft, _TURNED) + 1):
+        before = number * AGAINST
+        yield least + before
     for turn, width in enumerate(_WIDTHS):
         ahead = [step - domain.least for domain in known if (step := domain.step(width)) is not None]
         place = 2**turn - 1
