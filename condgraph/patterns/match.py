@@ -14,12 +14,13 @@ from condgraph.engine.bounds import check_bounds, within
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import Terms, TextTerms
+from condgraph.patterns.emptied import emptied
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.options import options_for
+from condgraph.patterns.options import MatchOptions, options_for
 from condgraph.patterns.priced import prepare
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.reader import SnapshotReader
-from condgraph.patterns.result import Hits, Report
+from condgraph.patterns.result import Hits, Report, Solution, Solutions
 from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
@@ -78,5 +79,18 @@ def _match(
     hits, reader, outcome = solve(
         pattern, chosen, price, lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, chosen)
     )
+    why = None
+    if outcome.complete and not len(hits.totals):
+
+        def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
+            found, read, _ = solve(
+                looser,
+                loosened,
+                lambda form: prepare(snapshot, form, loosened, source, []),
+                lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, loosened),
+            )
+            return next(iter(Solutions(found, read)), None)
+
+        why = emptied(pattern, chosen, ask)
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
-    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, **about)
+    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, why=why, **about)

@@ -20,7 +20,11 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.checked import check_matches
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.result import FEW, Hits, Reader, Report, Solution, Solutions, TimedReader
+from condgraph.vectors.encoder import LexicalEncoder
 from condgraph.vectors.nearest import UNIT
+
+#: The encoder that goes by spelling.
+SPELLED = LexicalEncoder().id
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,6 +55,7 @@ class Matches(Answer):
         encoder: str = "",
         index: str = "",
         limit: int | None = None,
+        why: Sequence[str] | None = None,
     ) -> None:
         self.pattern, self.options, self.hits = pattern, options, hits
         self._reader = reader
@@ -60,6 +65,8 @@ class Matches(Answer):
         self.complete, self.approximate = hits.complete, options.approximate or bool(index)
         self.exact = hits.complete and not self.approximate
         self.report = report or Report()
+        #: Of an empty answer, what emptied it, and what the nearest looser searches give.
+        self.why: tuple[str, ...] = tuple(why or ())
         #: The id of the encoder that the distances come from.
         self.encoder = encoder
         self.language = "pattern"
@@ -224,6 +231,7 @@ class Matches(Answer):
                     found.append(f"subgraph {number} leaves an edge out: ({ends[0]}) -[{edge.relation}]-> ({ends[1]})")
         if not len(self.solutions):
             found.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
+            found.extend(self.why)
         return [shortened(one) for one in found]
 
     @kept
@@ -242,6 +250,8 @@ class Matches(Answer):
     def explain(self) -> str:
         """The pattern, its solutions with every term, and warnings, as text."""
         lines = [str(self.pattern), ""]
+        if self.encoder == SPELLED:
+            lines = [lines[0], "relations are compared by spelling and everyday words: no other encoder is recorded or given", ""]
         for number, solution in enumerate(watched(self.shown, FEW), 1):
             lines.append(f"{number}. distance {solution.distance:.6f}")
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)

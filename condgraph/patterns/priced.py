@@ -152,7 +152,9 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     soft = 0 if options.directed is not None else sum(len(bond.edges) for bond in bonds)
     for one in valued:
         domains[one.node] = with_value(domains[one.node], one, *names.holders(one.condition))
-    return Problem(graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named, soft=soft)
+    return Problem(
+        graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named, soft=soft
+    )
 
 
 def bonds_of(

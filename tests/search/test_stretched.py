@@ -177,3 +177,35 @@ def test_assignments_are_the_least() -> None:
         places = assigned(table)
         assert len(set(places)) == edges
         assert sum(table[row][edge] for edge, row in enumerate(places)) == best == least_sum(table, 1 << 40)
+
+
+def test_an_empty_answer_says_what_emptied_it() -> None:
+    graph = condgraph.open("memory:")
+    graph.add([Statement("a", "likes", Ref("b")), Statement("b", "likes", Ref("c"))])
+    two = [("UNKNOWN 1", "likes", "UNKNOWN 2"), ("UNKNOWN 3", "likes", "UNKNOWN 2")]
+    found = graph.match(two, injective=True, directed=True).warnings
+    assert found[1] == "without directed=True there is one: 0.050000  a | likes | b; b | likes | c"
+    cycle = graph.match([("UNKNOWN 1", "likes", "UNKNOWN 2"), ("UNKNOWN 2", "likes", "UNKNOWN 1")]).warnings
+    assert cycle[1] == "without (UNKNOWN 1) -[likes]-> (UNKNOWN 2) there is one: 0.000000  a | likes | b"
+    loop = graph.match([("UNKNOWN 1", "likes", "UNKNOWN 1")]).warnings
+    assert loop[1] == "nor is there one with any one option loosened, or any one edge left out"
+
+
+@pytest.mark.parametrize("name", ["lexcal", "opnai:small", "./no/such/folder", "hybrd:lexical", "two words"])
+def test_a_misspelled_encoder_fails_at_once(name: str) -> None:
+    with pytest.raises(OptionError, match="is no encoder|is no folder"):
+        world().match([("Ann", "parents", "UNKNOWN 1")], encoder=name)
+
+
+def test_everyday_words_and_spelling_and_a_hybrid_encoder() -> None:
+    graph = world()
+    for asked in ("parents", "dad", "Parents", "has the parent"):
+        assert graph.match([("Ann", asked, "UNKNOWN 1")], k=1).texts == ["Bob"]
+    spelled = graph.match([("Bob", "placeOfBirth", "UNKNOWN 1")], k=1)
+    assert spelled.solutions[0].total == 0
+    words = graph.match([("Bob", "was born in", "UNKNOWN 1")], k=1)
+    assert words.solutions[0].total == 60_000
+    assert "compared by spelling" in words.explain()
+    graph.index("hybrid:lexical")
+    again = graph.match([("Bob", "was born in", "UNKNOWN 1")], k=1)
+    assert (again.encoder, again.solutions[0].total) == ("hybrid:lexical-1+lexical-1", 60_000)

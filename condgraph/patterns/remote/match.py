@@ -17,6 +17,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import BARRED, Bond, Domain
 from condgraph.patterns.distance.terms import Terms
+from condgraph.patterns.emptied import emptied
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.matches import Matches
@@ -27,7 +28,7 @@ from condgraph.patterns.ranking import Rows, best_of_groups, first
 from condgraph.patterns.reader import SnapshotReader, edges_between
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.parts import PartPlan, Tally, part_plans
-from condgraph.patterns.result import EdgeMatch, NodeMatch, Report
+from condgraph.patterns.result import EdgeMatch, NodeMatch, Report, Solution, Solutions
 from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
@@ -346,10 +347,25 @@ def match_remote(
         return reader
 
     hits, reader, outcome = solve(pattern, chosen, price, read)
+    why = None
+    if outcome.complete and not len(hits.totals):
+
+        def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
+            def price_looser(form: Pattern) -> Problem:
+                problem = priced(names, form, loosened, terms, [])
+                problem.server = store.parts(catalogue, Tally())
+                return problem
+
+            found, own, _ = solve(
+                looser, loosened, price_looser, lambda form, problem, nodes: RemoteReader(store, catalogue, form, problem, loosened)
+            )
+            return next(iter(Solutions(found, own)), None)
+
+        why = emptied(pattern, chosen, ask)
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
     found = Matches(
         pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
-        limit=limit,
+        limit=limit, why=why,
     )  # fmt: skip
     return found, tally
