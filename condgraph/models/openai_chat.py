@@ -120,7 +120,10 @@ class OpenAIModel:
         if n < 1:
             raise OptionError(f"at least one completion is asked for, not {n}")
         body: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
-        body |= {"messages": [dict(message) for message in messages], "temperature": float(temperature)}
+        body |= {
+            "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
+            "temperature": float(temperature),
+        }
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
         if schema is not None:
@@ -192,9 +195,11 @@ class OpenAIModel:
                 if not type(error).__module__.startswith("http"):
                     raise
                 problem, hint, after = self._clean(f"the reply was cut: {type(error).__name__} {error}"), None, None
+            if wait.over():
+                raise wait.late(self._who)
             rest = wait.left()
             pause = max(pause, after or 0.0)
-            if tries >= self._retries or wait.over() or (rest is not None and pause >= rest):
+            if tries >= self._retries or (rest is not None and pause >= rest):
                 many = f", asked {sent} times" if sent > 1 else ""
                 raise ModelError(f"{self._who} gave no completion{many}: {problem}", hint=hint)
             _log.info("%s is asked again in %.2f s: %s", self._who, pause, problem)
@@ -244,6 +249,15 @@ class OpenAIModel:
         if len(self._key) > 4:
             text = text.replace(self._key, "[key]")
         return shortened(SECRET.sub("[key]", text), 500)
+
+
+def _whole(text: str) -> str:
+    """A text that can be sent: halves of surrogate pairs that stand alone are no text of UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _strict(schema: Any) -> bool:
