@@ -11,6 +11,7 @@ from threading import Event, Lock
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
+from condgraph.ask.methods import AskMethods
 from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
@@ -52,6 +53,7 @@ ENGINES: Final = ("snapshot", "sparql")
 
 
 class Graph(Claims, LogicMethods):
+class Graph(AskMethods, Claims, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
