@@ -24,6 +24,7 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
@@ -50,7 +51,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(Claims):
+class Graph(Claims, Grammars):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
