@@ -31,6 +31,7 @@ from condgraph.vectors.stored import IndexReport
 if TYPE_CHECKING:
     from condgraph.claims.verdict import Verdict
     from condgraph.grammars.grammar import Grammar
+    from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -96,6 +97,11 @@ class AsyncGraph:
         """`Graph.verify`."""
         cancelled = options.pop("cancelled", None)
         return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
+
+    async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
+        """`Graph.logic`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
 
     async def grammar(self, language: Any = "kopl", *, timeout: float | None = None, **options: Any) -> Grammar:
         """`Graph.grammar`."""

@@ -61,7 +61,9 @@ class Vocabulary:
 
 def vocabulary(graph: Asking, entities: Iterable[str]) -> Vocabulary:
     """The names of a graph, with the entities that are given."""
-    survey, keys, qualifiers = graph._survey(), {}, {}
+    survey = graph._survey()
+    keys: dict[str, frozenset[str]] = {}
+    qualifiers: dict[str, frozenset[str]] = {}
     units: set[str] = set()
     relations = []
     for name, with_entities, with_values, values, with_keys, *_ in survey["predicates"]:
