@@ -25,6 +25,7 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.logic.methods import LogicMethods
@@ -54,6 +55,7 @@ ENGINES: Final = ("snapshot", "sparql")
 
 class Graph(Claims, LogicMethods):
 class Graph(AskMethods, Claims, LogicMethods):
+class Graph(Claims, Grammars, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
