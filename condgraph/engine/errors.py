@@ -141,6 +141,12 @@ class LiteralError(PlanError):
     code = "literal"
 
 
+class ChainError(PlanError):
+    """A token, or a triple, that the chain so far does not allow."""
+
+    code = "chain"
+
+
 class UnsupportedError(CondgraphError):
     """A target cannot say part of a plan. `missing` lists every operator, so that one look is
     enough.
