@@ -96,8 +96,11 @@ class Written:
     problem: str = ""
 
 
-_PART: Final = re.compile(r"""\s*((?:[^<>\[\]"\n]|"(?:[^"\\\n]|\\[^\n])*")*)""")
-_START: Final = re.compile(r"<(?=[^<\n])")
+#: What quotes and beginnings are made of.
+_SIGN: Final = re.compile(r'[\\"<]')
+#: What ends a part, or begins quotes in it.
+_STOP: Final = re.compile(r'["\[\]>]|->')
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def triples_in(text: str) -> Iterator[Written]:
@@ -111,8 +114,8 @@ def triples_in(text: str) -> Iterator[Written]:
         begin = text.find(OPEN, at)
         if begin < 0:
             return
-        line = text.find("\n", begin)
-        end = min(size if line < 0 else line, begin + LONGEST)
+        line = text.find("\n", begin, begin + LONGEST)
+        end = min(size, begin + LONGEST) if line < 0 else line
         # The next sign of a beginning ends what is looked at, so that no part is read twice.
         following = _next_open(text, begin + 1, end)
         piece = text[begin:following]
@@ -125,15 +128,14 @@ def triples_in(text: str) -> Iterator[Written]:
 def _next_open(text: str, at: int, end: int) -> int:
     """Where the next `<` outside quotes stands, at most `end`."""
     inside = False
-    while at < end:
-        sign = text[at]
-        if sign == "\\" and inside:
-            at += 1
-        elif sign == '"' and (inside or text[at - 1] in " =#"):
+    while (found := _SIGN.search(text, at, end)) is not None:
+        at, sign = found.end(), found[0]
+        if sign == OPEN and not inside:
+            return at - 1
+        if sign == '"' and (inside or text[at - 2] in " =#"):
             inside = not inside
-        elif sign == OPEN and not inside:
-            return at
-        at += 1
+        elif sign == "\\" and inside:
+            at += 1
     return end
 
 
@@ -147,13 +149,13 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
             return _ill(piece, begin, "has no ' -> ' where one belongs")
         parts.append(part)
         at = after + 2
-    tail, at = _part(piece, at, last=True)
+    tail, at = _part(piece, at)
     qualifiers: list[tuple[str, str]] = []
     while piece.startswith("[", at):
         key, after = _part(piece, at + 1)
         if not piece.startswith("->", after):
             return _ill(piece, begin, "has a bracket without ' -> '")
-        thing, after = _part(piece, after + 2, last=True)
+        thing, after = _part(piece, after + 2)
         if not piece.startswith("]", after):
             return _ill(piece, begin, "has a bracket that does not end")
         qualifiers.append((key, thing))
@@ -169,29 +171,19 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
     return Written(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
 
 
-def _part(piece: str, at: int, *, last: bool = False) -> tuple[str, int]:
+def _part(piece: str, at: int) -> tuple[str, int]:
     """A name or value from a place on, and where what follows it begins."""
-    start, size = at, len(piece)
-    while at < size:
-        sign = piece[at]
-        if sign == '"' and piece[start:at].rstrip(" ")[-1:] in ("", "=", "#"):
-            at = _end_of_quotes(piece, at)
-            continue
-        if sign in "[]>" or (sign == "-" and piece.startswith("->", at)):
-            break
-        at += 1
-    return piece[start:at].strip(" "), at
-
-
-def _end_of_quotes(piece: str, at: int) -> int:
-    at += 1
-    while at < len(piece):
-        if piece[at] == "\\":
-            at += 1
-        elif piece[at] == '"':
-            return at + 1
-        at += 1
-    return len(piece)
+    start, fresh = at, at
+    while (found := _STOP.search(piece, at)) is not None:
+        if found[0] != '"':
+            return piece[start : found.start()].strip(" "), found.start()
+        # Quotes stand at the beginning of a part, or behind a sign that says what they are.
+        if piece[fresh : found.start()].strip(" ") in ("", "=") or piece[found.start() - 1] == "#":
+            closed = _QUOTED.match(piece, found.start())
+            at = fresh = len(piece) if closed is None else closed.end()
+        else:
+            at, fresh = found.end(), start
+    return piece[start:].strip(" "), len(piece)
 
 
 def _ill(piece: str, begin: int, problem: str) -> tuple[Written | None, int]:
