@@ -91,7 +91,11 @@ class Chain:
         self._shared = shared or _Shared(walk.place, coder)
         #: The tokens of the triple that is being written.
         self.ids: tuple[int, ...] = ()
-        self._begin()
+        self._stage = _OPEN
+        self._items: list[_Item] = []
+        self._found: tuple[int, ...] = ()
+        self._next: list[int] | None = None
+        self._heads: list[_Item] | None = None
 
     @classmethod
     def of(cls, place: Place, query: Iterable[str | Entity], tokenizer: Any, *, max_steps: int, repeat: bool) -> Chain:
@@ -147,6 +151,11 @@ class Chain:
         """Whether a whole triple is written, which waits for `commit`."""
         return self._stage == _COMPLETE
 
+    @property
+    def found(self) -> tuple[int, ...]:
+        """The statements of the triple that is complete; none before."""
+        return self._found
+
     def commit(self) -> Triple:
         """Take the triple that is complete into the chain; its ends are visited from now on. Raises
         `ChainError` where none is.
@@ -200,9 +209,9 @@ class Chain:
     # -- how it goes on ----------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self._stage, self.ids, self._items, self._found = _OPEN, (), [], ()
-        self._next: list[int] | None = None
-        self._heads: list[_Item] | None = None
+        self._stage, self.ids = _OPEN, ()
+        self._items, self._found = [], ()
+        self._next = self._heads = None
 
     def _refused(self, token: int) -> ChainError:
         many = len(self.next())

@@ -112,7 +112,7 @@ class Lexicon:
         self.offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(counts[order], out=self.offsets[1:])
         self.flat = np.fromiter((token for one in order for token in (*sequences[one], *suffix)), np.int32, int(self.offsets[-1]))
-        self.flat_view, self.offset_view = memoryview(self.flat), memoryview(self.offsets)
+        self.flat_view, self.offset_view = self.flat.data, self.offsets.data
 
 
 class Ranked:
@@ -126,7 +126,7 @@ class Ranked:
 
     def _set(self, lexicon: Lexicon, ranks: NDArray[np.int32], payload: NDArray[np.int64]) -> None:
         self._lexicon, self.ranks, self.payload = lexicon, ranks, payload
-        self._view, self._flat, self._offsets = memoryview(self.ranks), lexicon.flat_view, lexicon.offset_view
+        self._view, self._flat, self._offsets = self.ranks.data, lexicon.flat_view, lexicon.offset_view
         self._first: list[int] | None = None
 
     def __len__(self) -> int:

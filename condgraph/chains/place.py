@@ -47,6 +47,9 @@ class Place(Protocol):
     def find(self, name: str) -> list[int]:
         """The entities of this name, else of this id; raises `UnknownNameError`."""
 
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have, with these."""
+
     def entity(self, number: int) -> Entity:
         """An entity as a record."""
 
@@ -109,6 +112,20 @@ class LocalPlace:
             near = resolve(name, Linker.of(self.snapshot.schema).entities, threshold=2.0).near
             raise UnknownNameError("entity", name, candidates=[one.name for one in near])
         return list(found)
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have, by the folded form where none has them exactly."""
+        from condgraph.names.graph_names import Linker
+
+        vocabulary = Linker.of(self.snapshot.schema).entities
+        found: dict[str, list[int]] = {}
+        for name in names:
+            numbers = self.snapshot.named(name).tolist()
+            for at in () if numbers else vocabulary.folded(name):
+                numbers += self.snapshot.named(vocabulary.names[at]).tolist()
+            if numbers:
+                found[name] = list(dict.fromkeys(numbers))
+        return found
 
     def entity(self, number: int) -> Entity:
         """An entity as a record."""
@@ -223,6 +240,13 @@ class StorePlace:
         if not found:
             seen = [one.name for one in self._entities]
             raise UnknownNameError("entity", name, candidates=nearest(name, seen))
+        return found
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have exactly."""
+        found: dict[str, list[int]] = {}
+        for number in self._fetch((), list(names)) if names else ():
+            found.setdefault(self._entities[number].name, []).append(number)
         return found
 
     def entity(self, number: int) -> Entity:

@@ -155,7 +155,7 @@ class Coder:
                 (*self.open, *parts[at], *arrow, *parts[at + 1], *arrow, *parts[at + 2], *close) for at in range(0, len(parts), 3)
             ]
             if made == wholes:
-                return how  # type: ignore[return-value]
+                return how
         return "whole triples"
 
     def encode(self, text: str) -> Ids:
