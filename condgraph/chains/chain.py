@@ -120,6 +120,7 @@ class Chain:
     def advance(self, token: int) -> None:
         """Take a token; raises `ChainError`, and changes nothing, where it is not allowed."""
         token = int(token)
+        self._enter()
         if self._stage == _OPEN:
             if token not in self.next():
                 raise self._refused(token)
@@ -142,6 +143,10 @@ class Chain:
 
     def opened(self, ids: Sequence[int]) -> None:
         """The sign that begins a triple was written, by these tokens: its head comes next."""
+        if self.coder.how == "whole triples":
+            for token in ids:
+                self.advance(token)
+            return
         self.ids, self._next = tuple(ids), None
         self._items = self._root()
         self._stage = _HEAD
@@ -176,7 +181,7 @@ class Chain:
     @property
     def done(self) -> bool:
         """Whether no further triple can be written."""
-        return self._stage == _OPEN and not self.ids and not self.next()
+        return not self.ids and not self.next()
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -217,7 +222,13 @@ class Chain:
         many = len(self.next())
         return ChainError(f"token {token} is not allowed here", hint=f"allowed() has the {many} that are" if many else "none is")
 
+    def _enter(self) -> None:
+        """Whole triples begin with their first token."""
+        if self._stage == _OPEN and self.coder.how == "whole triples":
+            self._items, self._stage = self._root(), _HEAD
+
     def _tokens(self) -> list[int]:
+        self._enter()
         if self._stage == _OPEN:
             return [self.coder.open[len(self.ids)]] if self._root() else []
         if self._stage == _COMPLETE:
@@ -233,8 +244,7 @@ class Chain:
 
     def _whole(self) -> list[Run]:
         triples = list(self.walk.following())
-        cut = len(self.coder.open)
-        sequences = [one[cut:] if one[:cut] == self.coder.open else () for one in self.coder.whole([str(one) for one in triples])]
+        sequences = self.coder.whole([str(one) for one in triples])
         seen: dict[Ids, int] = {}
         for one in sequences:
             seen[one] = seen.get(one, 0) + 1

@@ -16,7 +16,11 @@ _BRACKETED: Final = re.compile(r"\[([^\[\]]{1,200})\]")
 _WORD: Final = re.compile(r"\S+")
 #: Words that are names of things only by accident, where they stand alone.
 _COMMON: Final = frozenset(
-    ["a", "an", "and", "are", "at", "be", "by", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "in", "is", "it", "its", "me", "my", "name", "of", "on", "or", "she", "that", "the", "their", "them", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who", "whom", "whose", "why", "will", "with", "you", "your"]
+    re.findall(
+        r"\w+",
+        "a an and are at be by did do does for from had has have he her his how i in is it its me my name of on or she that the "
+        "their them they this to was we were what when where which who whom whose why will with you your",
+    )
 )
 
 

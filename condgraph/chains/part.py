@@ -109,9 +109,9 @@ class Part:
     def _inside(self, statements: Numbers) -> Numbers:
         return statements[np.isin(statements, self._kept)]
 
-    def find(self, name: str) -> list[int]:
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
         """As of the whole place."""
-        return self._place.find(name)
+        return self._place.find(name, by_id=by_id)
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
         """As of the whole place."""

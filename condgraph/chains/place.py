@@ -44,8 +44,8 @@ class Place(Protocol):
     #: What was left out, in words.
     warnings: list[str]
 
-    def find(self, name: str) -> list[int]:
-        """The entities of this name, else of this id; raises `UnknownNameError`."""
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
         """Of some names those that entities have, with these."""
@@ -100,9 +100,9 @@ class LocalPlace:
         offsets = snapshot.arrays.get("q.offsets")
         self._qualified = offsets if len(offsets) and qualifiers else None
 
-    def find(self, name: str) -> list[int]:
-        """The entities of this name, else of this id; raises `UnknownNameError`."""
-        found = self.snapshot.named(name).tolist()
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
+        found = [] if by_id else self.snapshot.named(name).tolist()
         if not found and (number := self.snapshot.identified(name)) >= 0:
             found = [number]
         if not found:
@@ -231,12 +231,12 @@ class StorePlace:
         self._known: dict[str, int] = {}
         self._around: dict[int, tuple[Numbers, Numbers]] = {}
 
-    def find(self, name: str) -> list[int]:
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
         """The entities of this name, else of this id, with all that stands around them; raises
         `UnknownNameError`.
         """
-        fetched = self._fetch((name,), (name,))
-        found = [number for number in fetched if self._entities[number].name == name] or fetched
+        fetched = self._fetch((name,), () if by_id else (name,))
+        found = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
         if not found:
             seen = [one.name for one in self._entities]
             raise UnknownNameError("entity", name, candidates=nearest(name, seen))

@@ -1,7 +1,7 @@
 """How a triple is written, and read back from any text.
 
     < Jaws -> directed by -> Steven Spielberg >
-    < Nepal -> population -> 26494504 [point in time -> 2011] >
+    < Nepal -> population -> 26494504 [point in time: 2011] >
 
 Each thing has one text, and no two things of a place share one: a name that could be taken for
 something else is quoted as JSON, with signs that stand for structure escaped; an entity whose name
@@ -73,7 +73,12 @@ def value_text(value: Value) -> str:
 
 def qualified(tail: str, qualifiers: list[tuple[str, str]]) -> str:
     """What stands behind the second arrow: the tail, and its qualifiers in brackets."""
-    return tail + "".join(f" [{named(key)} -> {text}]" for key, text in sorted(qualifiers))
+    return tail + "".join(f" [{keyed(key)}: {text}]" for key, text in sorted(qualifiers))
+
+
+def keyed(key: str) -> str:
+    """A key of a qualifier as it is written; a colon ends it."""
+    return quoted(key) if ":" in key else named(key)
 
 
 def triple_text(head: str, relation: str, tail: str) -> str:
@@ -100,6 +105,7 @@ class Written:
 _SIGN: Final = re.compile(r'[\\"<]')
 #: What ends a part, or begins quotes in it.
 _STOP: Final = re.compile(r'["\[\]>]|->')
+_KEY_STOP: Final = re.compile(r'[":\[\]>]|->')
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -152,10 +158,10 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
     tail, at = _part(piece, at)
     qualifiers: list[tuple[str, str]] = []
     while piece.startswith("[", at):
-        key, after = _part(piece, at + 1)
-        if not piece.startswith("->", after):
-            return _ill(piece, begin, "has a bracket without ' -> '")
-        thing, after = _part(piece, after + 2)
+        key, after = _part(piece, at + 1, key=True)
+        if not piece.startswith(":", after):
+            return _ill(piece, begin, "has a bracket without ': '")
+        thing, after = _part(piece, after + 1)
         if not piece.startswith("]", after):
             return _ill(piece, begin, "has a bracket that does not end")
         qualifiers.append((key, thing))
@@ -171,10 +177,11 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
     return Written(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
 
 
-def _part(piece: str, at: int) -> tuple[str, int]:
+def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
     """A name or value from a place on, and where what follows it begins."""
     start, fresh = at, at
-    while (found := _STOP.search(piece, at)) is not None:
+    stop = _KEY_STOP if key else _STOP
+    while (found := stop.search(piece, at)) is not None:
         if found[0] != '"':
             return piece[start : found.start()].strip(" "), found.start()
         # Quotes stand at the beginning of a part, or behind a sign that says what they are.

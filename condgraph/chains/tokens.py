@@ -29,7 +29,7 @@ _TRIED: Final = (
     ("10 (film)", "height (of top)", "8849.5 metre"),
     ("Ça c'est Paris", "né à", "Zürich-3"),
     ("A - B", "r-", "-x"),
-    ('"a \\u003c b" #Q1', "名前", '"text" [start time -> 2001-05-29]'),
+    ('"a \\u003c b" #Q1', "名前", '"text" [start time: 2001-05-29]'),
     ("...", "?", "$"),
 )
 _MANY: Final = 4096

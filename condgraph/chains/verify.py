@@ -135,7 +135,7 @@ def is_it(place: Place, statement: int, written: Written) -> bool:
     tail, *bracketed = _split(place.tail(statement))
     if not (_means(written.tail, place.entity(thing), tail) if thing >= 0 else written.tail == tail):
         return False
-    return all(f"{key} -> {value}" in bracketed for key, value in written.qualifiers)
+    return all(f"{key}: {value}" in bracketed for key, value in written.qualifiers)
 
 
 def _means(text: str, entity: Entity, written: str) -> bool:

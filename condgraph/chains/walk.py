@@ -80,7 +80,7 @@ class Walk:
             query = [query]
         start: dict[int, None] = {}
         for one in query:
-            start.update(dict.fromkeys(place.find(one.id if isinstance(one, Entity) else one)))
+            start.update(dict.fromkeys(place.find(one.id, by_id=True) if isinstance(one, Entity) else place.find(one)))
         return cls(place, tuple(start), max_steps=max_steps, repeat=repeat)
 
     @property
