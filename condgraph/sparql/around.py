@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from condgraph.engine.algebra.around import around_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.sparql.compile.entities import Compiler
-from condgraph.sparql.compile.gather import Gathered, LostRowsError, Row, branch_of, gathering
+from condgraph.sparql.compile.gather import branch_of, gathering
+from condgraph.sparql.gathered import Gathered, LostRowsError, Row
 
 if TYPE_CHECKING:
     from condgraph.sparql.store import RdfStore
