@@ -6,6 +6,7 @@ what it does not know.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 KINDS = ("byte BPE", "SentencePiece-like", "WordPiece")
-_SAID = (
-    "< Jaws -> directed by -> Steven Spielberg > this tells who directed it. Jaws 2, release year 1978; the A - B of Paris, Texas "
-    'height 8849 metre [point in time: 2011] "text" #Q1 \\u003c Ça né à Zürich 名前 starred actors capital of Nepal Kathmandu .< >> ->x'
-).split(" ")
+_TEXT = """< Jaws -> directed by -> Steven Spielberg > this tells who directed it. Jaws 2, release year 1978; the
+A - B of Paris, Texas height 8849 metre [point in time: 2011] "text" #Q1 \\u003c Ça né à Zürich 名前 starred actors capital
+of Nepal Kathmandu .< >> ->x"""
+_SAID = re.findall(r"\S+", _TEXT)
 
 
 def made(kind: str, names: Iterable[str] = ()) -> Any:
