@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from condgraph.ask.methods import AskMethods
+from condgraph.chains.methods import ChainMethods
 from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
@@ -56,6 +57,7 @@ ENGINES: Final = ("snapshot", "sparql")
 class Graph(Claims, LogicMethods):
 class Graph(AskMethods, Claims, LogicMethods):
 class Graph(Claims, Grammars, LogicMethods):
+class Graph(ChainMethods, Claims, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
