@@ -54,10 +54,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(Claims, LogicMethods):
-class Graph(AskMethods, Claims, LogicMethods):
-class Graph(Claims, Grammars, LogicMethods):
-class Graph(ChainMethods, Claims, LogicMethods):
+class Graph(AskMethods, ChainMethods, Claims, Grammars, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

@@ -32,8 +32,7 @@ from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, n
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
 from condgraph.languages.kopl.syntax import places
-from condgraph.languages.kopl.table import CLOSED, CallSpan, Program, Span, Step
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Program, Span, Step
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
 from condgraph.names.words import near_names
 
