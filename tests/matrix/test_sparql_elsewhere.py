@@ -29,7 +29,6 @@ from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.gathered import Gathered, finish
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.witness import compile_witness, wanted
-from tests.engine.test_check import films
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
@@ -130,7 +129,15 @@ def _short(text: str) -> str:
 
 def test_concepts_between_a_membership_and_its_concept() -> None:
     """What a step between two concepts leads to is fetched as well."""
-    here, there = both(films(), "Find(2 Fast 2 Furious) FilterConcept(work) Relate(director, forward) QueryName()", OneByOne)
+    graph = condgraph.open()
+    graph.add(
+        [
+            *(Entity(f"c{number}", name, EntityKind.CONCEPT) for number, name in enumerate(("work", "moving image", "film"))),
+            *(Subclass("c2", "c1"), Subclass("c1", "c0"), Entity("f", "Psycho"), Member("f", "c2")),
+            *(Entity("h", "Alfred Hitchcock"), Statement("f", "director", Ref("h"))),
+        ]
+    )
+    here, there = both(graph, "Find(Psycho) FilterConcept(work) Relate(director, forward) QueryName()", OneByOne)
     assert there == here
     assert len(here[3]) == 4
 
