@@ -99,6 +99,7 @@ def test_what_an_operator_says_of_itself_is_of_its_own_fields(operator: type[Any
     assert not facets.total or len([name for name in names if name in ("of", "values")]) == 1
 
 
+@pytest.mark.slow
 def test_an_operator_that_does_not_say_its_facets_is_an_error_of_types(tmp_path: Path) -> None:
     """A new operator inherits nothing by silence: mypy refuses to make it."""
     api = pytest.importorskip("mypy.api")

@@ -100,7 +100,13 @@ def test_a_megabyte(name: str) -> None:
         assert taken <= readers.most(MEGABYTE), (name, reader.frames[number % len(reader.frames)], unit, taken)
 
 
-@pytest.mark.parametrize("name", ["sparql survey", "sparql translate", "kopl", "pattern", "csv", "rdf", "language", "accept"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sparql survey", "sparql translate", "kopl", "pattern", "csv", "language", "accept"),
+        pytest.param("rdf", marks=pytest.mark.slow),
+    ],
+)
 def test_memory(name: str) -> None:
     """A megabyte is read within a gigabyte, in a process of its own: nothing is kept for each
     character.
