@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, FileOption, GraphOption, PasswordOption, StoreOption, TextArgument, UserOption, opened
+from condgraph.cli.arguments import (
+    DatabaseOption,
+    FileOption,
+    GraphOption,
+    PasswordOption,
+    StoreOption,
+    TextArgument,
+    UserOption,
+    opened,
+)
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.options import program_text
 from condgraph.cli.render import json_value, printable
@@ -38,7 +47,9 @@ def chain(
     entity: Annotated[
         list[str] | None, typer.Option("--entity", "-e", metavar="NAME", help="An entity of the question; may be repeated.")
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Judge the text as a chain from the entities; no model is asked.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Judge the text as a chain from the entities; no model is asked.")
+    ] = False,
     max_steps: Annotated[int, typer.Option("--max-steps", metavar="N", min=1, help="The most triples.")] = 4,
     beams: Annotated[int, typer.Option("--beams", metavar="N", min=1, help="How many chains are kept.")] = 1,
     shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="How many triples the model is shown.")] = 120,
@@ -60,7 +71,9 @@ def chain(
             verdict = at.verify_chain(given, entity or [], timeout=timeout)
             if form is ChainFormat.JSON:
                 steps = [{"triple": one.text, "why": one.why, "reason": one.reason} for one in verdict.steps]
-                typer.echo(json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2))
+                typer.echo(
+                    json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2)
+                )
             else:
                 typer.echo(printable(str(verdict)))
             if not verdict:
