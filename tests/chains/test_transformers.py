@@ -87,7 +87,9 @@ def test_generate_writes_well_formed_chains(torch: Any, model: Any, tokenizer: A
             while ids and ids[-1] == tokenizer.eos_token_id:
                 ids.pop()
             chain = processor.chain(ids)
-            assert chain is not None
+            if chain is None:
+                assert way == "sampled beams"
+                continue
             text = tokenizer.decode(ids)
             if chain.triples:
                 complete += 1
