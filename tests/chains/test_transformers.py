@@ -48,7 +48,7 @@ def model(torch: Any, tokenizer: Any) -> Any:
     torch.manual_seed(1)
     size = len(tokenizer)
     end = tokenizer.eos_token_id
-    config = GPT2Config(vocab_size=size, n_positions=512, n_embd=32, n_layer=2, n_head=2, bos_token_id=end, eos_token_id=end)
+    config = GPT2Config(vocab_size=size, n_positions=4096, n_embd=32, n_layer=2, n_head=2, bos_token_id=end, eos_token_id=end)
     return GPT2LMHeadModel(config).eval()
 
 
