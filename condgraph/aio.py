@@ -29,6 +29,8 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.chains.answer import Reasoned
+    from condgraph.chains.verify import Verdict as ChainVerdict
     from condgraph.claims.verdict import Verdict
     from condgraph.grammars.grammar import Grammar
     from condgraph.logic.answers import LogicAnswers
@@ -171,6 +173,16 @@ class AsyncGraph:
             options["llm"] = _awaited(options["llm"], ended)
         found = await self._cancellable(lambda: self.graph.generate(n, **options), timeout, ended)
         return AsyncQuestions(self, found, timeout, ended)
+
+    async def verify_chain(self, text: str, entities: Any, **options: Any) -> ChainVerdict:
+        """`Graph.verify_chain`."""
+        timeout, ended = options.pop("timeout", None), Event()
+        return await self._cancellable(lambda: self.graph.verify_chain(text, entities, cancelled=ended, **options), timeout, ended)
+
+    async def reason(self, question: str, llm: Any, **options: Any) -> Reasoned:
+        """`Graph.reason`."""
+        timeout, ended = options.pop("timeout", None), Event()
+        return await self._cancellable(lambda: self.graph.reason(question, llm, cancelled=ended, **options), timeout, ended)
 
     async def explain(self, program: Any, **options: Any) -> str:
         """`Graph.explain`."""

@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from condgraph.chains.chain import Chain
     from condgraph.chains.place import Place
     from condgraph.chains.verify import Verdict
-    from condgraph.graph import Graph
+    from condgraph.engine.store import Store
     from condgraph.vectors.encoder import Encoder
 
 
 class ChainMethods:
     """`chain`, `verify_chain` and `reason`."""
+
+    if TYPE_CHECKING:
+        timeout: float | None
+
+        def _store_of(self, engine: str | None) -> Store: ...
 
     def chain(
         self,
@@ -43,9 +48,8 @@ class ChainMethods:
         """
         from condgraph.chains.chain import Chain
 
-        graph = cast("Graph", self)
-        with within(graph.timeout if timeout is None else timeout):
-            place = place_of(graph, engine, values=values, qualifiers=qualifiers)
+        with within(self.timeout if timeout is None else timeout):
+            place = place_of(self, engine, values=values, qualifiers=qualifiers)
             return Chain.of(place, entities, tokenizer, max_steps=max_steps, repeat=repeat)
 
     def verify_chain(
@@ -64,9 +68,8 @@ class ChainMethods:
         """
         from condgraph.chains.verify import verify
 
-        graph = cast("Graph", self)
-        with within(graph.timeout if timeout is None else timeout, cancelled):
-            return verify(place_of(graph, engine), text, entities, max_steps=max_steps, repeat=repeat)
+        with within(self.timeout if timeout is None else timeout, cancelled):
+            return verify(place_of(self, engine), text, entities, max_steps=max_steps, repeat=repeat)
 
     def reason(
         self,
@@ -106,20 +109,19 @@ class ChainMethods:
         from condgraph.chains.reason import Options, reason
         from condgraph.vectors.encoders import encoder_of
 
-        graph = cast("Graph", self)
         options = Options(
             max_steps=max_steps, beams=beams, score=cast(Any, score), combined=cast(Any, combined), shown=shown,
             visibility=cast(Any, visibility), subgraph=subgraph, repeat=repeat, free=free, method=cast(Any, method),
         )  # fmt: skip
         options.check()
         backend = backend_of(llm)
-        with within(graph.timeout if timeout is None else timeout, cancelled):
-            place = place_of(graph, engine)
+        with within(self.timeout if timeout is None else timeout, cancelled):
+            place = place_of(self, engine)
             named = mentions(place, question) if entities is None else entities
             return reason(place, question, backend, named, options, None if encoder is None else encoder_of(encoder))
 
 
-def place_of(graph: Graph, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
+def place_of(graph: ChainMethods, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
     """Where chains of a graph are read: its snapshot, or the server that has it."""
     from condgraph.chains.place import LocalPlace, StorePlace
 

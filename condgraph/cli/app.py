@@ -25,6 +25,7 @@ from condgraph.cli.arguments import (
     UserOption,
     opened,
 )
+from condgraph.cli.chain import chain
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -266,6 +267,7 @@ def query(
                 raise typer.Exit(Exit.ERROR)
 
 
+app.command(epilog=EXIT_CODES)(chain)
 app.command(epilog=EXIT_CODES)(match)
 app.command(epilog=EXIT_CODES)(logic)
 app.command(epilog=EXIT_CODES)(sparql)

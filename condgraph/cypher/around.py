@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.layout.paths import CONDGRAPH
@@ -11,11 +11,8 @@ from condgraph.cypher.witness import restore
 from condgraph.engine.algebra.around import around_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from condgraph.cypher.store import Neo4jStore
 
-
-def around(store: Neo4jStore, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
     snapshot of those alone.
     """
@@ -30,4 +27,5 @@ def around(store: Neo4jStore, ids: Sequence[str], names: Sequence[str], most: in
     described = CONDGRAPH.described(rows.variable)
     branches.append([*rows.clauses, f"RETURN {len(scans)} AS unit, {{e: {described}}} AS row"])
     text = compiler.whole(branches, ("unit", "row"))
-    return store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources))
+    found: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources))
+    return found

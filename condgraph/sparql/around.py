@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from condgraph.engine.algebra.around import around_of
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -11,11 +11,8 @@ from condgraph.sparql.compile.entities import Compiler
 from condgraph.sparql.compile.gather import branch_of, gathering
 from condgraph.sparql.gathered import Gathered, LostRowsError, Row
 
-if TYPE_CHECKING:
-    from condgraph.sparql.store import RdfStore
 
-
-def around(store: RdfStore, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
     snapshot of those alone.
     """
@@ -33,7 +30,7 @@ def around(store: RdfStore, ids: Sequence[str], names: Sequence[str], most: int,
         return Gathered(_rows(store, f"{text}\n# again"), target.names, ()).snapshot
 
 
-def _rows(store: RdfStore, text: str) -> Iterator[Row]:
+def _rows(store: Any, text: str) -> Iterator[Row]:
     for row in store.select(text):
         leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
         yield leaf, n, s, p, o

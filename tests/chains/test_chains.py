@@ -241,7 +241,7 @@ def test_the_search_is_the_best_chain_where_beams_are_wide(films: Graph) -> None
 def test_a_question_names_its_entities(films: Graph) -> None:
     found = films.reason("When was Film 12 released?", Toy(["released"]), max_steps=1, free=False)
     assert [one.name for one in found.query] == ["Film 12"]
-    assert found.texts == [dict((row[1], row[2]) for row in ROWS if row[0] == "Film 12")["released"]]
+    assert found.texts == [{row[1]: row[2] for row in ROWS if row[0] == "Film 12"}["released"]]
     nobody = films.reason("When was it?", Toy([]), max_steps=1)
     assert nobody.texts == []
     assert any("names no entity" in warning for warning in nobody.warnings)
@@ -285,7 +285,7 @@ def test_two_enumerations_a_hop(films: Graph) -> None:
 
     model = Scripted(answer, ["json-schema"])
     found = films.reason("When was Film 7 released?", model, max_steps=3)
-    assert found.texts == [dict((row[1], row[2]) for row in ROWS if row[0] == "Film 7")["released"]]
+    assert found.texts == [{row[1]: row[2] for row in ROWS if row[0] == "Film 7"}["released"]]
     assert (found.backend, found.score) == (Hosted.name, "none")
     many = condgraph.open("memory:")
     many.add([Statement(f"Film {at}", "genre", Ref("Drama")) for at in range(1500)])

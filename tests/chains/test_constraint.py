@@ -26,8 +26,10 @@ from tests.support.chain_judge import Fact, Judge
 from tests.support.lanes import by_lane
 
 NAMES = (
-    "Jaws", "Jaws 2", "Jaws 2 3", "jaws", "A", "A -> r", "A -> r -> B", "A >", "< A", "B", "AB", "a - b", "a-b", '"A"', "A #1", "#A",
-    "=A", "A [x -> y]", " A", "A ", "A  B", "", "Ｗ＞x", "Zürich", "名前", "<|end|>", "</s>", "\n", "1975", "8849 metre", "A\\", "é",
+    "Jaws", "Jaws 2", "Jaws 2 3", "jaws", "A", "A -> r", "A -> r -> B", "A >", "< A", "B", "AB", "a - b", "a-b", '"A"', "A #1",
+    "#A",
+    "=A", "A [x -> y]", " A", "A ", "A  B", "", "Ｗ＞x", "Zürich", "名前", "<|end|>", "</s>", "\n", "1975", "8849 metre", "A\\",
+    "é",
     "e\u0301", "'", "...", "\U0001f600", "\u200b", "[UNK]", "<0x3C>",
 )  # fmt: skip
 RELATIONS = ("r", "R", "r -> B", "directed by", "of", ">", "", "[r]", "名")

@@ -16,7 +16,7 @@ from condgraph.chains.text import OPEN
 from condgraph.chains.tokens import Coder, coder_of
 from condgraph.chains.walk import Walk
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import MissingExtraError, OptionError
+from condgraph.engine.errors import ChainError, MissingExtraError, OptionError
 
 #: Prefixes whose states are kept.
 _MOST_KEPT: Final = 20_000
@@ -28,7 +28,8 @@ class ChainProcessor:
     Given to `model.generate(logits_processor=[...])` with greedy search, beams or sampling.
     `prompt` is how many tokens stand before the chain, `end` the id that ends the text. With `free`
     there is free text before, between and behind triples, which may have no token that would begin
-    a triple unseen; else one triple follows the other. A state from which nothing may follow allows
+    a triple unseen; else one triple follows the other. Of a beam that has no probability (sampled
+    beams may end with one) `chain(ids)` is None: it is no chain. A state from which nothing may follow allows
     `end` alone.
     """
 
@@ -100,7 +101,11 @@ class ChainProcessor:
             return None
         chain, inside = state[0].copy(), state[1]
         if inside:
-            chain.advance(token)
+            try:
+                chain.advance(token)
+            except ChainError:
+                # Sampling fills beams of probability zero with any token: such a beam stays at zero.
+                return None
             if chain.complete:
                 chain.commit()
                 inside = not self._free
