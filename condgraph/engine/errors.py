@@ -285,6 +285,14 @@ class ModelError(CondgraphError):
     code = "model"
 
 
+class LinkModelError(CondgraphError):
+    """A model of links that cannot be used: damaged, of another graph, or without what it is asked
+    for.
+    """
+
+    code = "link-model"
+
+
 class OptionError(CondgraphError, ValueError):
     """An argument of an API call that makes no sense."""
 
