@@ -29,6 +29,8 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.links.store import StoredRows
+    from condgraph.links.train import Training
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -89,6 +91,24 @@ class AsyncGraph:
         answer = await self._ask(self.graph.match, pattern, options)
         assert isinstance(answer, Matches)
         return answer
+
+    async def train_links(self, path: Any = None, **options: Any) -> Training:
+        """`Graph.train_links`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> Training:
+            return self.graph.train_links(path, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def keep_rows(self, model: Any, folder: Any, **options: Any) -> StoredRows:
+        """`Graph.keep_rows`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> StoredRows:
+            return self.graph.keep_rows(model, folder, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

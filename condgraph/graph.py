@@ -24,6 +24,7 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
 from condgraph.languages.registry import answer, explain
+from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
@@ -49,7 +50,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph:
+class Graph(LinkMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

@@ -34,6 +34,7 @@ from condgraph.cli.remove import abandon, convert, delete
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
+from condgraph.cli.train_links import train_links
 from condgraph.patterns.matches import Matches
 
 #: Problems of a load that are shown; the rest is counted.
@@ -323,7 +324,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, serve):
+for command in (delete, abandon, convert, generate, train_links, serve):
     app.command(epilog=EXIT_CODES)(command)
 
 

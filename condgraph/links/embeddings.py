@@ -1,12 +1,12 @@
 """Models of links that are embeddings: vectors of entities and relations, kept as one `.npz` file.
 
-    form                 text: one of `forms.FORMS`
-    entities, relations  texts, or a JSON list of texts as bytes (uint8)
-    entity_vectors       (entities, dimension), float32
-    relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
-    inverse_vectors      the same of the inverses, where they have vectors of their own
-    tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
-    about                JSON: how it was made
+form                 text: one of `forms.FORMS`
+entities, relations  texts, or a JSON list of texts as bytes (uint8)
+entity_vectors       (entities, dimension), float32
+relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
+inverse_vectors      the same of the inverses, where they have vectors of their own
+tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
+about                JSON: how it was made
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import cached
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.forms import FORMS, Floats, questions
+from condgraph.links.model import LinkModel
 
 #: Scores that one piece of work holds, at most: 64 MB of float32.
 PIECE: Final = 1 << 24
@@ -159,6 +160,17 @@ class Embeddings:
                 raise LinkModelError(f"{name} has {twice!r} twice")
 
 
+def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
+    """A model as it is, or read from the path of a `.npz` file; raises `LinkModelError`."""
+    if isinstance(model, (str, os.PathLike)):
+        return Embeddings.load(model)
+    if not isinstance(model, LinkModel):
+        raise LinkModelError(
+            f"a {type(model).__name__} is no model of links", hint="it has to have what `links.model.LinkModel` says"
+        )
+    return model
+
+
 def check_scores(scores: Floats, model: Any, relation: int) -> None:
     """Raise `LinkModelError` where a model gave NaN, or less than it was asked for."""
     if not np.isfinite(scores.sum()) and np.isnan(scores).any():
@@ -207,5 +219,7 @@ def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
 
 def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
     if array.dtype.kind not in "fiu" or array.ndim not in (2, 3):
-        raise LinkModelError(f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_MADE)
+        raise LinkModelError(
+            f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_MADE
+        )
     return np.ascontiguousarray(array, np.float32)

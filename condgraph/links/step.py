@@ -80,7 +80,12 @@ def step(entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, pred
     if predict_relation:
         more, d_by_edge, d_tails, d_relations = _relation_step(by_edge, tails, r, batch.relations[batch.row])
         weight = np.float32(predict_relation)
-        loss, d_by_edge, d_tails, d_relations = loss + predict_relation * more, d_by_edge * weight, d_tails * weight, d_relations * weight
+        loss, d_by_edge, d_tails, d_relations = (
+            loss + predict_relation * more,
+            d_by_edge * weight,
+            d_tails * weight,
+            d_relations * weight,
+        )
     if n3:
         d_heads += _n3(heads, n3) * count[:, None]
         d_rel += _n3(rel, n3) * count[:, None]

@@ -8,14 +8,14 @@ tails are. Each of a graph's (h, r) is one question, with all of its tails at on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LinkModelError, OptionError
+from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.forms import Floats
@@ -65,6 +65,17 @@ class TrainOptions:
             raise OptionError(f"seconds is more than 0, not {self.seconds}")
 
 
+def options_of(given: Mapping[str, Any]) -> TrainOptions:
+    """Options by name; raises `OptionError` for a name that there is not, or a value of no sense."""
+    names = [one.name for one in fields(TrainOptions)]
+    for name in given:
+        if name not in names:
+            raise OptionError(
+                f"training has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
+            )
+    return TrainOptions(**given)
+
+
 @dataclass(frozen=True, slots=True)
 class Training:
     """What training gave: the model, its ranking of the validation part (None without one), the
@@ -87,7 +98,9 @@ class Training:
         )
 
 
-def train(edges: Edges, options: TrainOptions | None = None, *, valid: Edges | None = None, on_epoch: OnEpoch | None = None) -> Training:
+def train(
+    edges: Edges, options: TrainOptions | None = None, *, valid: Edges | None = None, on_epoch: OnEpoch | None = None
+) -> Training:
     """Train a model on edges. `valid` are edges of the same numbers; without them the share
     `options.validation` of the edges is held out, by the seed.
 
