@@ -26,6 +26,7 @@ from condgraph.engine.workers import Once
 from condgraph.languages.registry import answer, explain
 from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.logic.methods import LogicMethods
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.vectors.carry import carry_over
@@ -50,7 +51,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(LinkMethods):
+class Graph(LinkMethods, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
