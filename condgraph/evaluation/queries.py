@@ -91,7 +91,8 @@ def _case(line: str, name: str, row: int, paired: bool) -> LogicCase:
     if not isinstance(found["type"], str):
         raise LoadError("the type of a query is a text", file=name, row=row, field="type")
     answers = [_ids(found[which], name, row, which) for which in ("easy", "hard")]
-    return LogicCase(found["type"], _texts(found["query"], name, row, paired, 0), *answers)
+    kind = found["type"].removesuffix("-DNF")
+    return LogicCase(kind, _texts(found["query"], name, row, paired, 0), *answers)
 
 
 def _ids(found: Any, name: str, row: int, field: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -117,7 +118,7 @@ class _Sampler:
                 return None
             below = self._query(shape[1], lengths, step[0], rng)
             return None if below is None else [below, [self.names[step[1]]]]
-        parts = []
+        parts: list[Any] = []
         for part in shape[1:]:
             # What is negated, or joined by `or`, need not hold of this answer.
             away = isinstance(part, tuple) and part[0] == "n"
@@ -188,8 +189,5 @@ def _repeats(query: Any) -> bool:
     if len(set(parts)) < len(parts):
         return True
     if query and all(isinstance(one, str) for one in query):
-        return any(
-            left.removeprefix("^") == right.removeprefix("^") and left != right
-            for left, right in zip(query, query[1:], strict=False)
-        )
+        return any(left.removeprefix("^") == right.removeprefix("^") and left != right for left, right in pairwise(query))
     return any(map(_repeats, query))
