@@ -31,6 +31,7 @@ from condgraph.vectors.stored import IndexReport
 if TYPE_CHECKING:
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training
+    from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -109,6 +110,11 @@ class AsyncGraph:
             return self.graph.keep_rows(model, folder, cancelled=cancelled, **options)
 
         return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
+        """`Graph.logic`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

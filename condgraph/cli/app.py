@@ -27,6 +27,7 @@ from condgraph.cli.arguments import (
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
+from condgraph.cli.logic import logic
 from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
@@ -254,6 +255,7 @@ def query(
 
 
 app.command(epilog=EXIT_CODES)(match)
+app.command(epilog=EXIT_CODES)(logic)
 app.command(epilog=EXIT_CODES)(sparql)
 app.command(epilog=EXIT_CODES)(cypher)
 

@@ -53,17 +53,33 @@ def calibrated(scores: NDArray[Any], tails: Ints, delta: float = DELTA) -> NDArr
     return np.minimum(found, 1 - delta, out=found)
 
 
-def thresholded(values: NDArray[np.float64], keep: Threshold) -> tuple[Ints, Ints, NDArray[np.float32]]:
-    """The entries that are kept of calibrated rows: offsets (heads + 1), entities ascending in each
-    row, values. Equal values at the cap are kept by the smaller number.
+def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """The entries of raw scores whose calibrated score is at least `epsilon`: row, entity and score
+    (not yet held below 1), by row. As `calibrated`, without float64 for all that is not kept.
     """
-    row, column = np.nonzero(values >= keep.epsilon)
-    found = np.minimum(values[row, column], 1 - keep.delta)
+    top = scores.max(axis=1, keepdims=True)
+    powers = scores - top
+    np.exp(powers, out=powers)
+    share = np.maximum(tails, 1) / powers.sum(axis=1, dtype=np.float64)
+    # A little less, so that rounding loses nothing; what is kept is looked at again.
+    row, entity = np.nonzero(powers >= (0.9999 * epsilon / share)[:, None].astype(np.float32))
+    found = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
+    right = (found >= epsilon) & (found > 0)
+    return row[right], entity[right], found[right]
+
+
+def thresholded(
+    heads: int, row: Ints, column: Ints, values: NDArray[np.float64], keep: Threshold
+) -> tuple[Ints, Ints, NDArray[np.float32]]:
+    """What a threshold keeps of the entries of calibrated rows, ascending by row and entity:
+    offsets (heads + 1), entities, values. Equal values at the cap are kept by the smaller number.
+    """
+    found = np.minimum(values, 1 - keep.delta)
     if keep.cap is not None and len(row):
         order = np.lexsort((column, -found, row))
-        counts = np.bincount(row, minlength=len(values))
+        counts = np.bincount(row, minlength=heads)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         order = np.sort(order[place < keep.cap])
         row, column, found = row[order], column[order], found[order]
-    offsets = np.append(0, np.cumsum(np.bincount(row, minlength=len(values))))
+    offsets = np.append(0, np.cumsum(np.bincount(row, minlength=heads)))
     return offsets.astype(np.int64), column.astype(np.int64), found.astype(np.float32)

@@ -26,7 +26,7 @@ from condgraph.engine.errors import LinkModelError, StoreDamagedError, StoreMiss
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.alignment import Alignment
-from condgraph.links.calibration import Threshold, calibrated, thresholded
+from condgraph.links.calibration import Threshold, kept_of, thresholded
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import check_scores, rows_of
 from condgraph.links.forms import Floats
@@ -219,10 +219,11 @@ def _scored(
             raise LinkModelError(f"the model gave scores of shape {scores.shape}, not {(len(part), n)}")
         check_scores(scores, model, relation)
         if model.calibrated:
-            values = scores.astype(np.float64)
+            row, entity = np.nonzero(scores >= keep.epsilon)
+            found = scores[row, entity].astype(np.float64)
         else:
-            values = calibrated(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.delta)
-        yield thresholded(values, keep)
+            row, entity, found = kept_of(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.epsilon)
+        yield thresholded(len(part), row, entity, found, keep)
 
 
 def _name(relation: int, inverse: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,10 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
         if found.size != snapshot.entities:
             raise OptionError(f"these rows are of a graph of {found.size:,} nodes, not {snapshot.entities:,}")
         return found
+    if isinstance(model, (str, PathLike)):
+        from condgraph.links.embeddings import model_of  # type: ignore[import-not-found,unused-ignore]
+
+        model = model_of(model)
     if not hasattr(model, "score_tails"):
         raise OptionError(f"a model of links has `score_tails`; {type(model).__name__} has none")
     wanted = EPSILON if epsilon is None else epsilon

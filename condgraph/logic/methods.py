@@ -44,7 +44,7 @@ class LogicMethods:
         "r"], ["B", "s"]`.
 
         Without a `model` the answers are those of the graph alone. A model of links
-        (`links.model.LinkModel`) adds answers by predicted edges of a score of at least `epsilon`
+        (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
         (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. `k` is
         the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
         explanation is worked out when it is looked at. `timeout` is in seconds.

@@ -4,14 +4,16 @@ graph; worked out in batches for the nodes that a query comes to, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
+from condgraph.links.calibration import kept_of
 from condgraph.links.model import LinkModel
 from condgraph.logic.matrix import Adjacency, Key, Rows
 from condgraph.logic.vector import Ids
@@ -24,6 +26,15 @@ EPSILON: Final = 1e-3
 #: Scores that a model is asked for at once, and entries that are kept of all rows.
 SCORES_AT_ONCE: Final = 8_000_000
 MOST_KEPT: Final = 40_000_000
+
+
+@runtime_checkable
+class SparseModel(LinkModel, Protocol):
+    """A calibrated model whose scores are mostly 0, and are kept as rows."""
+
+    def rows(self, heads: Ids, relation: int, *, inverse: bool = False) -> tuple[Ids, Ids, NDArray[Any]]:
+        """The rows of some heads: offsets (heads + 1), entities ascending in each row, scores."""
+        ...
 
 
 class Predicted:
@@ -123,12 +134,8 @@ class Predicted:
         edges = self.observed.rows(key, numbers[np.argsort(numbers)])
         own = {head: edges.ids[edges.offsets[i] : edges.offsets[i + 1]] for i, head in enumerate(edges.heads.tolist())}
         known = np.flatnonzero(places >= 0)
-        scores = np.empty((0, len(self.nodes)), np.float32)
-        if len(known):
-            scores = np.asarray(self.model.score_tails(places[known], number, inverse=key[1]))
-            if scores.shape != (len(known), len(self.nodes)):
-                raise ModelError(f"the model gave scores of shape {scores.shape}, not {(len(known), len(self.nodes))}")
-        rows = dict(zip(known.tolist(), range(len(known)), strict=True))
+        counts = np.array([len(own[head]) if head in own else 0 for head in numbers[known].tolist()], np.int64)
+        rows = dict(zip(known.tolist(), self._scored(places[known], number, key, counts), strict=True))
         none = np.empty(0, np.int32)
         for i, head in enumerate(heads):
             tails = own.get(head, none)
@@ -136,19 +143,38 @@ class Predicted:
             if row is None:
                 found[head] = tails.astype(np.int32), np.ones(len(tails), np.float32)
             else:
-                found[head] = self._row(scores[row], tails, key)
+                found[head] = self._row(*row, tails)
 
-    def _row(self, scores: NDArray[np.float32], tails: NDArray[np.int32], key: Key) -> Row:
-        """One row, thresholded, with the edges of the graph; Eq. 3 and 4."""
+    def _scored(self, places: Ids, number: int, key: Key, tails: Ids) -> Iterator[tuple[Ids | None, NDArray[Any]]]:
+        """What the model says of some entities, calibrated by how many `tails` each has: a row of
+        scores of its entities (None: of all).
+        """
+        if not len(places):
+            return
+        if isinstance(self.model, SparseModel):
+            offsets, ids, values = self.model.rows(places, number, inverse=key[1])
+            for begin, end in pairwise(offsets.tolist()):
+                yield ids[begin:end], values[begin:end]
+            return
+        scores = np.asarray(self.model.score_tails(places, number, inverse=key[1]))
+        if scores.shape != (len(places), len(self.nodes)):
+            raise ModelError(f"the model gave scores of shape {scores.shape}, not {(len(places), len(self.nodes))}")
         if not np.isfinite(scores).all():
             raise ModelError(f"the model gave a score for {key[0]!r} that is no number", hint="train it again")
         if self.model.calibrated:
-            calibrated = scores.astype(np.float64)
-        else:
-            calibrated = np.exp(scores.astype(np.float64) - float(scores.max()))
-            calibrated *= max(1, len(tails)) / calibrated.sum()
-        places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (self.nodes >= 0))
-        nodes, values = self.nodes[places], np.minimum(calibrated[places], 1.0 - DELTA)
+            for row in scores:
+                yield None, row
+            return
+        rows, entities, found = kept_of(np.asarray(scores, np.float32), tails, self.epsilon)
+        for begin, end in pairwise(np.searchsorted(rows, np.arange(len(places) + 1)).tolist()):
+            yield entities[begin:end], found[begin:end]
+
+    def _row(self, entities: Ids | None, scores: NDArray[Any], tails: NDArray[np.int32]) -> Row:
+        """One row, thresholded, with the edges of the graph (Eq. 4)."""
+        calibrated = scores.astype(np.float64)
+        found = self.nodes if entities is None else self.nodes[entities]
+        places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (found >= 0))
+        nodes, values = found[places], np.minimum(calibrated[places], 1.0 - DELTA)
         new = ~np.isin(nodes, tails)
         nodes, values = nodes[new], values[new]
         if self.cap is not None and len(nodes) > self.cap:

@@ -79,11 +79,11 @@ def product(vectors: Sequence[Vector]) -> Vector:
     """The intersection under the product t-norm (Eq. 5), by the sparsest vector that is 0 outside."""
     sparse = [vector for vector in vectors if vector.default == 0.0]
     if sparse:
-        first = min(sparse, key=lambda vector: len(vector.ids))
-        ids, values = first.ids, first.values.copy()
+        ids = min(sparse, key=lambda vector: len(vector.ids)).ids
+        values = np.ones(len(ids))
+        # In one order whichever is the sparsest, so that rounding is always the same.
         for vector in vectors:
-            if vector is not first:
-                values *= vector.at(ids)
+            values *= vector.values if vector.ids is ids else vector.at(ids)
         return Vector(0.0, ids, values).pruned(0.0)
     ids, default = _all_ids(vectors), 1.0
     values = np.ones(len(ids))
