@@ -29,6 +29,8 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.evaluation.figures import Evaluation
+    from condgraph.evaluation.sampler import Sampled
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training
     from condgraph.logic.answers import LogicAnswers
@@ -101,6 +103,19 @@ class AsyncGraph:
             return self.graph.train_links(path, cancelled=cancelled, **options)
 
         return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def evaluate_logic(self, cases: Any, model: Any = None, **options: Any) -> Evaluation:
+        """`Graph.evaluate_logic`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> Evaluation:
+            return self.graph.evaluate_logic(cases, model, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def sample_queries(self, held: Any, n: int = 50, **options: Any) -> Sampled:
+        """`Graph.sample_queries`."""
+        return await self._cancellable(lambda: self.graph.sample_queries(held, n, **options), options.get("timeout"))
 
     async def keep_rows(self, model: Any, folder: Any, **options: Any) -> StoredRows:
         """`Graph.keep_rows`; cancelling the task ends it."""

@@ -23,6 +23,7 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.evaluation.methods import EvaluationMethods
 from condgraph.languages.registry import answer, explain
 from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
@@ -51,7 +52,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(LinkMethods, LogicMethods):
+class Graph(LinkMethods, LogicMethods, EvaluationMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

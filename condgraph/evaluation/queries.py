@@ -68,6 +68,26 @@ def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterato
                 yield _case(line, name, row, paired)
 
 
+def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
+    """The lines of a file of three columns with tabs: id, predicate, id. Raises `LoadError` for
+    another line.
+    """
+    name = os.fspath(path)
+    with Path(path).open(encoding="utf-8-sig", errors="strict", newline="") as file:
+        row = 0
+        try:
+            while line := file.readline(LONGEST_LINE):
+                row += 1
+                cells = line.rstrip("\r\n").split("\t")
+                if cells == [""]:
+                    continue
+                if len(cells) != 3 or not all(cells):
+                    raise LoadError(f"{len(cells)} columns with tabs, not 3 that are filled: id, predicate, id", file=name, row=row)
+                yield cells[0], cells[1], cells[2]
+        except UnicodeDecodeError as error:
+            raise LoadError(f"no UTF-8: {error.reason}", file=name, row=row + 1) from None
+
+
 def write_cases(cases: Iterable[LogicCase], path: str | os.PathLike[str]) -> int:
     """Write queries to a file; how many."""
     number = 0
