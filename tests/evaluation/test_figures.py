@@ -132,6 +132,7 @@ def test_the_command_line_trains_and_evaluates(tmp_path: Path) -> None:
         return found.stdout
 
     run("load", store, str(tmp_path / "own.tsv"))
+    options = ("--rank", "16", "--epochs", "40", "--batch", "20", "--n3", "0.01")
     assert "trained on" in run(
         "train-links", "-d", store, "-o", model, "--rank", "16", "--epochs", "40", "--batch", "20", "--n3", "0.01"
     )
@@ -141,7 +142,7 @@ def test_the_command_line_trains_and_evaluates(tmp_path: Path) -> None:
     one, two = ({row["structure"]: row["mrr"] for row in json.loads(text)["structures"]} for text in (first, again))
     assert one == two
     assert one["1p"] > 0.3
-    assert "avg_n" in run(*common, "--queries", queries)
+    assert "\n1p " in run(*common, "--queries", queries)
     bad = CliRunner().invoke(app, [*common[:-1], str(tmp_path / "own.tsv")])
     assert bad.exit_code == 1
     assert "error[link-model]" in bad.output

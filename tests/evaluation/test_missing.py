@@ -44,14 +44,7 @@ def plain(query: Any, price: Callable[[str, str, str], float]) -> dict[str, floa
     if isinstance(query[0], str):
         found = {name: 0.0 if name == query[0] else math.inf for name in NAMES}
         return along(found, query[1], price)
-    if (
-        isinstance(query[0], list)
-        and isinstance(query[-1], list)
-        and all(isinstance(one, (str, int)) for one in query[-1])
-        and query[-1] != [-1]
-        and len(query) == 2
-        and (len(query[-1]) < 2 or not isinstance(query[-1][1], list))
-    ):
+    if len(query) == 2 and all(isinstance(one, (str, int)) for one in query[1]):
         return along(plain(query[0], price), query[1], price)
     union = query[-1] == [-1]
     parts = [plain(part, price) for part in (query[:-1] if union else query)]
@@ -100,9 +93,8 @@ def test_samples_are_the_same_again_and_differ_by_seed() -> None:
     first = graph.sample_queries(missing, 3, seed=4)
     assert first == graph.sample_queries(missing, 3, seed=4)
     assert first.cases != graph.sample_queries(missing, 3, seed=5).cases
-    assert [case for case in first.cases if case.kind == "2in"] == list(
-        graph.sample_queries(missing, 3, seed=4, kinds=["2in"]).cases
-    )
+    alone = graph.sample_queries(missing, 3, seed=4, kinds=["2in"]).cases
+    assert [case for case in first.cases if case.kind == "2in"] == list(alone)
     assert {case.kind for case in graph.sample_queries(missing, 2, kinds=["4p", "5p"]).cases} == {"4p", "5p"}
 
 
@@ -117,9 +109,9 @@ def test_what_cannot_be_sampled_is_said() -> None:
         graph.sample_queries([("zz", "r0", "n1")])
     with pytest.raises(OptionError):
         graph.sample_queries(missing, 0)
-    warned = graph.sample_queries(missing, 500, kinds=["1p"])
-    assert "of 500 queries of 1p" in warned.warnings[0]
-    assert 0 < len(warned.cases) < 500
+    warned = graph.sample_queries(missing[:1], 4, kinds=["1p"])
+    assert "only 2 of 4 queries of 1p" in warned.warnings[0]
+    assert len(warned.cases) == 2
 
 
 def test_queries_are_written_and_read(tmp_path: Any) -> None:
@@ -132,7 +124,8 @@ def test_queries_are_written_and_read(tmp_path: Any) -> None:
 def test_published_numbers_are_read_as_pairs(tmp_path: Any) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text(
-        '{"type":"up-DNF","query":[[3,[7]],[12,[4]],[-1]],"easy":[1],"hard":[2]}\n\n{"type":"2in","query":[[3,[7]],[12,[5,-2]]],"easy":[],"hard":[9]}\n'
+        '{"type":"up-DNF","query":[[3,[7]],[12,[4]],[-1]],"easy":[1],"hard":[2]}\n\n'
+        '{"type":"2in","query":[[3,[7]],[12,[5,-2]]],"easy":[],"hard":[9]}\n'
     )
     first, second = read_cases(path, paired=True)
     assert (first.kind, first.query, first.easy, first.hard) == ("up", [["3", ["^6"]], ["12", ["4"]], [-1]], ("1",), ("2",))
@@ -140,9 +133,19 @@ def test_published_numbers_are_read_as_pairs(tmp_path: Any) -> None:
     assert next(iter(read_cases(path))).query == [["3", ["7"]], ["12", ["4"]], [-1]]
 
 
-BAD = ["{", "7", "[]", '{"type": "1p"}', '{"type":1,"query":[],"easy":[],"hard":[]}', '{"type":"1p","query":["a",["r"]],"easy":"a","hard":[]}',
-       '{"type":"1p","query":["a",[{"r":1}]],"easy":[],"hard":[]}', "[" * 200_000, '{"type":"1p","query":' + "[" * 90 + "]" * 90 + ',"easy":[],"hard":[]}',
-       "\0" * (1 << 20)]  # fmt: skip
+_NO = '"easy":[],"hard":[]}'
+BAD = [
+    "{",
+    "7",
+    "[]",
+    '{"type": "1p"}',
+    '{"type":1,"query":[],' + _NO,
+    '{"type":"1p","query":["a",["r"]],"easy":"a","hard":[]}',
+    '{"type":"1p","query":["a",[{"r":1}]],' + _NO,
+    "[" * 200_000,
+    '{"type":"1p","query":' + "[" * 90 + "]" * 90 + "," + _NO,
+    "\0" * (1 << 20),
+]
 
 
 @pytest.mark.parametrize("text", BAD)

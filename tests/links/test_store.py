@@ -103,8 +103,9 @@ def test_a_model_of_another_graph_is_an_error_and_one_of_a_part_a_warning() -> N
     with pytest.raises(LinkModelError, match="none of its 1 relations"):
         Alignment(made(relations=("q",)), EDGES)
     part = Alignment(made(tuple(EDGES.entities[:20])), EDGES)
+    all_of_them = len(EDGES.entities)
     assert part.warnings == [
-        f"the model does not know {len(EDGES.entities) - 20} of the graph's {len(EDGES.entities)} entities; nothing is predicted of them"
+        f"the model does not know {all_of_them - 20} of the graph's {all_of_them} entities; nothing is predicted of them"
     ]
 
 
