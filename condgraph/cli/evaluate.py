@@ -87,7 +87,10 @@ def evaluate(
     """
     with guard(), opened(store, graph, user, password, database) as at:
         from condgraph.evaluation.queries import read_cases, read_triples, write_cases
+        from condgraph.links.embeddings import model_of
 
+        # Whatever cannot be read is said before anything takes long.
+        known = None if model is None else model_of(model)
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
@@ -100,7 +103,7 @@ def evaluate(
         else:
             cases = [case for case in read_cases(queries, paired=paired) if not kinds or case.kind in kinds]
         result = at.evaluate_logic(
-            cases, model, held=missing, validation=chosen, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
+            cases, known, held=missing, validation=chosen, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
         )  # fmt: skip
         if form is EvaluationFormat.JSON:
             about = {"options": result.options, "seconds": result.seconds, "warnings": list(result.warnings)}

@@ -133,9 +133,7 @@ def test_the_command_line_trains_and_evaluates(tmp_path: Path) -> None:
 
     run("load", store, str(tmp_path / "own.tsv"))
     options = ("--rank", "16", "--epochs", "40", "--batch", "20", "--n3", "0.01")
-    assert "trained on" in run(
-        "train-links", "-d", store, "-o", model, "--rank", "16", "--epochs", "40", "--batch", "20", "--n3", "0.01"
-    )
+    assert "trained on" in run("train-links", "-d", store, "-o", model, *options)
     common = ("evaluate", "logic", "-d", store, "--held", str(tmp_path / "held.tsv"), "-m", model)
     first = run(*common, "-n", "2", "--write-queries", queries, "--format", "json")
     again = run(*common, "--queries", queries, "--format", "json")
