@@ -29,8 +29,10 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.claims.verdict import Verdict
     from condgraph.evaluation.figures import Evaluation
     from condgraph.evaluation.sampler import Sampled
+    from condgraph.grammars.grammar import Grammar
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training
     from condgraph.logic.answers import LogicAnswers
@@ -126,10 +128,19 @@ class AsyncGraph:
 
         return await self._cancellable(run, options.get("timeout"), cancelled)
 
+    async def verify(self, claim: Any, llm: Any = None, **options: Any) -> Verdict:
+        """`Graph.verify`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
+
     async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
         """`Graph.logic`."""
         cancelled = options.pop("cancelled", None)
         return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
+
+    async def grammar(self, language: Any = "kopl", *, timeout: float | None = None, **options: Any) -> Grammar:
+        """`Graph.grammar`."""
+        return await self._cancellable(lambda: self.graph.grammar(language, timeout=timeout, **options), timeout)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

@@ -50,7 +50,7 @@ def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alp
             if least > 0.0:
                 continue
             break
-        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) >= k:
+        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) >= k and _has_observed(found, tree, snapshot):
             break
     assert forward is not None and found is not None  # noqa: PT018
     if found.default > 0.0:
@@ -70,6 +70,16 @@ def observed(tree: Tree, snapshot: Snapshot, found: Vector) -> NDArray[np.bool_]
         known = Forward(snapshot, adjacency(snapshot)).run(tree, found.ids[suspects])
         own[suspects] = known.at(found.ids[suspects]) >= 1.0
     return own
+
+
+def _has_observed(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
+    """Whether all answers that the graph alone gives are there. Without a negation they have score 1;
+    with one, an edge that is not in the graph and may well be true lowers them.
+    """
+    if not negates(tree):
+        return True
+    known = Forward(snapshot, adjacency(snapshot)).run(tree)
+    return bool(np.isin(known.ids[known.values > 0.0], found.ids, assume_unique=True).all())
 
 
 def _spelled(found: Vector, size: int) -> Vector:
