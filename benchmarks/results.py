@@ -45,6 +45,7 @@ ORDER = (
     "llm_query",
     "patterns",
     "generate",
+    "links",
     "cypher",
     "matrix",
     "neo4j_store",

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from condgraph.chains.answer import Reasoned
     from condgraph.chains.verify import Verdict as ChainVerdict
     from condgraph.claims.verdict import Verdict
+    from condgraph.evaluation.figures import Evaluation
+    from condgraph.evaluation.sampler import Sampled
     from condgraph.grammars.grammar import Grammar
+    from condgraph.links.store import StoredRows
+    from condgraph.links.train import Training
     from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
@@ -94,6 +98,37 @@ class AsyncGraph:
         answer = await self._ask(self.graph.match, pattern, options)
         assert isinstance(answer, Matches)
         return answer
+
+    async def train_links(self, path: Any = None, **options: Any) -> Training:
+        """`Graph.train_links`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> Training:
+            return self.graph.train_links(path, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def evaluate_logic(self, cases: Any, model: Any = None, **options: Any) -> Evaluation:
+        """`Graph.evaluate_logic`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> Evaluation:
+            return self.graph.evaluate_logic(cases, model, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
+
+    async def sample_queries(self, held: Any, n: int = 50, **options: Any) -> Sampled:
+        """`Graph.sample_queries`."""
+        return await self._cancellable(lambda: self.graph.sample_queries(held, n, **options), options.get("timeout"))
+
+    async def keep_rows(self, model: Any, folder: Any, **options: Any) -> StoredRows:
+        """`Graph.keep_rows`; cancelling the task ends it."""
+        cancelled = options.pop("cancelled", None) or Event()
+
+        def run() -> StoredRows:
+            return self.graph.keep_rows(model, folder, cancelled=cancelled, **options)
+
+        return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def verify(self, claim: Any, llm: Any = None, **options: Any) -> Verdict:
         """`Graph.verify`."""

@@ -26,8 +26,10 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.evaluation.methods import EvaluationMethods
 from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
+from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.logic.methods import LogicMethods
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
@@ -54,7 +56,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(AskMethods, ChainMethods, Claims, Grammars, LogicMethods):
+class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkMethods, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

@@ -26,6 +26,7 @@ from condgraph.cli.arguments import (
     opened,
 )
 from condgraph.cli.chain import chain
+from condgraph.cli.evaluate import evaluate
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -37,6 +38,7 @@ from condgraph.cli.remove import abandon, convert, delete
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
+from condgraph.cli.train_links import train_links
 from condgraph.cli.verify import verify
 from condgraph.patterns.matches import Matches
 
@@ -340,7 +342,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, serve, verify):
+for command in (delete, abandon, convert, generate, train_links, evaluate, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
 
 

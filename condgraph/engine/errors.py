@@ -308,6 +308,14 @@ class ModelError(CondgraphError):
     code = "model"
 
 
+class LinkModelError(CondgraphError):
+    """A model of links that cannot be used: damaged, of another graph, or without what it is asked
+    for.
+    """
+
+    code = "link-model"
+
+
 class BudgetError(CondgraphError):
     """What the calls of a language model may cost is spent: calls, tokens or seconds."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
+from condgraph.links.calibration import kept_of
 from condgraph.links.model import LinkModel
 from condgraph.logic.matrix import Adjacency, Key, Rows
 from condgraph.logic.vector import Ids
@@ -133,7 +134,8 @@ class Predicted:
         edges = self.observed.rows(key, numbers[np.argsort(numbers)])
         own = {head: edges.ids[edges.offsets[i] : edges.offsets[i + 1]] for i, head in enumerate(edges.heads.tolist())}
         known = np.flatnonzero(places >= 0)
-        rows = dict(zip(known.tolist(), self._scored(places[known], number, key), strict=True))
+        counts = np.array([len(own[head]) if head in own else 0 for head in numbers[known].tolist()], np.int64)
+        rows = dict(zip(known.tolist(), self._scored(places[known], number, key, counts), strict=True))
         none = np.empty(0, np.int32)
         for i, head in enumerate(heads):
             tails = own.get(head, none)
@@ -143,8 +145,10 @@ class Predicted:
             else:
                 found[head] = self._row(*row, tails)
 
-    def _scored(self, places: Ids, number: int, key: Key) -> Iterator[tuple[Ids | None, NDArray[Any]]]:
-        """What the model says of some entities: a row of scores of its entities (None: of all)."""
+    def _scored(self, places: Ids, number: int, key: Key, tails: Ids) -> Iterator[tuple[Ids | None, NDArray[Any]]]:
+        """What the model says of some entities, calibrated by how many `tails` each has: a row of
+        scores of its entities (None: of all).
+        """
         if not len(places):
             return
         if isinstance(self.model, SparseModel):
@@ -157,15 +161,17 @@ class Predicted:
             raise ModelError(f"the model gave scores of shape {scores.shape}, not {(len(places), len(self.nodes))}")
         if not np.isfinite(scores).all():
             raise ModelError(f"the model gave a score for {key[0]!r} that is no number", hint="train it again")
-        for row in scores:
-            yield None, row
+        if self.model.calibrated:
+            for row in scores:
+                yield None, row
+            return
+        rows, entities, found = kept_of(np.asarray(scores, np.float32), tails, self.epsilon)
+        for begin, end in pairwise(np.searchsorted(rows, np.arange(len(places) + 1)).tolist()):
+            yield entities[begin:end], found[begin:end]
 
     def _row(self, entities: Ids | None, scores: NDArray[Any], tails: NDArray[np.int32]) -> Row:
-        """One row, thresholded, with the edges of the graph; Eq. 3 and 4."""
+        """One row, thresholded, with the edges of the graph (Eq. 4)."""
         calibrated = scores.astype(np.float64)
-        if not self.model.calibrated:
-            calibrated = np.exp(calibrated - calibrated.max())
-            calibrated *= max(1, len(tails)) / calibrated.sum()
         found = self.nodes if entities is None else self.nodes[entities]
         places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (found >= 0))
         nodes, values = found[places], np.minimum(calibrated[places], 1.0 - DELTA)

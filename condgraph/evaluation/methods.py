@@ -1,0 +1,86 @@
+"""The methods of a graph that evaluate logical queries on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from condgraph.engine.bounds import check_bounds, within
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.evaluation.figures import Evaluation
+    from condgraph.evaluation.queries import LogicCase
+    from condgraph.evaluation.run import OnCase
+    from condgraph.evaluation.sampler import Sampled
+
+
+class Opened(Protocol):
+    """What these methods need of a graph."""
+
+    timeout: float | None
+
+    @property
+    def current(self) -> Snapshot:
+        """Its columns."""
+
+    def snapshot(self) -> Opened:
+        """The graph as it is now, in process."""
+
+
+class EvaluationMethods:
+    """What `Graph` has of them."""
+
+    def sample_queries(
+        self: Opened,
+        held: Iterable[tuple[str, str, str]],
+        n: int = 50,
+        *,
+        kinds: Sequence[str] | None = None,
+        seed: int = 0,
+        most: int = 100,
+        timeout: float | None = None,
+    ) -> Sampled:
+        """Draw logical queries of each structure (BetaE's fourteen, or `kinds`) with easy and hard
+        answers; `held` are the edges that the graph misses, triples of (id, predicate, id).
+
+        A query has 1 to `most` hard answers. The same seed gives the same queries.
+        """
+        from condgraph.evaluation.sampler import sample
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout):
+            return sample(self.snapshot().current, held, n, kinds=kinds, seed=seed, most=most)
+
+    def evaluate_logic(
+        self: Opened,
+        cases: Iterable[LogicCase],
+        model: Any = None,
+        *,
+        held: Iterable[tuple[str, str, str]] | None = None,
+        validation: Sequence[LogicCase] = (),
+        alpha: float | None = None,
+        epsilon: float | None = None,
+        cap: int | None = None,
+        explain: bool = True,
+        on_case: OnCase | None = None,
+        timeout: float | None = None,
+        cancelled: Event | None = None,
+    ) -> Evaluation:
+        """Ask logical queries whose answers are known, and tell how well they are answered: mean
+        reciprocal rank, Hits@k, by structure and by how many edges are missing.
+
+        `model` is a model of links, or the path of one (none: the graph alone). `held` are the
+        edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
+        threshold of cardinality.
+        """
+        from condgraph.evaluation.run import evaluate
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout, cancelled):
+            return evaluate(
+                self.snapshot().current, cases, model, held=held, validation=validation, alpha=alpha, epsilon=epsilon, cap=cap,
+                explain=explain, on_case=on_case,
+            )  # fmt: skip

@@ -1,0 +1,139 @@
+"""The edges that a graph is known to have, numbered, and looked up by head and relation from both
+ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import cached
+from condgraph.engine.errors import LinkModelError, nearest
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+Ints = NDArray[np.int64]
+#: An edge is one number, (relation * entities + head) * entities + tail, as long as that fits.
+_MOST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Distinct edges between numbered entities: `triples` of shape (n, 3), head, relation, tail."""
+
+    entities: Sequence[str]
+    relations: Sequence[str]
+    triples: Ints
+
+    @classmethod
+    def of(cls, triples: Iterable[tuple[str, str, str]]) -> Edges:
+        """The edges of (head, relation, tail) texts, with numbers by code point."""
+        found = list(triples)
+        entities = sorted({one for head, _, tail in found for one in (head, tail)})
+        relations = sorted({relation for _, relation, _ in found})
+        return cls(entities, relations, np.empty((0, 3), np.int64)).numbered(found)
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> Edges:
+        """The relations of a graph: entities have the numbers of the snapshot, and their ids as
+        names; relations are the predicates that have any, in order.
+        """
+        offsets = np.asarray(snapshot.relation_offsets, np.int64)
+        counts = np.diff(offsets)
+        used = np.flatnonzero(counts)
+        relation = np.arange(len(used), dtype=np.int64).repeat(counts[used])
+        triples = np.stack([snapshot.relation_subject, relation, snapshot.relation_object], axis=1).astype(np.int64)
+        entities = snapshot.texts.take(snapshot.entity_id)
+        return cls(entities, [snapshot.predicate_name(int(one)) for one in used], triples)
+
+    def numbered(self, triples: Iterable[tuple[str, str, str]]) -> Edges:
+        """Other edges of the same entities and relations; raises `LinkModelError` for an entity or
+        a relation that is none of them.
+        """
+        rows = np.array(
+            [(self._entity(head), self._relation(relation), self._entity(tail)) for head, relation, tail in triples], np.int64
+        ).reshape(-1, 3)
+        return self.with_triples(rows)
+
+    def with_triples(self, triples: Ints) -> Edges:
+        """Other edges, numbered alike; each once."""
+        return Edges(self.entities, self.relations, np.unique(triples, axis=0) if len(triples) else triples.reshape(-1, 3))
+
+    def _entity(self, text: str) -> int:
+        found = self.entity_numbers.get(text)
+        if found is None:
+            raise LinkModelError(f"there is no entity {text!r} among the edges", candidates=nearest(text, self.entities))
+        return found
+
+    def _relation(self, text: str) -> int:
+        found = self.relation_numbers.get(text)
+        if found is None:
+            raise LinkModelError(f"there is no relation {text!r} among the edges", candidates=nearest(text, self.relations))
+        return found
+
+    @cached
+    def entity_numbers(self) -> dict[str, int]:
+        """The number of each entity."""
+        return {text: number for number, text in enumerate(self.entities)}
+
+    @cached
+    def relation_numbers(self) -> dict[str, int]:
+        """The number of each relation."""
+        return {text: number for number, text in enumerate(self.relations)}
+
+    @cached
+    def fingerprint(self) -> str:
+        """A hash of the edges, their entities and relations."""
+        found = blake2b(digest_size=16)
+        for texts in (self.entities, self.relations):
+            for text in texts:
+                found.update(text.encode("utf-8", "surrogatepass") + b"\0")
+            found.update(b"\1")
+        found.update(np.ascontiguousarray(self.triples).data.cast("B") if self.triples.size else b"")
+        return found.hexdigest()
+
+    @cached
+    def forward(self) -> Ends:
+        """The tails of each (head, relation)."""
+        return Ends(self.triples, len(self.relations), len(self.entities))
+
+    @cached
+    def backward(self) -> Ends:
+        """The heads of each (tail, relation)."""
+        return Ends(self.triples[:, ::-1], len(self.relations), len(self.entities))
+
+    def ends(self, inverse: bool) -> Ends:
+        """`backward` for the inverse of relations, else `forward`."""
+        return self.backward if inverse else self.forward
+
+
+class Ends:
+    """For each (node, relation) the nodes at the other end, ascending."""
+
+    def __init__(self, triples: Ints, relations: int, entities: int) -> None:
+        if relations * max(entities, 1) ** 2 >= _MOST:
+            raise LinkModelError(f"{entities} entities and {relations} relations are more than edges can be numbered for")
+        #: The groups: node + entities * relation, ascending, each once.
+        key = triples[:, 1] * entities + triples[:, 0]
+        order = np.unique(key * entities + triples[:, 2])
+        self.keys, begin = np.unique(order // max(entities, 1), return_index=True)
+        self.offsets = np.append(begin, len(order)).astype(np.int64)
+        self.items: Ints = order % max(entities, 1)
+        self._entities = entities
+
+    def of(self, nodes: Ints, relation: int) -> tuple[Ints, Ints]:
+        """The other ends of each node by a relation: offsets (n + 1), and the ends."""
+        from condgraph.engine.snapshot.snapshot import ranges
+
+        wanted = nodes + relation * self._entities
+        at = np.searchsorted(self.keys, wanted)
+        there = self.keys.take(at, mode="clip") == wanted if len(self.keys) else np.zeros(len(wanted), bool)
+        begin = np.where(there, self.offsets.take(at, mode="clip"), 0)
+        end = np.where(there, self.offsets.take(at + 1, mode="clip"), 0)
+        return np.append(0, np.cumsum(end - begin)), self.items.take(ranges(begin, end))

@@ -1,0 +1,225 @@
+"""Models of links that are embeddings: vectors of entities and relations, kept as one `.npz` file.
+
+form                 text: one of `forms.FORMS`
+entities, relations  texts, or a JSON list of texts as bytes (uint8)
+entity_vectors       (entities, dimension), float32
+relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
+inverse_vectors      the same of the inverses, where they have vectors of their own
+tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
+about                JSON: how it was made
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import cached
+from condgraph.engine.errors import LinkModelError, OptionError, nearest
+from condgraph.links.forms import FORMS, Floats, questions
+from condgraph.links.model import LinkModel
+
+#: Scores that one piece of work holds, at most: 64 MB of float32.
+PIECE: Final = 1 << 24
+_KNOWN: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
+_MADE: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """A model of links by vectors (`LinkModel`); raw scores. See the module for the arrays."""
+
+    form: str
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    entity_vectors: Floats
+    relation_vectors: Floats
+    inverse_vectors: Floats | None = None
+    tail_vectors: Floats | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._checked()
+
+    @property
+    def calibrated(self) -> bool:
+        """Never: scores are logits."""
+        return False
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in the vector of an entity."""
+        return int(self.entity_vectors.shape[1])
+
+    @cached
+    def fingerprint(self) -> str:
+        """A hash of all that its scores depend on."""
+        found = blake2b(json.dumps([self.form, self.entities, self.relations]).encode(), digest_size=16)
+        for array in (self.entity_vectors, self.relation_vectors, self.inverse_vectors, self.tail_vectors):
+            found.update(b"-" if array is None else np.ascontiguousarray(array).data.cast("B"))
+        return found.hexdigest()
+
+    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
+        """See `LinkModel.score_tails`."""
+        return self.asked(heads, relation, inverse) @ self.targets(inverse).T
+
+    def asked(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
+        """The vectors of the questions (`forms.questions`), shape (heads, dimension)."""
+        own = inverse and self.inverse_vectors is not None
+        table = self.inverse_vectors if own else self.relation_vectors
+        assert table is not None
+        # Without a relation of its own, an inverse starts from the side of tails.
+        side = self.tail_vectors if inverse and not own and self.tail_vectors is not None else self.entity_vectors
+        return questions(self.form, side[heads], table[relation], inverse=inverse and not own)
+
+    def targets(self, inverse: bool) -> Floats:
+        """The vectors that questions are multiplied with, shape (entities, dimension)."""
+        if self.tail_vectors is None or (inverse and self.inverse_vectors is None):
+            return self.entity_vectors
+        return self.tail_vectors
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a `.npz` file, all of it or nothing; the path as it is written."""
+        place = Path(path)
+        arrays: dict[str, Any] = {
+            "form": np.array(self.form),
+            "entities": _texts(self.entities),
+            "relations": _texts(self.relations),
+            "entity_vectors": self.entity_vectors,
+            "relation_vectors": self.relation_vectors,
+            "about": np.frombuffer(json.dumps(dict(self.about)).encode(), np.uint8),
+        }
+        if self.inverse_vectors is not None:
+            arrays["inverse_vectors"] = self.inverse_vectors
+        if self.tail_vectors is not None:
+            arrays["tail_vectors"] = self.tail_vectors
+        fresh = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            with fresh.open("wb") as file:
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, place)
+        finally:
+            fresh.unlink(missing_ok=True)
+        return place
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Embeddings:
+        """Read a `.npz` file; raises `LinkModelError` for what is none, and for NaN in it."""
+        place = os.fspath(path)
+        try:
+            with np.load(place, allow_pickle=False) as found:
+                unknown = sorted(set(found.files) - set(_KNOWN))
+                if unknown:
+                    raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
+                arrays = {name: found[name] for name in found.files}
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+            raise LinkModelError(f"{place} cannot be read as arrays: {error}", hint=_MADE) from None
+        missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
+        if missing:
+            raise LinkModelError(f"{place} lacks {', '.join(missing)}", hint=_MADE)
+        about = _read_about(arrays["about"], place) if "about" in arrays else {}
+        form = str(arrays["form"]) if "form" in arrays else "complex"
+        numbers = {name: _numbers(arrays[name], place, name) for name in _KNOWN[3:7] if name in arrays}
+        return cls(form, _read_texts(arrays, "entities", place), _read_texts(arrays, "relations", place), **numbers, about=about)
+
+    def _checked(self) -> None:
+        if self.form not in FORMS:
+            raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_MADE)
+        n, m, d = len(self.entities), len(self.relations), self.entity_vectors.shape[-1]
+        one = (m, d, d) if self.form == "rescal" else (m, d)
+        wanted = {"entity_vectors": (n, d), "relation_vectors": one, "inverse_vectors": one, "tail_vectors": (n, d)}
+        for name, shape in wanted.items():
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != shape:
+                raise LinkModelError(f"{name} has shape {array.shape}; {n} entities and {m} relations ask for {shape}", hint=_MADE)
+            bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
+            if bad.any():
+                whose = (self.entities if name in ("entity_vectors", "tail_vectors") else self.relations)[int(bad.argmax())]
+                raise LinkModelError(f"{name} has NaN or infinity in {int(bad.sum())} rows; the first is that of {whose!r}")
+        if self.form == "complex" and d % 2:
+            raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers are no pairs", hint=_MADE)
+        if self.form == "cp" and self.tail_vectors is None:
+            raise LinkModelError("cp has vectors of its own for tails, and tail_vectors is missing", hint=_MADE)
+        for name, texts in (("entities", self.entities), ("relations", self.relations)):
+            if len(set(texts)) < len(texts):
+                seen: set[str] = set()
+                twice = next(text for text in texts if text in seen or seen.add(text))  # type: ignore[func-returns-value]
+                raise LinkModelError(f"{name} has {twice!r} twice")
+
+
+def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
+    """A model as it is, or read from the path of a `.npz` file; raises `LinkModelError`."""
+    if isinstance(model, (str, os.PathLike)):
+        return Embeddings.load(model)
+    if not isinstance(model, LinkModel):
+        raise LinkModelError(
+            f"a {type(model).__name__} is no model of links", hint="it has to have what `links.model.LinkModel` says"
+        )
+    return model
+
+
+def check_scores(scores: Floats, model: Any, relation: int) -> None:
+    """Raise `LinkModelError` where a model gave NaN, or less than it was asked for."""
+    if not np.isfinite(scores.sum()) and np.isnan(scores).any():
+        raise LinkModelError(f"the model gave NaN for {int(np.isnan(scores).sum())} scores of {model.relations[relation]!r}")
+
+
+def rows_of(heads: int, entities: int) -> int:
+    """How many heads are scored at once."""
+    if entities < 1:
+        raise OptionError("the model has no entities")
+    return max(1, min(heads, PIECE // entities))
+
+
+def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _json(array: NDArray[Any], place: str, name: str) -> str:
+    if array.dtype != np.uint8:
+        raise LinkModelError(f"{name} in {place} is neither texts nor JSON as bytes, but {array.dtype}", hint=_MADE)
+    return array.tobytes().decode("utf-8", "surrogatepass")
+
+
+def _read_texts(arrays: Mapping[str, NDArray[Any]], name: str, place: str) -> tuple[str, ...]:
+    array = arrays[name]
+    if array.dtype.kind == "U":
+        return tuple(array.ravel().tolist())
+    try:
+        found = json.loads(_json(array, place, name))
+    except (ValueError, RecursionError) as error:
+        raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_MADE) from None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise LinkModelError(f"{name} in {place} is no list of texts", hint=_MADE)
+    return tuple(found)
+
+
+def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_json(array, place, "about"))
+    except (ValueError, RecursionError) as error:
+        raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_MADE) from None
+    if not isinstance(found, dict):
+        raise LinkModelError(f"about in {place} is no JSON object", hint=_MADE)
+    return found
+
+
+def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
+    if array.dtype.kind not in "fiu" or array.ndim not in (2, 3):
+        raise LinkModelError(
+            f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_MADE
+        )
+    return np.ascontiguousarray(array, np.float32)

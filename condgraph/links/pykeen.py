@@ -1,0 +1,54 @@
+"""Models that PyKEEN has trained, as models of links. PyKEEN is imported by whoever trained them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import LinkModelError, MissingExtraError
+from condgraph.links.forms import Floats
+
+
+class PyKeenModel:
+    """A model of PyKEEN (`pipeline(...).model`) and the factory of the triples that it was trained
+    on (`pipeline(...).training`), as a `LinkModel`; raw scores, worked out where the model is, on a
+    GPU as well.
+
+    Raises `LinkModelError` for what is none, `MissingExtraError` where torch is not installed.
+    """
+
+    calibrated = False
+
+    def __init__(self, model: Any, triples: Any) -> None:
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtraError("torch", "pykeen") from None
+        for one, names in ((model, ("score_t", "score_h")), (triples, ("entity_to_id", "relation_to_id"))):
+            missing = [name for name in names if not hasattr(one, name)]
+            if missing:
+                raise LinkModelError(
+                    f"a {type(one).__name__} is not PyKEEN's: it has no {missing[0]}",
+                    hint="PyKeenModel(result.model, result.training)",
+                )
+        self._torch, self._model = torch, model
+        self.entities = tuple(sorted(triples.entity_to_id, key=triples.entity_to_id.__getitem__))
+        self.relations = tuple(sorted(triples.relation_to_id, key=triples.relation_to_id.__getitem__))
+        if [triples.entity_to_id[one] for one in self.entities] != list(range(len(self.entities))):
+            raise LinkModelError("the entities of the triples are not numbered from 0 without gaps")
+        model.eval()
+
+    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
+        """See `LinkModel.score_tails`."""
+        torch = self._torch
+        nodes = torch.as_tensor(heads, dtype=torch.long, device=self._model.device)
+        relations = torch.full_like(nodes, relation)
+        with torch.inference_mode():
+            if inverse:
+                found = self._model.score_h(torch.stack([relations, nodes], dim=1))
+            else:
+                found = self._model.score_t(torch.stack([nodes, relations], dim=1))
+        scores: Floats = found.float().cpu().numpy()
+        return scores

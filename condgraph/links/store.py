@@ -1,0 +1,259 @@
+"""Calibrated, thresholded rows of a model, kept in a folder and mapped: a model of links itself,
+whose scores are looked up.
+
+    FOLDER/rows.json      of which model, graph and threshold, and the table of the arrays
+    FOLDER/HASH.arrays    for each relation and direction: the heads that have a row (ascending),
+                          offsets, entities (uint16 where they are few, else int32), values (float32)
+
+Folders are written beside what is there and switched by renaming `rows.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import LinkModelError, StoreDamagedError, StoreMissingError, StoreVersionError
+from condgraph.engine.snapshot.container import ArrayFile, write_arrays
+from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.links.alignment import Alignment
+from condgraph.links.calibration import Threshold, kept_of, thresholded
+from condgraph.links.edges import Edges, Ints
+from condgraph.links.embeddings import check_scores, rows_of
+from condgraph.links.forms import Floats
+from condgraph.links.model import LinkModel
+
+FORMAT: Final = 1
+_AGAIN: Final = "make the rows again with `keep_rows`"
+#: Hears how many rows are done, of how many.
+OnRows = Callable[[int, int], None]
+
+
+def fingerprint_of(model: LinkModel) -> str:
+    """A hash of a model: its own `fingerprint`, else of its names and of scores of a few heads."""
+    own = getattr(model, "fingerprint", None)
+    if isinstance(own, str):
+        return own
+    found = blake2b(json.dumps([list(model.entities), list(model.relations), model.calibrated]).encode(), digest_size=16)
+    heads = np.unique(np.linspace(0, len(model.entities) - 1, 4).astype(np.int64))
+    for relation in range(len(model.relations)):
+        found.update(np.ascontiguousarray(model.score_tails(heads, relation), np.float32).data.cast("B"))
+    return found.hexdigest()
+
+
+def keyed(model: LinkModel, edges: Edges, keep: Threshold) -> str:
+    """The key of rows: a hash of model, graph and threshold."""
+    text = json.dumps([fingerprint_of(model), edges.fingerprint, asdict(keep), FORMAT])
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class StoredRows:
+    """Kept rows as a model (`LinkModel`), calibrated: what was not kept is 0. Made by `keep_rows`,
+    opened by `open_rows`.
+    """
+
+    def __init__(self, about: dict[str, Any], arrays: ArrayFile) -> None:
+        self.entities: Sequence[str] = tuple(about["entities"])
+        self.relations: Sequence[str] = tuple(about["relations"])
+        self.key: str = about["key"]
+        self.threshold = Threshold(**about["threshold"])
+        self.warnings: tuple[str, ...] = tuple(about["warnings"])
+        self._whole: bool = about["heads"] is None
+        self._asked: set[tuple[int, bool]] = {(int(relation), bool(inverse)) for relation, inverse in about["kept"]}
+        self._only: Ints | None = None if self._whole else np.asarray(about["heads"], np.int64)
+        self._arrays = arrays
+
+    @property
+    def calibrated(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def fingerprint(self) -> str:
+        """Its key."""
+        return self.key
+
+    @property
+    def entries(self) -> int:
+        """How many scores are kept."""
+        return sum(len(self._arrays.get(f"{_name(*one)}.ids")) for one in self._asked)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays."""
+        return int(self._arrays.size)
+
+    def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
+        """The rows of heads: offsets (heads + 1), entities ascending in each row, values.
+
+        Raises `LinkModelError` for rows that were not asked to be kept.
+        """
+        if (relation, inverse) not in self._asked:
+            raise LinkModelError(f"no rows are kept of {self.relations[relation]!r}", hint=_AGAIN)
+        if self._only is not None and not np.isin(heads, self._only).all():
+            missing = int(heads[~np.isin(heads, self._only)][0])
+            raise LinkModelError(f"no row is kept of the entity {self.entities[missing]!r}", hint=_AGAIN)
+        name = _name(relation, inverse)
+        known, offsets = self._arrays.get(f"{name}.heads"), self._arrays.get(f"{name}.offsets")
+        if not len(known):
+            return np.zeros(len(heads) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+        at = np.minimum(np.searchsorted(known, heads), len(known) - 1)
+        there = known[at] == heads
+        begin, end = np.where(there, offsets[at], 0), np.where(there, offsets[at + 1], 0)
+        entries = ranges(begin, end)
+        ids = self._arrays.get(f"{name}.ids")[entries].astype(np.int64)
+        return np.append(0, np.cumsum(end - begin)), ids, self._arrays.get(f"{name}.values")[entries]
+
+    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
+        """See `LinkModel.score_tails`."""
+        offsets, ids, values = self.rows(heads, relation, inverse=inverse)
+        found = np.zeros((len(heads), len(self.entities)), np.float32)
+        found[np.arange(len(heads)).repeat(np.diff(offsets)), ids] = values
+        return found
+
+
+def keep_rows(
+    model: LinkModel,
+    edges: Edges,
+    folder: str | os.PathLike[str],
+    keep: Threshold | None = None,
+    *,
+    relations: Sequence[str] | None = None,
+    heads: Sequence[str] | None = None,
+    on_rows: OnRows | None = None,
+) -> StoredRows:
+    """Score heads by all relations (or by some), calibrate, and keep what is above the threshold.
+
+    Rows that the folder has already, of the same model, graph, threshold and choice, are taken as
+    they are. `edges` are those of the graph: they say how many tails a head has. Raises
+    `LinkModelError` for a model of another graph, a relation or entity it lacks, or NaN.
+    """
+    keep = keep or Threshold()
+    place = Path(folder)
+    aligned = Alignment(model, edges)
+    chosen = range(len(model.relations)) if relations is None else sorted({aligned.relation(name) for name in relations})
+    numbers = _heads(model, heads)
+    wanted = [[relation, inverse] for relation in chosen for inverse in (False, True)]
+    key = keyed(model, edges, keep)
+    about = {
+        "format": FORMAT,
+        "key": key,
+        "threshold": asdict(keep),
+        "entities": list(model.entities),
+        "relations": list(model.relations),
+        "kept": wanted,
+        "heads": None if heads is None else numbers.tolist(),
+        "warnings": aligned.warnings,
+    }
+    before = _about(place)
+    if before is not None and all(before.get(name) == about[name] for name in ("format", "key", "kept", "heads")):
+        return open_rows(place)
+    narrow = len(model.entities) <= 1 << 16
+    arrays: dict[str, NDArray[Any]] = {}
+    done, total = 0, len(wanted) * len(numbers)
+    for relation, inverse in wanted:
+        parts = list(_scored(model, aligned.edges, numbers, int(relation), bool(inverse), keep))
+        name = _name(relation, bool(inverse))
+        counts = np.concatenate([np.diff(offsets) for offsets, _, _ in parts]) if parts else np.empty(0, np.int64)
+        there = counts > 0
+        arrays[f"{name}.heads"] = numbers[there].astype(np.int32)
+        arrays[f"{name}.offsets"] = np.append(0, np.cumsum(counts[there]))
+        ids = np.concatenate([ids for _, ids, _ in parts]) if parts else np.empty(0, np.int64)
+        arrays[f"{name}.ids"] = ids.astype(np.uint16 if narrow else np.int32)
+        arrays[f"{name}.values"] = np.concatenate([values for _, _, values in parts]) if parts else np.empty(0, np.float32)
+        done += len(numbers)
+        if on_rows is not None:
+            on_rows(done, total)
+    _write(place, about, arrays)
+    return open_rows(place)
+
+
+def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None, edges: Edges | None = None) -> StoredRows:
+    """The rows of a folder; raises `LinkModelError` where `model` and `edges` are given and these
+    are rows of others, `StoreError` for a folder without rows, or damaged ones.
+    """
+    place = Path(folder)
+    about = _about(place)
+    if about is None:
+        raise StoreMissingError(f"there are no rows of links in {place}", hint=_AGAIN)
+    if about.get("format") != FORMAT:
+        raise StoreVersionError(f"{place / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
+    try:
+        found = StoredRows(about, ArrayFile(place / about["file"], about["arrays"]))
+    except (KeyError, TypeError) as error:
+        raise StoreDamagedError(f"{place / 'rows.json'} lacks {error}", hint=_AGAIN) from None
+    if model is not None and edges is not None and found.key != keyed(model, edges, found.threshold):
+        raise LinkModelError(f"the rows in {place} are of another model or graph, or the graph has changed", hint=_AGAIN)
+    return found
+
+
+def _heads(model: LinkModel, heads: Sequence[str] | None) -> Ints:
+    if heads is None:
+        return np.arange(len(model.entities), dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(model.entities)}
+    unknown = [name for name in heads if name not in numbers]
+    if unknown:
+        raise LinkModelError(f"the model does not know the entity {unknown[0]!r}")
+    return np.unique(np.array([numbers[name] for name in heads], np.int64))
+
+
+def _scored(
+    model: LinkModel, edges: Edges, heads: Ints, relation: int, inverse: bool, keep: Threshold
+) -> Iterator[tuple[Ints, Ints, Floats]]:
+    n = len(model.entities)
+    step = rows_of(len(heads), n)
+    for start in range(0, len(heads), step):
+        check()
+        part = heads[start : start + step]
+        scores = np.asarray(model.score_tails(part, relation, inverse=inverse))
+        if scores.shape != (len(part), n):
+            raise LinkModelError(f"the model gave scores of shape {scores.shape}, not {(len(part), n)}")
+        check_scores(scores, model, relation)
+        if model.calibrated:
+            row, entity = np.nonzero(scores >= keep.epsilon)
+            found = scores[row, entity].astype(np.float64)
+        else:
+            row, entity, found = kept_of(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.epsilon)
+        yield thresholded(len(part), row, entity, found, keep)
+
+
+def _name(relation: int, inverse: bool) -> str:
+    return f"{relation}{'-' if inverse else '+'}"
+
+
+def _about(place: Path) -> dict[str, Any] | None:
+    path = place / "rows.json"
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
+    if not isinstance(found, dict):
+        raise StoreDamagedError(f"{path} is no JSON object", hint=_AGAIN)
+    return found
+
+
+def _write(place: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    name = f"{about['key'][:24]}.{os.getpid()}.arrays"
+    before = _about(place)
+    fresh = place / f".{name}"
+    fresh.unlink(missing_ok=True)
+    table = write_arrays(fresh, arrays)
+    os.replace(fresh, place / name)
+    manifest = place / f".rows.json.{os.getpid()}"
+    manifest.write_text(json.dumps({**about, "file": name, "arrays": table}), "utf-8")
+    os.replace(manifest, place / "rows.json")
+    if before is not None and before.get("file") not in (None, name):
+        # A name alone: a manifest of others may say anything.
+        (place / Path(str(before["file"])).name).unlink(missing_ok=True)

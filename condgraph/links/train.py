@@ -1,0 +1,226 @@
+"""Training ComplEx with N3 and relation prediction on the edges of a graph, until a validation part
+ranks no better; NumPy alone.
+
+Every relation has an inverse with vectors of its own (reciprocals), so that heads are asked for as
+tails are. Each of a graph's (h, r) is one question, with all of its tails at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import LinkModelError, OptionError, nearest
+from condgraph.links.edges import Edges, Ints
+from condgraph.links.embeddings import Embeddings
+from condgraph.links.forms import Floats
+from condgraph.links.ranks import Ranking, rank_edges
+from condgraph.links.step import Adagrad, Batch, sampled, step
+
+#: Validation edges that are ranked after an epoch, at most; the report has all of them.
+LOOKED_AT: Final = 2000
+#: What hears of an epoch: its number, the loss for each edge, the ranking where there was one.
+OnEpoch = Callable[[int, float, Ranking | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """How to train. `rank` counts complex numbers of a vector. `negatives` other entities are told
+    from the right ones at a time, None for all. Training ends after `epochs`, after `seconds`, or
+    when `patience` looks at the validation part (every `every` epochs) have seen nothing better.
+    """
+
+    rank: int = 100
+    rate: float = 0.1
+    batch: int = 500
+    n3: float = 0.05
+    predict_relation: float = 0.0
+    epochs: int = 100
+    every: int = 5
+    patience: int = 3
+    negatives: int | None = None
+    validation: float = 0.05
+    seconds: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("rank", "batch", "epochs", "every", "patience"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+        for name in ("n3", "predict_relation"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise OptionError(f"{name} is a weight of at least 0, not {getattr(self, name)}")
+        if not 0 < self.rate < float("inf"):
+            raise OptionError(f"rate is more than 0, not {self.rate}")
+        if self.negatives is not None and self.negatives < 1:
+            raise OptionError(f"negatives is at least 1, or None for all entities, not {self.negatives}")
+        if not 0 <= self.validation < 1:
+            raise OptionError(f"validation is the share of edges that are held out, less than 1, not {self.validation}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise OptionError(f"seconds is more than 0, not {self.seconds}")
+
+
+def options_of(given: Mapping[str, Any]) -> TrainOptions:
+    """Options by name; raises `OptionError` for a name that there is not, or a value of no sense."""
+    names = [one.name for one in fields(TrainOptions)]
+    for name in given:
+        if name not in names:
+            raise OptionError(
+                f"training has no option {name!r}", candidates=nearest(name, names), hint=f"they are {', '.join(names)}"
+            )
+    return TrainOptions(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What training gave: the model, its ranking of the validation part (None without one), the
+    epoch whose vectors it has, how many there were, and why it ended.
+    """
+
+    model: Embeddings
+    validation: Ranking | None
+    best: int
+    epochs: int
+    ended: str
+    seconds: float
+    edges: int
+
+    def __str__(self) -> str:
+        ranked = "no validation edges" if self.validation is None else f"validation {self.validation}"
+        return (
+            f"trained on {self.edges:,} edges of {len(self.model.entities):,} entities and {len(self.model.relations):,} relations "
+            f"in {self.seconds:.1f} s: epoch {self.best} of {self.epochs} ({self.ended}); {ranked}"
+        )
+
+
+def train(
+    edges: Edges, options: TrainOptions | None = None, *, valid: Edges | None = None, on_epoch: OnEpoch | None = None
+) -> Training:
+    """Train a model on edges. `valid` are edges of the same numbers; without them the share
+    `options.validation` of the edges is held out, by the seed.
+
+    Raises `LinkModelError` where there are no edges, or training diverges; `DeadlineError`.
+    """
+    options = options or TrainOptions()
+    begin = time.perf_counter()
+    if not len(edges.triples):
+        raise LinkModelError("there are no edges to train on", hint="load relations between entities first")
+    rng = np.random.default_rng(options.seed)
+    if valid is None:
+        edges, valid = held_out(edges, options.validation, rng)
+    n, m = len(edges.entities), len(edges.relations)
+    groups = _Questions(edges)
+    entities = Adagrad(_start(rng, n, options.rank), options.rate)
+    relations = Adagrad(_start(rng, 2 * m, options.rank), options.rate)
+
+    def model() -> Embeddings:
+        e, r = entities.vectors.copy(), relations.vectors.copy()
+        about = {"trained by": "condgraph", "edges": len(edges.triples), **asdict(options)}
+        return Embeddings("complex", tuple(edges.entities), tuple(edges.relations), e, r[:m], r[m:], about=about)
+
+    looked = _some(valid, rng)
+    best, best_at, best_mrr, worse, ended, epoch = None, 0, -1.0, 0, "all epochs", 0
+    for epoch in range(1, options.epochs + 1):
+        losses = [
+            step(entities, relations, batch, n3=options.n3, predict_relation=options.predict_relation)
+            for batch in _watched(groups.batches(rng, options.batch, options.negatives, n))
+        ]
+        loss = float(np.mean(losses))
+        if not np.isfinite(loss):
+            raise LinkModelError(f"training diverged in epoch {epoch}: the loss is {loss}", hint="a smaller `rate` may help")
+        late = options.seconds is not None and time.perf_counter() - begin >= options.seconds
+        ranking = None
+        if len(looked.triples) and (epoch % options.every == 0 or late or epoch == options.epochs):
+            now = model()
+            ranking = rank_edges(now, looked, [edges, valid])
+            if ranking.mrr > best_mrr:
+                best, best_at, best_mrr, worse = now, epoch, ranking.mrr, 0
+            else:
+                worse += 1
+        if on_epoch is not None:
+            on_epoch(epoch, loss, ranking)
+        if worse >= options.patience:
+            ended = "no longer better on validation"
+            break
+        if late:
+            ended = "the time was up"
+            break
+    if best is None:
+        best, best_at = model(), epoch
+    whole = rank_edges(best, valid, [edges, valid]) if len(valid.triples) else None
+    return Training(best, whole, best_at, epoch, ended, time.perf_counter() - begin, len(edges.triples))
+
+
+def held_out(edges: Edges, share: float, rng: np.random.Generator) -> tuple[Edges, Edges]:
+    """Edges in two parts, the second with about `share` of them; every entity and every relation
+    keeps an edge in the first.
+    """
+    triples = edges.triples
+    wanted = int(len(triples) * share)
+    order = rng.permutation(len(triples))
+    degree = np.bincount(triples[:, [0, 2]].ravel(), minlength=len(edges.entities))
+    used = np.bincount(triples[:, 1], minlength=len(edges.relations))
+    out: list[int] = []
+    for at in order.tolist():
+        if len(out) >= wanted:
+            break
+        head, relation, tail = triples[at].tolist()
+        if degree[head] > 1 and degree[tail] > 1 and used[relation] > 1 and (head != tail or degree[head] > 2):
+            degree[head] -= 1
+            degree[tail] -= 1
+            used[relation] -= 1
+            out.append(at)
+    mask = np.zeros(len(triples), bool)
+    mask[out] = True
+    return edges.with_triples(triples[~mask]), edges.with_triples(triples[mask])
+
+
+class _Questions:
+    """The questions of a graph, forward and inverse, with their tails."""
+
+    def __init__(self, edges: Edges) -> None:
+        n, m = len(edges.entities), len(edges.relations)
+        both = (edges.forward, edges.backward)
+        self.keys = np.concatenate([both[0].keys, both[1].keys + n * m])
+        self.items = np.concatenate([one.items for one in both])
+        begin = [np.asarray(one.offsets[:-1]) for one in both]
+        self.begin = np.concatenate([begin[0], begin[1] + len(both[0].items)])
+        self.end = np.append(self.begin[1:], len(self.items))
+        self._n = n
+
+    def batches(self, rng: np.random.Generator, size: int, negatives: int | None, entities: int) -> Iterator[Batch]:
+        """All questions once, in random order."""
+        from condgraph.engine.snapshot.snapshot import ranges
+
+        order = rng.permutation(len(self.keys))
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            relations, heads = np.divmod(self.keys[part], self._n)
+            begin, end = self.begin[part], self.end[part]
+            row: Ints = np.arange(len(part)).repeat(end - begin)
+            tails = self.items.take(ranges(begin, end))
+            sample, share = None, 1.0
+            if negatives is not None and negatives + len(tails) < entities:
+                sample, share = sampled(rng, entities, tails, negatives)
+            yield Batch(heads, relations, row, tails, sample, share)
+
+
+def _watched(batches: Iterator[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        check()
+        yield batch
+
+
+def _start(rng: np.random.Generator, rows: int, rank: int) -> Floats:
+    return rng.standard_normal((rows, 2 * rank), dtype=np.float32) * np.float32(1e-3)
+
+
+def _some(valid: Edges, rng: np.random.Generator) -> Edges:
+    if len(valid.triples) <= LOOKED_AT:
+        return valid
+    return valid.with_triples(valid.triples[rng.choice(len(valid.triples), LOOKED_AT, replace=False)])

@@ -1,0 +1,175 @@
+"""The fewest missing edges of an answer, against the enumeration of every assignment; and sampled
+queries, whose answers are counted in the same plain way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgraph
+from condgraph.engine.errors import LinkModelError, LoadError, OptionError, UnknownNameError
+from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.evaluation.missing import Complete
+from condgraph.evaluation.queries import LogicCase, read_cases, read_triples, write_cases
+from condgraph.links.edges import Edges
+
+Triple = tuple[str, str, str]
+SIZE = 9
+NAMES = [f"n{number}" for number in range(SIZE)]
+KINDS = ["1p", "2p", "3p", "2i", "3i", "pi", "ip", "2u", "up", "2in", "3in", "inp", "pin", "pni"]
+
+
+def drawn(seed: int) -> tuple[list[Triple], list[Triple]]:
+    """A small random graph, and edges that it misses."""
+    rng = np.random.default_rng(seed)
+    every = [(h, f"r{r}", t) for h in NAMES for r in range(2) for t in NAMES]
+    picks = [every[at] for at in rng.permutation(len(every))[:34]]
+    return picks[:24], picks[24:]
+
+
+def opened(triples: list[Triple]) -> condgraph.Graph:
+    graph = condgraph.open("memory:")
+    graph.add([*(Entity(name, name) for name in NAMES), *(Statement(h, r, Ref(t)) for h, r, t in triples)])
+    return graph
+
+
+def plain(query: Any, price: Callable[[str, str, str], float]) -> dict[str, float]:
+    """The cost of each entity as the answer of a nested query, by trying every assignment."""
+    if isinstance(query[0], str):
+        found = {name: 0.0 if name == query[0] else math.inf for name in NAMES}
+        return along(found, query[1], price)
+    if len(query) == 2 and all(isinstance(one, (str, int)) for one in query[1]):
+        return along(plain(query[0], price), query[1], price)
+    union = query[-1] == [-1]
+    parts = [plain(part, price) for part in (query[:-1] if union else query)]
+    return {name: (min if union else sum)(part[name] for part in parts) for name in NAMES}
+
+
+def along(found: dict[str, float], path: list[Any], price: Callable[[str, str, str], float]) -> dict[str, float]:
+    for one in path:
+        if one == -2:
+            found = {name: 0.0 if math.isinf(cost) else math.inf for name, cost in found.items()}
+            continue
+        new = dict.fromkeys(NAMES, math.inf)
+        for source, target in itertools.product(NAMES, NAMES):
+            edge = (target, one[1:], source) if one.startswith("^") else (source, one, target)
+            new[target] = min(new[target], found[source] + price(*edge))
+        found = new
+    return found
+
+
+def prices(own: list[Triple], missing: list[Triple]) -> Callable[[str, str, str], float]:
+    return lambda h, r, t: 0.0 if (h, r, t) in own else 1.0 if (h, r, t) in missing else math.inf
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_costs_and_sampled_answers_are_those_of_every_assignment(seed: int) -> None:
+    own, missing = drawn(seed)
+    graph = opened(own)
+    edges = Edges.of_snapshot(graph.current)
+    complete = Complete(graph.current, edges, edges.numbered(missing))
+    found = graph.sample_queries(missing, 4, seed=seed)
+    assert len({case.kind for case in found.cases}) > 10
+    for case in found.cases:
+        tree = case.tree()
+        costs = complete.costs(tree)[id(tree)]
+        wanted = plain(case.query, prices(own, missing))
+        assert {name: float(costs[edges.entity_numbers[name]]) for name in NAMES} == wanted, case.query
+        now = {name for name, cost in plain(case.query, prices(own, [])).items() if not math.isinf(cost)}
+        assert set(case.easy) == now
+        assert set(case.hard) == {name for name, cost in wanted.items() if not math.isinf(cost)} - now
+        assert case.hard
+
+
+def test_samples_are_the_same_again_and_differ_by_seed() -> None:
+    own, missing = drawn(1)
+    graph = opened(own)
+    first = graph.sample_queries(missing, 3, seed=4)
+    assert first == graph.sample_queries(missing, 3, seed=4)
+    assert first.cases != graph.sample_queries(missing, 3, seed=5).cases
+    alone = graph.sample_queries(missing, 3, seed=4, kinds=["2in"]).cases
+    assert [case for case in first.cases if case.kind == "2in"] == list(alone)
+    assert {case.kind for case in graph.sample_queries(missing, 2, kinds=["4p", "5p"]).cases} == {"4p", "5p"}
+
+
+def test_what_cannot_be_sampled_is_said() -> None:
+    own, missing = drawn(2)
+    graph = opened(own)
+    with pytest.raises(UnknownNameError, match="unknown query structure '2pi'"):
+        graph.sample_queries(missing, kinds=["2pi"])
+    with pytest.raises(LinkModelError, match="no held-out edges"):
+        graph.sample_queries([])
+    with pytest.raises(LinkModelError, match="no entity 'zz'"):
+        graph.sample_queries([("zz", "r0", "n1")])
+    with pytest.raises(OptionError):
+        graph.sample_queries(missing, 0)
+    warned = graph.sample_queries(missing[:1], 4, kinds=["1p"])
+    assert "only 2 of 4 queries of 1p" in warned.warnings[0]
+    assert len(warned.cases) == 2
+
+
+def test_queries_are_written_and_read(tmp_path: Any) -> None:
+    own, missing = drawn(3)
+    cases = list(opened(own).sample_queries(missing, 3).cases)
+    assert write_cases(cases, tmp_path / "q.jsonl") == len(cases)
+    assert list(read_cases(tmp_path / "q.jsonl")) == cases
+
+
+def test_published_numbers_are_read_as_pairs(tmp_path: Any) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(
+        '{"type":"up-DNF","query":[[3,[7]],[12,[4]],[-1]],"easy":[1],"hard":[2]}\n\n'
+        '{"type":"2in","query":[[3,[7]],[12,[5,-2]]],"easy":[],"hard":[9]}\n'
+    )
+    first, second = read_cases(path, paired=True)
+    assert (first.kind, first.query, first.easy, first.hard) == ("up", [["3", ["^6"]], ["12", ["4"]], [-1]], ("1",), ("2",))
+    assert second.query == [["3", ["^6"]], ["12", ["^4", -2]]]
+    assert next(iter(read_cases(path))).query == [["3", ["7"]], ["12", ["4"]], [-1]]
+
+
+_NO = '"easy":[],"hard":[]}'
+BAD = [
+    "{",
+    "7",
+    "[]",
+    '{"type": "1p"}',
+    '{"type":1,"query":[],' + _NO,
+    '{"type":"1p","query":["a",["r"]],"easy":"a","hard":[]}',
+    '{"type":"1p","query":["a",[{"r":1}]],' + _NO,
+    "[" * 200_000,
+    '{"type":"1p","query":' + "[" * 90 + "]" * 90 + "," + _NO,
+    "\0" * (1 << 20),
+]
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_lines_that_are_no_queries_are_errors(text: str, tmp_path: Any) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"type":"1p","query":["a",["r"]],"easy":[],"hard":["b"]}\n' + text)
+    with pytest.raises(LoadError, match="row 2"):
+        list(read_cases(path))
+
+
+def test_lines_that_are_no_triples_are_errors(tmp_path: Any) -> None:
+    path = tmp_path / "held.tsv"
+    path.write_bytes("\ufeffa\tr\tä\r\n\nb\tr\tc".encode())
+    assert list(read_triples(path)) == [("a", "r", "ä"), ("b", "r", "c")]
+    for content in (b"a\tr\tb\na\tr\n", b"a\tr\tb\na\t\tb", b"a\tr\tb\n\xff\t\t", b"a\tr\tb\n" + b"\t" * (1 << 20)):
+        path.write_bytes(content)
+        with pytest.raises(LoadError):
+            list(read_triples(path))
+
+
+def test_a_case_names_entities_by_id() -> None:
+    graph = condgraph.open("memory:")
+    graph.add([Entity("Q1", "same"), Entity("Q2", "same"), Statement("Q1", "r", Ref("Q2"))])
+    case = LogicCase("1p", ["Q1", ["r"]], ("Q2",), ())
+    assert graph.evaluate_logic([case]).cases[0].answers == 1
+    with pytest.raises(UnknownNameError, match="unknown entity 'same'"):
+        graph.evaluate_logic([LogicCase("1p", ["same", ["r"]], (), ())])

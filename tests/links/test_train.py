@@ -1,0 +1,193 @@
+"""The trainer: its gradients against finite differences of a loss written another way, its ranks
+against counting, and what it learns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condgraph
+from condgraph.engine.errors import DeadlineError, LinkModelError, OptionError
+from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.values import Quantity
+from condgraph.links.edges import Edges
+from condgraph.links.embeddings import Embeddings
+from condgraph.links.ranks import Ranking, rank_among, rank_edges
+from condgraph.links.step import Adagrad, Batch, step
+from condgraph.links.train import TrainOptions, held_out, train
+
+RNG = np.random.default_rng(11)
+
+
+class Heard(Adagrad):
+    """Keeps the gradient, and does not move."""
+
+    def move(self, gradient: Any, rows: Any = None) -> None:
+        whole = np.zeros_like(self.vectors)
+        whole[slice(None) if rows is None else rows] = gradient
+        self.heard = whole
+
+
+def loss(e: Any, r: Any, triples: list[tuple[int, int, int]], n3: float, weight: float) -> float:
+    """The loss of triples one by one, in complex numbers, float64."""
+    half = e.shape[1] // 2
+    E, R = e[:, :half] + 1j * e[:, half:], r[:, :half] + 1j * r[:, half:]
+    total = 0.0
+    for h, p, t in triples:
+        scores = (E[h] * R[p] * E.conj()).sum(axis=1).real
+        total += np.log(np.exp(scores).sum()) - scores[t]
+        relations = (E[h] * R * E[t].conj()).sum(axis=1).real
+        total += weight * (np.log(np.exp(relations).sum()) - relations[p])
+        total += n3 * sum((np.abs(one) ** 3).sum() for one in (E[h], R[p], E[t]))
+    return float(total / len(triples))
+
+
+@pytest.mark.parametrize(("n3", "weight"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.7), (0.3, 0.7)])
+@pytest.mark.parametrize("sample", [None, np.arange(6)])
+def test_gradients_are_those_of_finite_differences(n3: float, weight: float, sample: Any) -> None:
+    e, r = RNG.standard_normal((6, 8)) * 0.7, RNG.standard_normal((4, 8)) * 0.7
+    triples = [(0, 1, 2), (0, 1, 3), (0, 1, 0), (5, 3, 2), (2, 1, 4), (4, 0, 5), (4, 0, 1)]
+    groups = list(dict.fromkeys((h, p) for h, p, _ in triples))
+    batch = Batch(
+        np.array([h for h, _ in groups]), np.array([p for _, p in groups]),
+        np.array([groups.index((h, p)) for h, p, _ in triples]), np.array([t for _, _, t in triples]), sample,
+    )  # fmt: skip
+    entities, relations = Heard(e.astype(np.float32), 0.1), Heard(r.astype(np.float32), 0.1)
+    step(entities, relations, batch, n3=n3, predict_relation=weight)
+    for table, heard in ((e, entities.heard), (r, relations.heard)):
+        for at in itertools.product(range(table.shape[0]), range(table.shape[1])):
+            kept, sides = table[at], []
+            for move in (1e-5, -1e-5):
+                table[at] = kept + move
+                sides.append(loss(e, r, triples, n3, weight))
+            table[at] = kept
+            assert heard[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, abs=2e-4)
+
+
+def test_ranks_are_counted() -> None:
+    for _ in range(50):
+        scores = RNG.integers(0, 5, 12).astype(np.float32)
+        picks = RNG.permutation(12)
+        right, others = picks[:3], picks[3:6]
+        found = rank_among(scores, right, others)
+        for one, rank in zip(right.tolist(), found.tolist(), strict=True):
+            rivals = [scores[i] for i in range(12) if i not in right and i not in others]
+            assert rank == 1 + sum(x > scores[one] for x in rivals) + sum(x == scores[one] for x in rivals) / 2
+
+
+def test_the_ranking_of_edges_looks_from_both_ends() -> None:
+    edges = Edges.of([("a", "r", "b"), ("a", "r", "c"), ("d", "r", "b")])
+    asked = edges.numbered([("a", "r", "c")])
+    vectors = RNG.standard_normal((4, 4)).astype(np.float32)
+    model = Embeddings("complex", tuple(edges.entities), ("r",), vectors, RNG.standard_normal((1, 4)).astype(np.float32))
+    a, b, c, d = 0, 1, 2, 3
+    tails, heads = model.score_tails(np.array([a]), 0)[0], model.score_tails(np.array([c]), 0, inverse=True)[0]
+    forward = 1 + sum(tails[x] > tails[c] for x in (a, d))
+    backward = 1 + sum(heads[x] > heads[a] for x in (b, c, d))
+    found = rank_edges(model, asked, [edges])
+    assert found.mrr == pytest.approx((1 / forward + 1 / backward) / 2)
+    assert found.ranks == 2
+    assert Ranking.of(np.empty(0)).ranks == 0
+
+
+def ring(n: int = 24) -> Edges:
+    """A ring whose steps of 1, 2 and 3 are relations: any two of them tell the third."""
+    return Edges.of([(f"n{i:02}", f"plus {step}", f"n{(i + step) % n:02}") for i in range(n) for step in (1, 2, 3)])
+
+
+def test_training_finds_what_is_missing_and_is_the_same_again() -> None:
+    edges, left = held_out(ring(), 0.1, np.random.default_rng(0))
+    options = TrainOptions(rank=16, epochs=60, batch=20, n3=0.01, validation=0.0)
+    found = train(edges, options)
+    ranking = rank_edges(found.model, left, [edges])
+    chance = Ranking.of(np.arange(1, 24).astype(float)).mrr
+    assert ranking.mrr > 0.8 > 3 * chance
+    assert found.model.fingerprint == train(edges, options).model.fingerprint
+    assert (
+        found.model.fingerprint
+        != train(edges, TrainOptions(rank=16, epochs=60, batch=20, n3=0.01, validation=0.0, seed=1)).model.fingerprint
+    )
+
+
+def test_sampled_negatives_learn_as_well() -> None:
+    edges, left = held_out(ring(60), 0.1, np.random.default_rng(0))
+    found = train(edges, TrainOptions(rank=16, epochs=80, batch=20, n3=0.01, negatives=15), valid=left)
+    assert found.validation is not None
+    assert found.validation.mrr > 0.7
+    assert found.validation.ranks == 2 * len(left.triples)
+
+
+def test_training_stops_where_validation_is_no_better() -> None:
+    noise = Edges.of([(f"n{RNG.integers(40)}", "r", f"n{RNG.integers(40)}") for _ in range(150)])
+    heard: list[tuple[int, float, Ranking | None]] = []
+    found = train(
+        noise,
+        TrainOptions(rank=8, epochs=400, every=2, patience=2, n3=0.0, validation=0.2),
+        on_epoch=lambda *one: heard.append(one),
+    )
+    assert found.ended == "no longer better on validation"
+    assert found.best < found.epochs == len(heard) < 400
+    assert max(one.mrr for _, _, one in heard if one is not None) == next(
+        one.mrr for epoch, _, one in heard if epoch == found.best and one
+    )
+
+
+def test_what_is_held_out_leaves_every_name_an_edge() -> None:
+    edges = ring()
+    for share in (0.0, 0.3, 0.9):
+        kept, out = held_out(edges, share, np.random.default_rng(1))
+        assert len(kept.triples) + len(out.triples) == len(edges.triples)
+        assert set(np.unique(kept.triples[:, [0, 2]]).tolist()) == set(range(24))
+        assert set(kept.triples[:, 1].tolist()) == {0, 1, 2}
+
+
+def test_bounds_and_options() -> None:
+    begin = time.monotonic()
+    found = train(ring(), TrainOptions(rank=8, epochs=10**6, seconds=0.3, patience=10**6))
+    assert found.ended == "the time was up"
+    assert time.monotonic() - begin < 20
+    graph = condgraph.open("memory:")
+    graph.add([Entity("a", "A"), Entity("b", "B"), Statement("a", "near", Ref("b")), Statement("b", "near", Ref("a"))])
+    with pytest.raises(DeadlineError):
+        graph.train_links(timeout=0.2, epochs=10**9, patience=10**9)
+    with pytest.raises(OptionError, match="no option 'rnak'") as caught:
+        graph.train_links(rnak=3)
+    assert "rank" in caught.value.candidates
+    for bad in (
+        {"rank": 0},
+        {"rate": -1.0},
+        {"rate": float("nan")},
+        {"n3": -0.1},
+        {"negatives": 0},
+        {"validation": 1.0},
+        {"seconds": 0.0},
+    ):
+        with pytest.raises(OptionError):
+            TrainOptions(**bad)  # type: ignore[arg-type]
+    with pytest.raises(LinkModelError, match="no entity 'z'"):
+        graph.train_links(valid=[("a", "near", "z")])
+    empty = condgraph.open("memory:")
+    empty.add([Entity("a", "A"), Statement("a", "height", Quantity(3))])
+    with pytest.raises(LinkModelError, match="no edges"):
+        empty.train_links()
+
+
+def test_a_graph_is_trained_by_its_ids(tmp_path: Any) -> None:
+    graph = condgraph.open("memory:")
+    graph.add(
+        [
+            Entity("Q1", "Oslo"),
+            Entity("Q2", "Norway"),
+            Statement("Q1", "in", Ref("Q2")),
+            Statement("Q1", "in", Ref("Q2"), (("as of", Quantity(3)),)),
+        ]
+    )
+    found = graph.train_links(tmp_path / "m.npz", rank=2, epochs=1)
+    assert found.model.entities == ("Q2", "Q1")
+    assert found.edges == 1
+    assert Embeddings.load(tmp_path / "m.npz").fingerprint == found.model.fingerprint
