@@ -11,6 +11,9 @@ from threading import Event, Lock
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
+from condgraph.ask.methods import AskMethods
+from condgraph.chains.methods import ChainMethods
+from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
@@ -23,8 +26,10 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.logic.methods import LogicMethods
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.vectors.carry import carry_over
@@ -49,7 +54,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph:
+class Graph(AskMethods, ChainMethods, Claims, Grammars, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

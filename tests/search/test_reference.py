@@ -4,7 +4,6 @@ graphs and patterns.
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -23,9 +22,10 @@ from condgraph.patterns.join import semijoin as look_back
 from condgraph.patterns.match import match
 from tests.search.reference import Node, Reference
 from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern, an_ask
+from tests.support.lanes import by_lane
 
 #: Graphs a run; a thousand with CONDGRAPH_ALL=1.
-GRAPHS = 1000 if os.environ.get("CONDGRAPH_ALL") == "1" else 150
+GRAPHS = by_lane(150, 1000, 1000)
 ENCODER = TieEncoder()
 
 
