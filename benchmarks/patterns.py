@@ -217,7 +217,7 @@ def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
             begin = time.perf_counter()
             # MetaQA's paths never come back to the topic; those of PathQuestions do.
             apart = topic if graph is films else None
-            found = graph.match(triples, k=None, group_by=node, injective=False, distinct_from=apart)
+            found = graph.match(triples, k=None, group_by=node, distinct_from=apart)
             given = set(found.texts)
             clock.append((time.perf_counter() - begin) * 1e3)
             among += answers <= given
@@ -230,7 +230,7 @@ def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
         rows.append([name, size, among / size * 100, equal / size * 100, median(clock), percentile(clock, 0.95)])
         print(f"{name}: {among} of {size} among, {equal} equal", file=sys.stderr)
     notes = [
-        "Gold patterns, with the names of the data: `k=None, group_by=` the answer, `injective=False`, direction ignored, lexical "
+        "Gold patterns, with the names of the data: `k=None, group_by=` the answer, the defaults, lexical "
         "encoder. Unknown nodes of MetaQA are kept from being the topic (`distinct_from`), as its paths are; those of "
         "PathQuestions come back to it (a spouse's spouse).",
         "Times are from triples to texts, with candidate search.",

@@ -211,7 +211,7 @@ class Runner:
         group = wanted if wanted in unknown else unknown[0] if unknown else None
         self.seconds["resolve"] += time.perf_counter() - begin
         begin = time.perf_counter()
-        answer = self.graph.match(pattern, k=None, group_by=group, limit=self.limit or 100)
+        answer = self.graph.match(pattern, k=None, group_by=group, limit=self.limit or 100, stretch=True, leave_out=True)
         _ = answer.values
         self.seconds["run"] += time.perf_counter() - begin
         stage: Stage | None = None if answer.values else "running"

@@ -177,6 +177,8 @@ def _document(solution: Solution) -> dict[str, Any]:
             "is": list(one.triple),
             "reversed": one.reversed,
             "distance": _term(one.term),
+            **({"against": _term(one.against)} if one.against else {}),
+            **({"stretch": _term(one.stretch), "path": [list(triple) for triple in one.triples]} if one.stretch else {}),
             "qualifiers": [[key, json_value(value)] for key, value in one.statement.qualifiers],
             "sources": [{"source": source.name, "row": row or None} for source, row in one.statement.sources],
         }

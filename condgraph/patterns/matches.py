@@ -250,8 +250,6 @@ class Matches(Answer):
     def explain(self) -> str:
         """The pattern, its solutions with every term, and warnings, as text."""
         lines = [str(self.pattern), ""]
-        if self.encoder == SPELLED:
-            lines = [lines[0], "relations are compared by spelling and everyday words: no other encoder is recorded or given", ""]
         for number, solution in enumerate(watched(self.shown, FEW), 1):
             lines.append(f"{number}. distance {solution.distance:.6f}")
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
@@ -260,6 +258,8 @@ class Matches(Answer):
                 more = "".join(f" + {_term(one)}" for one in (edge.against, edge.stretch) if one)
                 shown = "; ".join(" | ".join(triple) for triple in edge.triples)
                 lines.append(f"   {edge.edge.relation} = {shown}  {_term(edge.term)}{more}{way}")
+        if self.encoder == SPELLED:
+            lines.append("relations are compared by spelling and everyday words: no other encoder is recorded or given")
         lines.extend(f"warning: {warning}" for warning in self.warnings)
         return "\n".join(lines)
 

@@ -204,11 +204,8 @@ def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encode
             assert any("approximate: candidates come from condgraph_vectors_" in warning for warning in near.warnings)
             # Of 400 names 256 are looked at; what is found has the distances that it has.
             for one, best in zip(near.solutions, here.solutions, strict=True):
-                assert (
-                    one.total
-                    == sum(part.term or 0 for part in (*one.nodes, *one.edges)) + sum(e.against for e in one.edges)
-                    >= best.total
-                )
+                terms = sum(part.term or 0 for part in (*one.nodes, *one.edges)) + sum(edge.against for edge in one.edges)
+                assert one.total == terms >= best.total
             if pattern is PATTERNS[0]:
                 assert shown(near)[0] == shown(here)[0]
     again.close()

@@ -41,7 +41,7 @@ def share(graph: Any, questions: list[Any], apart: bool) -> float:
     """How many of the questions have all gold answers among the grouped answers, in percent."""
     found = 0
     for triples, node, topic, answers, _ in questions:
-        options = {"k": None, "group_by": node, "injective": False, "distinct_from": topic if apart else None}
+        options = {"k": None, "group_by": node, "distinct_from": topic if apart else None}
         found += answers <= set(graph.match(triples, **options).texts)
     return found / len(questions) * 100
 
