@@ -25,6 +25,7 @@ from condgraph.cli.arguments import (
     UserOption,
     opened,
 )
+from condgraph.cli.ask import ask
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -338,7 +339,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, serve, verify):
+for command in (ask, delete, abandon, convert, generate, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
 
 
