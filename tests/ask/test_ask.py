@@ -364,7 +364,7 @@ def test_9_what_is_wrong_is_repaired(graph: Graph) -> None:
 
 def test_10_an_answer_says_where_it_comes_from_and_what_it_cost(graph: Graph) -> None:
     found = graph.ask("How high is Toubkal?", Scripted("Find(Toubkal) QueryAttr(height)"))
-    assert found.texts == ["4167 m"]
+    assert found.texts == ["4,167 m"]
     assert "mountains" in found.citations[0]
     assert (found.calls, found.model) == (1, "Scripted")
     assert "Toubkal" in repr(found.data())
