@@ -15,6 +15,7 @@ from traceback import clear_frames
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from condgraph.ask.streams import AskAsync
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.check import Checked
@@ -67,7 +68,7 @@ async def _in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwar
     return await wrap_future(_WORKERS.submit(run))
 
 
-class AsyncGraph:
+class AsyncGraph(AskAsync):
     """`Graph` with awaitable methods. Use `async with await condgraph.open_async(place) as g: ...`."""
 
     def __init__(self, graph: Graph) -> None:

@@ -231,6 +231,9 @@ def _says(answer: Answer) -> bool:
     """Whether an answer says anything: a count of nothing is one too, where something was there to
     be counted.
     """
+    if answer.values in ([0], [False]):
+        # Nothing was found because nothing compares: that is a fault, and no count.
+        return not any("cannot be compared" in one for one in answer.warnings)
     return bool(answer.values)
 
 

@@ -19,6 +19,7 @@ _QUERY: Final = re.compile(r"\bQuery[ \t]*\d+[\w]*[ \t*_]*:|\bget_information[ \
 _STEPS: Final = re.compile(r"^[ \t>*_`#-]*(?:Step[ \t]*\d|Query[ \t]*\d|Target[ \t]+type)", re.IGNORECASE | re.MULTILINE)
 _KOPL: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})[ \t]*\(")
 _KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*(?:KoPL|Program)?[ \t]*:?[ \t`\"']*(?=[A-Z]\w*[ \t]*\()", re.MULTILINE)
+_ANY_CALL: Final = re.compile(r"\b\w++[ \t]*+\(")
 _NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*")
 #: Keys of JSON replies that hold the program.
 _KEYS: Final = ("program", "query", "kopl", "code")
@@ -87,12 +88,12 @@ def _program(text: str, via: str) -> tuple[str, str] | None:
     if _QUERY.search(text):
         begins = _STEPS.search(text)
         # A call alone stands where it stands; prose around whole steps is left to the parser.
-        if begins is None and (call := re.search(r"\w+[ \t]*\(", text)) is not None:
+        if begins is None and (call := _ANY_CALL.search(text)) is not None:
             return text[call.start() :].strip(), "llm_query"
         return text, "llm_query"
     if _KOPL.search(text):
         return _kopl(text), "kopl"
-    if re.search(r"\w+[ \t]*\(", text):
+    if _ANY_CALL.search(text):
         # No function that is known: the parser of the language says which one there may be.
         return (_kopl(text), "kopl") if via == "kopl" else (text.strip(), "llm_query")
     return None

@@ -27,6 +27,7 @@ from condgraph.cli.arguments import (
 )
 from condgraph.cli.chain import chain
 from condgraph.cli.evaluate import evaluate
+from condgraph.cli.ask import ask
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -342,7 +343,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, train_links, evaluate, serve, verify):
+for command in (ask, delete, abandon, convert, generate, train_links, evaluate, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
 
 

@@ -106,7 +106,8 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
     target_type: str | None = None
     if text.strip() and not any(_HEADER.match(line) for line in text.splitlines()):
         if _LONE.match(text):
-            return [_Section("query", "1", (0, len(text)), 0, len(text))], None
+            begin = len(text) - len(text.lstrip())
+            return [_Section("query", "1", (begin, len(text)), begin, len(text))], None
         _prose(text, 0, len(text), notices)
         return [], None
     at = 0

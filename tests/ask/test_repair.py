@@ -1,0 +1,234 @@
+"""Feedback that repairs: programs with one fault each, and a model that knows nothing but what it is
+told; and the errors themselves, for people.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.errors import CondgraphError, UnknownNameError
+from condgraph.engine.facts import Entity, EntityKind, Member, Statement
+from condgraph.engine.values import Quantity
+from condgraph.graph import Graph
+from condgraph.names.words import near_names
+from tests.ask.asking import Scripted, countries
+
+#: Of a hundred feedbacks so many hold the right name.
+LEAST = 95
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return countries()
+
+
+def programs(graph: Graph) -> list[str]:
+    """KoPL programs of every kind that are over this graph, and their like."""
+    found = []
+    for country in graph.kopl("FindAll() FilterConcept(country) QueryName()").texts:
+        found.append(f"Find({country}) Relate(capital, forward) QueryName()")
+        found.append(f"Find({country}) Relate(continent, forward) QueryName()")
+        found.append(f"Find({country}) QueryAttr(driving side)")
+    for mountain in graph.kopl("FindAll() FilterNum(height, 2000 m, >) QueryName()").texts:
+        found.append(f'Find("{mountain}") QueryAttr(height)')
+    for height in range(2000, 7000, 400):
+        found.append(f"FindAll() FilterNum(height, {height} m, >) Count()")
+    for continent in ("Asia", "Europe", "Africa"):
+        found.append(f"Find({continent}) Relate(continent, backward) FilterConcept(country) Count()")
+    return found
+
+
+def misspelled(word: str, pick: random.Random) -> str:
+    """A word with one letter lost, doubled or exchanged."""
+    at = pick.randrange(1, max(len(word) - 1, 2))
+    return pick.choice([word[:at] + word[at + 1 :], word[:at] + word[at] + word[at:], word[:at] + "x" + word[at + 1 :]])
+
+
+def faulty(program: str, fault: str, pick: random.Random) -> tuple[str, str] | None:
+    """A program with one fault, and the name that puts it right; None where it cannot have it."""
+    if fault == "name":
+        names = [
+            name
+            for name in re.findall(r"(?:Find|Relate|QueryAttr|FilterConcept|FilterNum)\(\"?([^,)\"]+)", program)
+            if len(name) > 4
+        ]
+        if not names:
+            return None
+        name = pick.choice(names)
+        return program.replace(name, misspelled(name, pick), 1), name
+    if fault == "direction":
+        for one, other in (("forward", "backward"), ("backward", "forward")):
+            if one in program:
+                return program.replace(one, other, 1), one
+        return None
+    if fault == "unit":
+        return (program.replace(" m,", pick.choice([" metrez,", " kilogram,", " meterz,"])), "m") if " m," in program else None
+    if fault == "function":
+        function = pick.choice(re.findall(r"(\w+)\(", program))
+        return program.replace(function + "(", misspelled(function, pick) + "(", 1), function
+    if fault == "bracket":
+        at = [found.start() for found in re.finditer(r"\)", program)]
+        place = pick.choice(at)
+        inside = re.search(r"(\w+)\([^()]*$", program[:place])
+        assert inside is not None
+        return program[:place] + program[place + 1 :], inside[1]
+    return f"Here you are:\n```\n{program}\n```\nDone.", ""
+
+
+@pytest.mark.parametrize("fault", ["name", "direction", "unit", "function", "bracket", "fence"])
+def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
+    pick = random.Random(f"faults {fault}")
+    some = programs(graph)
+    outcomes: Counter[bool] = Counter()
+    missed = []
+    for program in pick.sample(some, min(len(some), 80)):
+        seeded = faulty(program, fault, pick)
+        if seeded is None:
+            continue
+        wrong, right = seeded
+        found = graph.ask("Which?", Scripted(wrong), retries=0, via="kopl", demos=0)
+        wanted = graph.kopl(program)
+        if found.status == "answered":
+            # The fault was none: a fence, a letter that makes another name, a direction both ways.
+            outcomes[fault != "fence" or found.texts == wanted.texts] += 1
+            continue
+        told = found.attempts[0].feedback
+        outcomes[bool(right) and right in told] += 1
+        if right not in told:
+            missed.append((wrong, right, told))
+    assert outcomes.total() >= 10
+    assert 100 * outcomes[True] >= LEAST * outcomes.total(), missed[:5]
+
+
+class Repairing:
+    """A model that writes a wrong program, and knows of the graph only what it is told of it: it puts
+    the first name of each list in the place of what is said to be wrong.
+    """
+
+    def __init__(self, program: str) -> None:
+        self.program, self.calls = program, 0
+
+    def __call__(self, messages: Sequence[Any]) -> str:
+        self.calls += 1
+        if self.calls == 1:
+            return self.program
+        told = messages[-1]["content"]
+        unknown = re.search(r"unknown [\w ]+? '([^']+)'", told)
+        nearest = re.search(r'Nearest names: "([^"]+)"', told)
+        turned = re.search(r"has no '([^']+)' (forward|backward), but '\1' (forward|backward)", told)
+        unit = re.search(r"\(quantity in ([^)]+)\) cannot be compared with a quantity in (\S+)", told)
+        if unknown and nearest:
+            self.program = self.program.replace(unknown[1], nearest[1])
+        elif turned:
+            self.program = self.program.replace(turned[2], turned[3])
+        elif unit:
+            self.program = self.program.replace(f" {unit[2]}", f" {unit[1]}")
+        return self.program
+
+
+@pytest.mark.parametrize("fault", ["name", "direction", "unit", "function"])
+def test_a_model_that_repairs_from_the_feedback_alone_gets_there(graph: Graph, fault: str) -> None:
+    pick = random.Random(f"repairs {fault}")
+    right = tried = 0
+    for program in pick.sample(programs(graph), 60):
+        seeded = faulty(program, fault, pick)
+        if seeded is None:
+            continue
+        tried += 1
+        found = graph.ask("Which?", Repairing(seeded[0]), via="kopl", demos=0)
+        right += found.texts == graph.kopl(program).texts
+    assert tried >= 5
+    assert right >= 0.9 * tried, (right, tried)
+
+
+# -- the errors themselves -------------------------------------------------------------------------
+
+
+def test_an_empty_answer_names_what_there_is_instead(graph: Graph) -> None:
+    warnings = graph.kopl("Find(Paris) Relate(capital, forward) QueryName()").warnings
+    assert any("'Paris' has no 'capital' forward, but 'capital' backward" in one for one in warnings)
+    warnings = graph.query("get_information(relation='capital', tail_entity='Nepal')").warnings
+    assert any("but 'capital' forward" in one for one in warnings)
+    warnings = graph.kopl("Find(Nepal) QueryAttr(height)").warnings
+    assert any("'driving side' as an attribute" in one for one in warnings)
+
+
+def test_a_misspelled_entity_offers_the_nearest_first() -> None:
+    graph = condgraph.open()
+    names = ["France", "Franklin County", "Francis", "Frank", "Franken", "San Francisco"]
+    graph.add([Entity(f"e{number}", name) for number, name in enumerate(names)])
+    with pytest.raises(UnknownNameError) as caught:
+        graph.kopl("Find(Frannce) QueryName()")
+    assert caught.value.candidates[0] == "France"
+    found = graph.ask("Where is Frannce?", Scripted("Find(Frannce) QueryName()"), retries=0)
+    assert 'Nearest names: "France"' in found.attempts[0].feedback
+
+
+def test_another_word_for_a_concept_is_offered() -> None:
+    graph = condgraph.open()
+    for number, name in enumerate(["moraine", "film", "silent film", "moving company"]):
+        graph.add(
+            [
+                Entity(f"c{number}", name, EntityKind.CONCEPT),
+                Entity(f"e{number}", f"thing {number}"),
+                Member(f"e{number}", f"c{number}"),
+            ]
+        )
+    with pytest.raises(UnknownNameError) as caught:
+        graph.kopl("FindAll() FilterConcept(movie) QueryName()")
+    assert caught.value.candidates[0] == "film"
+    assert near_names("movie", ["moraine", "film"])[0] == "film"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "```\nget_information(head_entity='France', relation='capital')\n```",
+        "get_information(head_entity='France', relation='capital')",
+        "```kopl\nFind(France) Relate(capital, forward) QueryName()\n```",
+        "Here it is:\n```\nFind(France) Relate(capital, forward) QueryName()\n```",
+        "```python\nQuery1: \"get_information(head_entity='France', relation='capital')\"\n```",
+    ],
+)
+def test_fences_are_no_part_of_a_program(graph: Graph, program: str) -> None:
+    assert graph.query(program).texts == ["Paris"]
+
+
+def test_positions_stay_true_within_fences(graph: Graph) -> None:
+    program = "```\nFind(Frannce) QueryName()\n```"
+    with pytest.raises(UnknownNameError) as caught:
+        graph.query(program)
+    assert caught.value.span is not None
+    assert program[slice(*caught.value.span)] == "Frannce"
+
+
+def test_a_misspelled_function_is_no_part_of_a_name(graph: Graph) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        graph.kopl("Find(France) GetCapital()")
+    assert (caught.value.kind, caught.value.name) == ("KoPL function", "GetCapital")
+
+
+def test_an_open_parenthesis_is_said(graph: Graph) -> None:
+    with pytest.raises(CondgraphError, match="the parenthesis of Find is not closed before Relate"):
+        graph.kopl("Find(France Relate(capital, forward) QueryName()")
+
+
+def test_a_unit_that_does_not_compare_names_the_one_that_does() -> None:
+    graph = condgraph.open()
+    graph.add([Entity("e", "Toubkal"), Statement("e", "height", Quantity(4167, "metre"))])
+    found = graph.ask("How many are higher?", Scripted("FindAll() FilterNum(height, 4000 metrez, >) QueryName()"), retries=0)
+    assert "metre)" in found.attempts[0].feedback
+
+
+def test_hints_for_people_do_not_reach_the_model(graph: Graph) -> None:
+    for program in ("get_information(relation='capital', source='contries')", "count(set='output_of_query7')", "Find(", "FindAll("):
+        told = graph.ask("Which?", Scripted(program), retries=0).attempts[0].feedback
+        assert "status()" not in told
+        assert "timeout=" not in told
