@@ -100,7 +100,7 @@ def logic(
             return _stored(graph, read, tree, k, warnings).keep_to(timeout)
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
-    snapshot = graph.current
+    snapshot = graph.snapshot().current
     checked_names(tree, snapshot)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))

@@ -27,6 +27,9 @@ class LogicMethods:
         def current(self) -> Snapshot:
             """The open generation."""
 
+        def snapshot(self) -> LogicMethods:
+            """The graph as it is now, in process."""
+
         def _store_of(self, engine: str | None) -> Store: ...
 
     def logic(
@@ -85,7 +88,7 @@ class LogicMethods:
         check_bounds(timeout)
         with within(self.timeout if timeout is None else timeout):
             edges = edges_of(self._store_of(None), self.name)
-            snapshot = self.current
+            snapshot = self.snapshot().current
             matrix = matrix_of(snapshot, model, epsilon, cap)
             known = [name for name in snapshot.schema.relations if name in set(model.relations)]
             rows = list(predicted_rows(snapshot, matrix, known if relations is None else relations))
