@@ -29,7 +29,7 @@ from condgraph.logic.top import Ranked, ranked
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.logic.methods import LogicMethods
+    from condgraph.logic.asked import Asked
 
 _KEPT = "logic.predicted"
 
@@ -72,7 +72,7 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
 
 
 def logic(
-    graph: LogicMethods,
+    graph: Asked,
     query: Any,
     branches: Sequence[Any] = (),
     *,
@@ -141,7 +141,7 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     return count
 
 
-def _stored(graph: LogicMethods, read: Query, tree: Tree, k: int | None, warnings: list[str]) -> LogicAnswers:
+def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, warnings: list[str]) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
     answer = ask(graph._store_of(None), read, "logic", None, {"bound": k is not None})
     every = answer.entities

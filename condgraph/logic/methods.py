@@ -10,30 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import Event
 
-    from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import Store
     from condgraph.logic.answers import LogicAnswers
     from condgraph.logic.ask import StoredScores
+    from condgraph.logic.asked import Asked
 
 
 class LogicMethods:
     """What `Graph` has of them."""
 
-    if TYPE_CHECKING:
-        name: str
-        timeout: float | None
-
-        @property
-        def current(self) -> Snapshot:
-            """The open generation."""
-
-        def snapshot(self) -> LogicMethods:
-            """The graph as it is now, in process."""
-
-        def _store_of(self, engine: str | None) -> Store: ...
-
     def logic(
-        self,
+        self: Asked,
         query: Any,
         *branches: Any,
         model: Any = None,
@@ -65,7 +51,7 @@ class LogicMethods:
             )
 
     def write_predictions(
-        self,
+        self: Asked,
         model: Any,
         *,
         relations: Sequence[str] | None = None,
@@ -96,7 +82,7 @@ class LogicMethods:
                 write(edges, rows)
             return len(rows)
 
-    def remove_predictions(self, *, timeout: float | None = None) -> None:
+    def remove_predictions(self: Asked, *, timeout: float | None = None) -> None:
         """Remove the predicted edges beside a graph on a server."""
         from condgraph.logic.store_edges import edges_of
 
@@ -105,7 +91,7 @@ class LogicMethods:
             edges_of(self._store_of(None), self.name).clear()
 
     def logic_stored(
-        self, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
+        self: Asked, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
     ) -> StoredScores:
         """Answer a logical query on a server by one query of its own, over the graph and the predicted
         edges that are kept beside it (`write_predictions`): scores, without explanations.
