@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import condgraph
+from condgraph.cli import complete
 from condgraph.cli.arguments import (
     DatabaseOption,
     FileOption,
@@ -35,6 +36,7 @@ from condgraph.cli.remove import abandon, convert, delete
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
+from condgraph.cli.verify import verify
 from condgraph.patterns.matches import Matches
 
 #: Problems of a load that are shown; the rest is counted.
@@ -45,7 +47,6 @@ app = typer.Typer(
     help="Load tables, knowledge graphs and temporal knowledge graphs into one graph, and ask it; every answer has its evidence.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -129,7 +130,13 @@ def load(
         typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
     ],
     form: Annotated[
-        str | None, typer.Option("--as", metavar="FORMAT", help="The sources' format; recognised from their content by default.")
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="The sources' format; recognised from their content by default.",
+            autocompletion=complete.formats,
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
@@ -139,7 +146,13 @@ def load(
     ] = OnError.RAISE,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-O", metavar="OPTION=VALUE", help="A loader's option; JSON for a list or an object."),
+        typer.Option(
+            "--option",
+            "-O",
+            metavar="OPTION=VALUE",
+            help="A loader's option; JSON for a list or an object.",
+            autocompletion=complete.loader_options,
+        ),
     ] = None,
     graph: GraphOption = "default",
     user: UserOption = None,
@@ -325,7 +338,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, serve):
+for command in (delete, abandon, convert, generate, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
 
 

@@ -23,6 +23,9 @@
     |   +-- CancelledError       by its caller
     +-- EncoderError             an encoder, or the server behind it, did not give vectors
     |   +-- EncoderMismatchError vectors of two encoders were to be compared; names both
+    +-- ModelError               a language model, or the server behind it, gave no completion
+    +-- BudgetError              what a model may cost is spent; says what, and how much
+    +-- TranscriptError          a transcript does not hold the request, or cannot be read
     +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
     +-- MissingExtraError        an optional dependency is not installed; says the line that installs it (also an ImportError)
 
@@ -141,6 +144,12 @@ class LiteralError(PlanError):
     """A literal that cannot be read as the type that is asked for."""
 
     code = "literal"
+
+
+class ChainError(PlanError):
+    """A token, or a triple, that the chain so far does not allow."""
+
+    code = "chain"
 
 
 class CyclicQueryError(PlanError):
@@ -297,6 +306,18 @@ class ModelError(CondgraphError):
     """A language model, or the server behind it, gave no completion, or none that can be used."""
 
     code = "model"
+
+
+class BudgetError(CondgraphError):
+    """What the calls of a language model may cost is spent: calls, tokens or seconds."""
+
+    code = "budget"
+
+
+class TranscriptError(CondgraphError):
+    """A transcript of calls does not hold the one that is made, or cannot be read."""
+
+    code = "transcript"
 
 
 class OptionError(CondgraphError, ValueError):

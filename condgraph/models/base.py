@@ -42,6 +42,9 @@ class Completions(Sequence[Completion]):
     usage: Usage = field(default_factory=Usage)
     #: The model that answered, as its server names it.
     model: str = ""
+    #: Requests that were sent for it: more than one where a server gives one completion at a time,
+    #: or was asked again after a failure.
+    requests: int = 1
 
     def __len__(self) -> int:
         return len(self.items)

@@ -23,7 +23,7 @@ class GraphSchema(Overview):
 
         What is most used comes first, and the last line says what did not fit. Names stand as JSON
         strings without control characters, the long ones cut, so that none ends its line. Tokens
-        are estimated, rather too many than too few (`overview.text.estimate`); `count` is a
+        are estimated, rather too many than too few (`models.tokens.estimate`); `count` is a
         function of a tokenizer, from text to a number of tokens, to count with instead. Raises
         `OptionError` for fewer than 0 tokens; a budget too small for anything gives "".
         """

@@ -8,12 +8,12 @@ lines.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError
+from condgraph.models.tokens import estimate
 from condgraph.overview.rows import heading, to_words
 from condgraph.overview.words import examples_words, kinds_words, listed_words, qualifier_words, quoted
 
@@ -22,31 +22,9 @@ if TYPE_CHECKING:
 
 #: From text to how many tokens it is.
 Count = Callable[[str], int]
-_PIECES: Final = re.compile(r"[A-Za-z]+| +|[\x00-\x7f]|[^\x00-\x7f]+")
 #: Which part of a budget the shorter sections may take.
 _SHARES: Final = {"sources": 0.12, "units": 0.08, "concepts": 0.2}
 _ORDER: Final = ("sources", "concepts", "predicates", "units")
-
-
-def estimate(text: str) -> int:
-    """How many tokens a text is at most for the tokenizers in use, guessed without one.
-
-    Three letters are a token, and so is every digit, mark and end of a line; spaces go with the word
-    behind them; of other writing every byte of UTF-8 is one.
-
-    >>> estimate("country 12"), estimate("Zürich")
-    (5, 5)
-    """
-    found = 0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first == " ":
-            found += len(piece) // 2
-        elif first.isascii():
-            found += -(-len(piece) // 3)
-        else:
-            found += len(piece.encode("utf-8", "surrogatepass"))
-    return found
 
 
 def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
@@ -160,3 +138,17 @@ _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
     "predicates": (_long, _middle, _short, _bare),
     "units": (lambda one: f"- {quoted(one.unit)} {one.values:,}",),
 }
+
+
+def predicate_line(one: PredicateSchema, length: int, *, examples: bool = True) -> str:
+    """A predicate in a line: at length (0), or shorter (1, 2), down to its name and size (3).
+    `examples=False` leaves out what stands in the graph.
+    """
+    if not examples and length < 2:
+        return _predicate(one, kinds=3 - length, examples=0)
+    return str(_FORMS["predicates"][length](one))
+
+
+def concept_line(one: ConceptSchema, *, short: bool = False) -> str:
+    """A concept in a line, with some of its members unless it is `short`."""
+    return str(_FORMS["concepts"][int(short)](one))

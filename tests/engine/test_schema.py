@@ -23,11 +23,11 @@ from condgraph.engine.snapshot.readback import items as items_of
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
+from condgraph.models.tokens import estimate
 from condgraph.overview.describe import describe
 from condgraph.overview.partial import NOTE, partial_survey, stored_survey
 from condgraph.overview.records import MOST_PARTS
 from condgraph.overview.survey import packed, survey, unpacked
-from condgraph.overview.text import estimate
 from condgraph.samples import SAMPLES
 from tests.support import ugly
 from tests.support.graphs import Dice

@@ -1,0 +1,256 @@
+"""Transcripts of a model's calls: written while it is asked, and played again without it.
+
+A transcript is JSON lines, one line a call: the key (a hash of the canonical request), the request,
+the completions or the error, what was counted before, and the model's name. It holds no key of an
+API, no header and no address; it does hold what the prompts show of a graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from condgraph.engine.errors import ModelError, TranscriptError
+from condgraph.models.base import ChatModel, Completion, Completions, Message, Usage
+
+_FINISHES: Final = ("stop", "length", "refusal")
+
+
+def request_of(
+    messages: Sequence[Message],
+    schema: Mapping[str, Any] | None,
+    grammar: str | None,
+    n: int,
+    max_tokens: int | None,
+    temperature: float,
+    seed: int | None,
+) -> dict[str, Any]:
+    """A request in its canonical form; the time it may take is no part of it."""
+    return {
+        "messages": [{"role": message["role"], "content": message["content"]} for message in messages],
+        "schema": schema,
+        "grammar": grammar,
+        "n": n,
+        "max_tokens": max_tokens,
+        "temperature": float(temperature),
+        "seed": seed,
+    }
+
+
+def key_of(request: Mapping[str, Any]) -> str:
+    """The hash of a canonical request: 32 hexadecimal digits."""
+    text = json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+class Recording:
+    """A model whose calls are added to a transcript. With `reuse=True` a request that the transcript
+    holds is answered from it, and the model is asked for the others alone.
+    """
+
+    def __init__(self, model: ChatModel, path: str | Path, *, reuse: bool = False) -> None:
+        self._model, self.path = model, Path(path)
+        self._lock = Lock()
+        self._counts: dict[str, int] = {}
+        self._known = Replaying(path, model=model.name) if reuse and self.path.exists() else None
+
+    def __repr__(self) -> str:
+        return f"Recording({self._model!r}, {str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._model.name
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """The model's."""
+        return self._model.accepts
+
+    def count(self, text: str) -> int | None:
+        """The model's; it is written with the next call."""
+        found = self._model.count(text)
+        if found is not None:
+            with self._lock:
+                self._counts[_digest(text)] = found
+        return found
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+        n: int = 1,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        timeout: float | None = None,
+    ) -> Completions:
+        """The model's completions, or its `ModelError`, which the transcript holds as well."""
+        request = request_of(messages, schema, grammar, n, max_tokens, temperature, seed)
+        if self._known is not None and (known := self._known.known(request)) is not None:
+            return known
+        try:
+            found = self._model.chat(
+                messages,
+                schema=schema,
+                grammar=grammar,
+                n=n,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                seed=seed,
+                timeout=timeout,
+            )
+        except ModelError as error:
+            self._write(request, {"error": {"message": error.message, "hint": error.hint}})
+            raise
+        completions = [{"text": one.text, "finish": one.finish} for one in found]
+        usage = {"prompt_tokens": found.usage.prompt_tokens, "completion_tokens": found.usage.completion_tokens}
+        self._write(request, {"completions": completions, "usage": usage, "answered_by": found.model, "requests": found.requests})
+        return found
+
+    def _write(self, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
+        with self._lock:
+            counts, self._counts = self._counts, {}
+            line = {"key": key_of(request), "model": self.name, "accepts": sorted(self.accepts), "request": request, **reply}
+            if counts:
+                line["counts"] = counts
+            # Half of a pair that stands alone is no text of UTF-8; JSON can escape it.
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=True) + "\n")
+
+
+class Replaying:
+    """The calls of a transcript, without a model or a network.
+
+    A request that was made several times gets its replies in order, and from the first one again.
+    One that the transcript does not hold is a `TranscriptError`. `model` chooses, where a transcript
+    has the calls of several models.
+    """
+
+    def __init__(self, path: str | Path, *, model: str | None = None) -> None:
+        self.path = Path(path)
+        self._lock = Lock()
+        self._replies: dict[str, list[Mapping[str, Any]]] = {}
+        self._next: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._read(model)
+
+    def __repr__(self) -> str:
+        return f"Replaying({str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The name of the model whose calls these are."""
+        return self._name
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """What the model took."""
+        return self._accepts
+
+    def count(self, text: str) -> int | None:
+        """What the model counted; None for another text."""
+        return self._counts.get(_digest(text))
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+        n: int = 1,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        timeout: float | None = None,
+    ) -> Completions:
+        """What the model gave for this request, or raised."""
+        request = request_of(messages, schema, grammar, n, max_tokens, temperature, seed)
+        found = self.known(request)
+        if found is None:
+            said = repr(messages[-1]["content"][-200:]) if messages else "nothing"
+            raise TranscriptError(
+                f"{self.path.name} holds {len(self._replies)} requests, and not this one ({key_of(request)}), which ends in {said}",
+                hint="the graph, the demonstrations, the prompts, the options or the version differ: record again",
+            )
+        return found
+
+    def known(self, request: Mapping[str, Any]) -> Completions | None:
+        """What the model gave for a canonical request; None where the transcript does not hold it."""
+        key = key_of(request)
+        with self._lock:
+            replies = self._replies.get(key)
+            if replies is None:
+                return None
+            at = self._next.get(key, 0)
+            self._next[key] = (at + 1) % len(replies)
+        return _completions(replies[at])
+
+    def _read(self, model: str | None) -> None:
+        models: dict[str, frozenset[str]] = {}
+        try:
+            with self.path.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        found = _line(line, f"{self.path.name}, line {number}")
+                        if model is None or found["model"] == model:
+                            models.setdefault(found["model"], frozenset(found["accepts"]))
+                            self._replies.setdefault(found["key"], []).append(found)
+                            self._counts.update(found.get("counts", {}))
+        except OSError as error:
+            raise TranscriptError(f"the transcript {self.path} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise TranscriptError(f"the transcript {self.path.name} is no text of UTF-8") from error
+        if len(models) > 1:
+            raise TranscriptError(
+                f"{self.path.name} holds calls of {len(models)} models: {', '.join(sorted(models))}",
+                hint="Replaying(path, model=...) chooses one",
+                candidates=sorted(models),
+            )
+        self._name, self._accepts = next(iter(models.items()), (model or "a model that was never asked", frozenset()))
+
+
+def _line(line: str, where: str) -> Mapping[str, Any]:
+    """A line of a transcript, whose parts are as they should be."""
+    try:
+        found = json.loads(line)
+        if key_of(found["request"]) != found["key"]:
+            raise TranscriptError(f"{where}: the key is not the hash of the request", hint="was the request changed by hand?")
+        if not isinstance(found["model"], str) or not all(isinstance(one, str) for one in found["accepts"]):
+            raise TypeError("the model is no text")
+        if not all(isinstance(count, int) for count in found.get("counts", {}).values()):
+            raise TypeError("a count is no number")
+        if "error" in found:
+            str(found["error"]["message"])
+        else:
+            _completions(found)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise TranscriptError(f"{where} is no call of a model: {type(error).__name__} {error}") from error
+    return dict(found)
+
+
+def _completions(line: Mapping[str, Any]) -> Completions:
+    """What a line says that the model gave. Raises `ModelError` for what it says that it raised."""
+    error = line.get("error")
+    if error is not None:
+        raise ModelError(str(error["message"]), hint=error.get("hint"))
+    usage = line["usage"]
+    items = [Completion(one["text"], one["finish"]) for one in line["completions"]]
+    if not all(isinstance(one["text"], str) and one["finish"] in _FINISHES for one in line["completions"]):
+        raise TypeError("a completion is no text")
+    return Completions(
+        tuple(items),
+        Usage(usage["prompt_tokens"], usage["completion_tokens"]),
+        line.get("answered_by", ""),
+        line.get("requests", 1),
+    )
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
