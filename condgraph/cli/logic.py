@@ -103,4 +103,5 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
     if explain:
         typer.echo("", err=form is not Format.TABLE)
         for one in found:
-            typer.echo(printable(one.explain()), err=form is not Format.TABLE)
+            for line in one.explain().splitlines():
+                typer.echo(printable(line), err=form is not Format.TABLE)

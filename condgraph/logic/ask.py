@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,13 @@ from condgraph.logic.derivation import Backward, Derivation
 from condgraph.logic.forward import Forward, checked_names
 from condgraph.logic.matrix import Matrix, adjacency
 from condgraph.logic.predicted import EPSILON, Predicted
+from condgraph.logic.store_edges import StoredScore, edges_of
 from condgraph.logic.stored import StoredLogicAnswer, Witness
 from condgraph.logic.top import Ranked, ranked
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.logic.methods import LogicMethods
+    from condgraph.logic.asked import Asked
 
 _KEPT = "logic.predicted"
 
@@ -70,7 +72,7 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
 
 
 def logic(
-    graph: LogicMethods,
+    graph: Asked,
     query: Any,
     branches: Sequence[Any] = (),
     *,
@@ -98,7 +100,7 @@ def logic(
             return _stored(graph, read, tree, k, warnings).keep_to(timeout)
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
-    snapshot = graph.current
+    snapshot = graph.snapshot().current
     checked_names(tree, snapshot)
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
@@ -139,7 +141,7 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     return count
 
 
-def _stored(graph: LogicMethods, read: Query, tree: Tree, k: int | None, warnings: list[str]) -> LogicAnswers:
+def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, warnings: list[str]) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
     answer = ask(graph._store_of(None), read, "logic", None, {"bound": k is not None})
     every = answer.entities
@@ -154,3 +156,23 @@ def _stored(graph: LogicMethods, read: Query, tree: Tree, k: int | None, warning
     witness = Witness(derived)
     answers: list[LogicAnswer] = [StoredLogicAnswer(entity, witness, tree, read.answer.name) for entity in shown]
     return LogicAnswers(str(read), answers, len(shown) < len(every), [*warnings, *answer.warnings], answer, lambda _: len(every))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScores:
+    """The answers of a store in order, and the text of the query that gave them."""
+
+    text: str
+    answers: list[StoredScore]
+    more: bool
+
+
+def stored_scores(store: Any, graph: str, query: Any, branches: Sequence[Any], k: int | None, alpha: float) -> StoredScores:
+    """See `Graph.logic_stored`."""
+    if k is not None and k < 1:
+        raise OptionError(f"k is the most answers, at least 1, not {k}")
+    tree = tree_of(parsed(query, branches))
+    checked_safe(tree)
+    text, found = edges_of(store, graph).ask(tree, alpha)
+    found.sort(key=lambda one: (not one.observed, -one.score, one.entity.name, one.entity.id))
+    return StoredScores(text, found if k is None else found[:k], k is not None and len(found) > k)

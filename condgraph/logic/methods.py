@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING, Any
 from condgraph.engine.bounds import check_bounds, within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from threading import Event
 
-    from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import Store
     from condgraph.logic.answers import LogicAnswers
+    from condgraph.logic.ask import StoredScores
+    from condgraph.logic.asked import Asked
 
 
 class LogicMethods:
     """What `Graph` has of them."""
 
-    if TYPE_CHECKING:
-        timeout: float | None
-
-        @property
-        def current(self) -> Snapshot:
-            """The open generation."""
-
-        def _store_of(self, engine: str | None) -> Store: ...
-
     def logic(
-        self,
+        self: Asked,
         query: Any,
         *branches: Any,
         model: Any = None,
@@ -57,3 +49,57 @@ class LogicMethods:
             return logic(
                 self, query, branches, model=model, k=k, alpha=alpha, epsilon=epsilon, cap=cap, explain=explain, timeout=timeout
             )
+
+    def write_predictions(
+        self: Asked,
+        model: Any,
+        *,
+        relations: Sequence[str] | None = None,
+        epsilon: float | None = None,
+        cap: int = 100,
+        on_count: Callable[[int], bool] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Keep the edges that a model predicts beside a graph on a server, in the place of those that
+        were there; how many there are. They are no part of the graph, and `remove_predictions` takes
+        them away.
+
+        `relations` are all that the model knows by default, `epsilon` the least score, `cap` the most
+        edges that leave a node by one relation. `on_count` hears their number before anything is
+        written, and says whether they are to be.
+        """
+        from condgraph.logic.ask import matrix_of
+        from condgraph.logic.store_edges import edges_of, predicted_rows, write
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout):
+            edges = edges_of(self._store_of(None), self.name)
+            snapshot = self.snapshot().current
+            matrix = matrix_of(snapshot, model, epsilon, cap)
+            known = [name for name in snapshot.schema.relations if name in set(model.relations)]
+            rows = list(predicted_rows(snapshot, matrix, known if relations is None else relations))
+            if on_count is None or on_count(len(rows)):
+                write(edges, rows)
+            return len(rows)
+
+    def remove_predictions(self: Asked, *, timeout: float | None = None) -> None:
+        """Remove the predicted edges beside a graph on a server."""
+        from condgraph.logic.store_edges import edges_of
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout):
+            edges_of(self._store_of(None), self.name).clear()
+
+    def logic_stored(
+        self: Asked, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
+    ) -> StoredScores:
+        """Answer a logical query on a server by one query of its own, over the graph and the predicted
+        edges that are kept beside it (`write_predictions`): scores, without explanations.
+
+        Raises `UnsupportedError` for a query whose text the store does not have.
+        """
+        from condgraph.logic.ask import stored_scores
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout):
+            return stored_scores(self._store_of(None), self.name, query, branches, k, alpha)

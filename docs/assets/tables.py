@@ -250,7 +250,8 @@ def _choices(kind: Any) -> str:
 def api() -> str:
     """The methods of a graph with their arguments."""
     rows = []
-    calls: list[tuple[str, Any]] = [("open", condgraph.open), *vars(condgraph.Graph).items()]
+    methods = [one for kind in condgraph.Graph.__mro__[:-1] for one in vars(kind).items()]
+    calls: list[tuple[str, Any]] = [("open", condgraph.open), *methods]
     for name, method in calls:
         if name.startswith("_") or not (inspect.isfunction(method) or isinstance(method, property)):
             continue
