@@ -55,7 +55,8 @@ def test_kopl_resolves(odd: Graph) -> None:
         odd.explain(program, language="kopl")
         assert grammar.accepts(program)
         seen |= set(re.findall(r"(\w+)\(", re.sub(r'"(?:[^"\\]|\\.)*"', "", program)))
-    assert seen == set(FUNCTIONS)
+    # The graph has no qualifiers that are numbers.
+    assert seen == set(FUNCTIONS) - {"QFilterNum"}
 
 
 def test_kopl_runs(small: Graph) -> None:
@@ -71,7 +72,8 @@ def test_llm_query_resolves(odd: Graph, small: Graph) -> None:
         grammar = Gbnf(graph.grammar("llm_query").text)
         rng = random.Random(7)
         for _ in range(by_lane(150, 1000, 10000)):
-            graph.explain(grammar.derive(rng), language="llm_query")
+            # What stands in a column is looked up when the program is asked, and may be nothing.
+            graph.explain(grammar.derive(rng), language="llm_query", on_unknown="empty")
 
 
 def test_pattern_resolves(odd: Graph) -> None:
@@ -154,7 +156,8 @@ def test_json_schema(small: Graph, oracle: Path) -> None:
         tree = {"program": tree_of(program, len(program) - 1)}
         assert judge.is_valid(tree), program
         assert grammar.program(json.dumps(tree)) == written(program)
-        assert not judge.is_valid({"program": tree["program"]["of"]} if "of" in tree["program"] else {})
+        call = next(iter(tree["program"].values()))
+        assert not judge.is_valid({"program": call.get("of", {})} if not program[-1]["function"].startswith("Verify") else {})
         assert not judge.is_valid({"program": {**tree["program"], "more": 1}})
         assert not judge.is_valid(
             json.loads(json.dumps(tree).replace("Find", "Fnd").replace("Query", "Qery").replace("Count", "C"))
@@ -171,12 +174,10 @@ def tree_of(program: list[dict[str, Any]], at: int) -> dict[str, Any]:
     step = program[at]
     sets = zip(("of", "with"), step["dependencies"], strict=False)
     texts = zip(FUNCTIONS[step["function"]].texts, step["inputs"], strict=True)
-    return {"function": step["function"], **{name: tree_of(program, other) for name, other in sets}, **dict(texts)}
+    return {step["function"]: {**{name: tree_of(program, other) for name, other in sets}, **dict(texts)}}
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", "{}", '{"program": 1}', '{"program": {"function": "Relate"}}', "[" * 100_000, '{"a":' * 1_000_000]
-)
+@pytest.mark.parametrize("wrong", ["", "{}", '{"program": 1}', '{"program": {"Relate": {}}}', "[" * 100_000, '{"a":' * 1_000_000])
 def test_wrong_trees(small: Graph, wrong: str) -> None:
     with pytest.raises(ParseError):
         small.grammar("kopl", format="json-schema", entities=[]).program(wrong)
