@@ -148,7 +148,7 @@ def _steps(tree: Any, depth: int) -> list[str]:
         raise ParseError("the program is nested too deeply")
     signature = FUNCTIONS[function]
     steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(given.get(name), depth + 1)]
-    texts = [given.get(role) for role in signature.texts]
-    if not all(isinstance(one, str) for one in texts):
+    texts = [text for role in signature.texts if isinstance(text := given.get(role), str)]
+    if len(texts) < len(signature.texts):
         raise ParseError(f"{function} takes texts: {', '.join(signature.texts)}")
     return [*steps, f"{function}({', '.join(map(quoted, texts))})"]
