@@ -54,7 +54,7 @@ def test_all_resolve(server: Any, oracle: Path) -> None:
         names = [step["inputs"][0] for step in one["program"] if step["function"] == "Find"]
         question = f"{' and '.join(names)}: {one['kind']}?"
         begin = time.perf_counter()
-        grammar = graph.grammar("kopl", entities=names, depth=1, steps=3)
+        grammar = graph.grammar("kopl", entities=names, depth=0, steps=2)
         made = time.perf_counter() - begin
         reply = server.handle_chat_completions(
             {
@@ -66,7 +66,7 @@ def test_all_resolve(server: Any, oracle: Path) -> None:
                     {"role": "user", "content": question},
                 ],
                 "grammar": grammar.text,
-                "max_tokens": 160,
+                "max_tokens": 480,
                 "temperature": 0.0,
             }
         )
