@@ -12,6 +12,8 @@ from condgraph.grammars.parts import Alt, Chars, Part, Ref, Repeat, Rules, Seq, 
 
 #: Characters of the longest regular expression; servers refuse those of megabytes.
 LONGEST_REGEX: Final = 4_000_000
+#: Repetitions that are written out for Lark.
+_FEW: Final = 9
 
 
 def gbnf(rules: Rules) -> str:
@@ -79,6 +81,10 @@ def _written(
         return " ".join(f"({again(one)})" if isinstance(one, Alt) else again(one) for one in part.parts)
     if isinstance(part, Alt):
         return " | ".join(again(one) for one in part.parts)
+    if tilde and part.most > _FEW and not _refs(part.part):
+        # Lark spells out what repeats, and reads a regular expression as it is; none may be empty.
+        pattern = _regex(Repeat(part.part, max(part.least, 1), part.most), {}).replace("/", "\\/")
+        return f"/{pattern}/" + ("" if part.least else "?")
     inner = again(part.part)
     inner = inner if isinstance(part.part, Ref | Chars) else f"({inner})"
     if (part.least, part.most) == (0, 1):

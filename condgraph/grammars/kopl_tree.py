@@ -1,8 +1,9 @@
 """KoPL for servers that take a JSON schema: programs as trees, in which each function holds the sets
 that it takes, so that the schema alone keeps them well formed; and from a tree back to a program.
 
-`{"function": "Relate", "of": {"function": "Find", "name": "Nepal"}, "relation": "capital",
-"direction": "forward"}` is `Find("Nepal") Relate("capital", "forward")`.
+`{"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", "direction": "forward"}}` is
+`Find("Nepal") Relate("capital", "forward")`. The function is the key, so that whoever reads under the
+schema knows by it which of all calls stands there.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class _Schema:
     def _object(self, function: str, properties: dict[str, Any]) -> dict[str, Any]:
         if None in properties.values():
             return {}
-        named = {"function": {"const": function}, **properties}
-        return {"type": "object", "properties": named, "required": list(named), "additionalProperties": False}
+        taken = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        return {"type": "object", "properties": {function: taken}, "required": [function], "additionalProperties": False}
 
 
 def program(text: str) -> str:
@@ -140,14 +141,14 @@ def program(text: str) -> str:
 
 
 def _steps(tree: Any, depth: int) -> list[str]:
-    function = tree.get("function") if isinstance(tree, dict) else None
-    if not isinstance(function, str) or function not in FUNCTIONS:
+    function, given = next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)
+    if function not in FUNCTIONS or not isinstance(given, dict):
         raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
     if depth > _DEEPEST:
         raise ParseError("the program is nested too deeply")
     signature = FUNCTIONS[function]
-    steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(tree.get(name), depth + 1)]
-    texts = [tree.get(role) for role in signature.texts]
-    if not all(isinstance(one, str) for one in texts):
+    steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(given.get(name), depth + 1)]
+    texts = [text for role in signature.texts if isinstance(text := given.get(role), str)]
+    if len(texts) < len(signature.texts):
         raise ParseError(f"{function} takes texts: {', '.join(signature.texts)}")
     return [*steps, f"{function}({', '.join(map(quoted, texts))})"]

@@ -21,7 +21,7 @@ from condgraph.graph import Graph
 from condgraph.languages.kopl.table import FUNCTIONS
 from tests.support.gbnf import Gbnf
 from tests.support.lanes import by_lane
-from tests.support.world import items, world
+from tests.support.world import QUOTES, items, world
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,8 @@ def test_kopl_resolves(odd: Graph) -> None:
         odd.explain(program, language="kopl")
         assert grammar.accepts(program)
         seen |= set(re.findall(r"(\w+)\(", re.sub(r'"(?:[^"\\]|\\.)*"', "", program)))
-    assert seen == set(FUNCTIONS)
+    # The graph has no qualifiers that are numbers.
+    assert seen == set(FUNCTIONS) - {"QFilterNum"}
 
 
 def test_kopl_runs(small: Graph) -> None:
@@ -71,7 +72,8 @@ def test_llm_query_resolves(odd: Graph, small: Graph) -> None:
         grammar = Gbnf(graph.grammar("llm_query").text)
         rng = random.Random(7)
         for _ in range(by_lane(150, 1000, 10000)):
-            graph.explain(grammar.derive(rng), language="llm_query")
+            # What stands in a column is looked up when the program is asked, and may be nothing.
+            graph.explain(grammar.derive(rng), language="llm_query", on_unknown="empty")
 
 
 def test_pattern_resolves(odd: Graph) -> None:
@@ -123,12 +125,14 @@ def test_forms_agree(odd: Graph, language: Any) -> None:
     from lark import Lark
     from lark.exceptions import UnexpectedInput
 
-    gbnf, regex = Gbnf(odd.grammar(language).text), re.compile(odd.grammar(language, format="regex").text)
-    parser = Lark(odd.grammar(language, format="lark").text, start="root", parser="earley", lexer="dynamic")
+    small: dict[str, Any] = {"depth": 1, "steps": 1, "entities": ["Ann", "Bo", QUOTES]}
+    gbnf = Gbnf(odd.grammar(language, **small).text)
+    regex = re.compile(odd.grammar(language, format="regex", **small).text)
+    parser = Lark(odd.grammar(language, format="lark", **small).text, start="root", parser="earley", lexer="dynamic")
     rng = random.Random(11)
     for _ in range(by_lane(4, 20, 100)):
         program = gbnf.derive(rng)
-        if len(program) > 400:
+        if len(program) > 250:
             continue
         mutant = program[:-3] + program[-2:]
         for text in (program, mutant):
@@ -154,7 +158,8 @@ def test_json_schema(small: Graph, oracle: Path) -> None:
         tree = {"program": tree_of(program, len(program) - 1)}
         assert judge.is_valid(tree), program
         assert grammar.program(json.dumps(tree)) == written(program)
-        assert not judge.is_valid({"program": tree["program"]["of"]} if "of" in tree["program"] else {})
+        call = next(iter(tree["program"].values()))
+        assert not judge.is_valid({"program": call.get("of", {})} if not program[-1]["function"].startswith("Verify") else {})
         assert not judge.is_valid({"program": {**tree["program"], "more": 1}})
         assert not judge.is_valid(
             json.loads(json.dumps(tree).replace("Find", "Fnd").replace("Query", "Qery").replace("Count", "C"))
@@ -171,12 +176,10 @@ def tree_of(program: list[dict[str, Any]], at: int) -> dict[str, Any]:
     step = program[at]
     sets = zip(("of", "with"), step["dependencies"], strict=False)
     texts = zip(FUNCTIONS[step["function"]].texts, step["inputs"], strict=True)
-    return {"function": step["function"], **{name: tree_of(program, other) for name, other in sets}, **dict(texts)}
+    return {step["function"]: {**{name: tree_of(program, other) for name, other in sets}, **dict(texts)}}
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", "{}", '{"program": 1}', '{"program": {"function": "Relate"}}', "[" * 100_000, '{"a":' * 1_000_000]
-)
+@pytest.mark.parametrize("wrong", ["", "{}", '{"program": 1}', '{"program": {"Relate": {}}}', "[" * 100_000, '{"a":' * 1_000_000])
 def test_wrong_trees(small: Graph, wrong: str) -> None:
     with pytest.raises(ParseError):
         small.grammar("kopl", format="json-schema", entities=[]).program(wrong)
