@@ -24,6 +24,7 @@ from condgraph.cli.arguments import (
     UserOption,
     opened,
 )
+from condgraph.cli.evaluate import evaluate
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -323,7 +324,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, generate, serve):
+for command in (delete, abandon, convert, evaluate, generate, serve):
     app.command(epilog=EXIT_CODES)(command)
 
 
