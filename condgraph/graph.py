@@ -11,6 +11,7 @@ from threading import Event, Lock
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
+from condgraph.ask.methods import AskMethods
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
@@ -49,7 +50,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph:
+class Graph(AskMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

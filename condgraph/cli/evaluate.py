@@ -39,7 +39,9 @@ def evaluate(
     what: Annotated[What, typer.Argument(metavar="WHAT", help="What is evaluated: `ask`.")],
     questions: Annotated[
         Path,
-        typer.Argument(metavar="QUESTIONS", exists=True, dir_okay=False, help="Lines of question, answers and source, or a data set."),
+        typer.Argument(
+            metavar="QUESTIONS", exists=True, dir_okay=False, help="Lines of question, answers and source, or a data set."
+        ),
     ],
     store: StoreOption,
     llm: Annotated[str, typer.Option("--llm", metavar="MODEL", help="openai:MODEL, openai:MODEL@BASE_URL, replay:FILE, ...")],
@@ -51,14 +53,18 @@ def evaluate(
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations that are added first."),
     ] = None,
     via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl or pattern.")] = "auto",
-    sample: Annotated[int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
+    ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Programs that vote, a question.")] = 1,
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is put right.")] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls; those it holds are not made again.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and a row a question, as JSON.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and a row a question, as JSON.")
+    ] = None,
     graph: GraphOption = "default",
     user: UserOption = None,
     password: PasswordOption = None,

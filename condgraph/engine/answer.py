@@ -25,6 +25,7 @@ from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
+from condgraph.engine.instead import followed, instead
 from condgraph.engine.nothing import of_nothing
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
 from condgraph.engine.step import Step
@@ -255,9 +256,22 @@ class Answer(Tabular):
         if self._cut:
             found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
         if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
-            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}")
+            found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}{self._instead()}")
         found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))
         return [shortened(one) for one in found]
+
+    def _instead(self) -> str:
+        """What the entities have that a predicate was followed from, where it led to nothing; "" of
+        an answer whose store would have to be asked.
+        """
+        run: Run | None = self.run
+        if run is None:
+            return ""
+        scan = followed(self.plan, lambda node: len(run.outcome(node)))  # type: ignore[arg-type]
+        return "" if scan is None else f"; {instead(scan, lambda node: self._texts_of(run, node))}"
+
+    def _texts_of(self, run: Run, node: Node) -> list[str]:
+        return Answer(run, node, steps=[("", node)]).texts if run.outcome(node) is not None else []
 
     def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
         """Whether a count or a sum is one of nothing."""

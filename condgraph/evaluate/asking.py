@@ -68,7 +68,9 @@ def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
         if len(found) == 1:
             return found[0]
     raise OptionError(
-        f"the graph has no source {wanted!r}, which a question is about", candidates=nearest(wanted, sources), hint="load it by that name"
+        f"the graph has no source {wanted!r}, which a question is about",
+        candidates=nearest(wanted, sources),
+        hint="load it by that name",
     )
 
 

@@ -86,8 +86,4 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
 
 def _outside(question: str, things: Sequence[Mention]) -> list[str]:
     """The numbers of a question that are no part of the things it names."""
-    return [
-        found[0]
-        for found in _NUMBER.finditer(question)
-        if not any(one.start <= found.start() < one.end for one in things)
-    ]
+    return [found[0] for found in _NUMBER.finditer(question) if not any(one.start <= found.start() < one.end for one in things)]

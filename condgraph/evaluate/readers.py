@@ -1,11 +1,11 @@
 """Files of questions: JSON lines of one's own, and the files of the data sets as they are published.
 
-    jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
-    metaqa         question<TAB>answer|answer, things in brackets
-    wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
-    cronquestions  JSON lines with question, answers, template, relations
-    pathquestions  question<TAB>answer(answer/answer/)<TAB>path
-    movies         JSON lines with question and the answer that two models' Cypher agrees on
+jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
+metaqa         question<TAB>answer|answer, things in brackets
+wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
+cronquestions  JSON lines with question, answers, template, relations
+pathquestions  question<TAB>answer(answer/answer/)<TAB>path
+movies         JSON lines with question and the answer that two models' Cypher agrees on
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases
     """
     place = Path(path)
     if format is not None and format not in FORMATS:
-        raise OptionError(f"there is no format {format!r} of questions", candidates=nearest(format, FORMATS), hint=", ".join(FORMATS))
+        raise OptionError(
+            f"there is no format {format!r} of questions", candidates=nearest(format, FORMATS), hint=", ".join(FORMATS)
+        )
     items: list[Case] = []
     left_out: list[str] = []
     reader: Reader | None = None
@@ -90,7 +92,9 @@ def _recognised(line: str, place: Path) -> str:
     if len(columns) == 2:
         return "metaqa"
     raise LoadError(
-        f"its first line is no question of a format that is known: {shortened(line, 100)!r}", file=place.name, hint=", ".join(FORMATS)
+        f"its first line is no question of a format that is known: {shortened(line, 100)!r}",
+        file=place.name,
+        hint=", ".join(FORMATS),
     )
 
 

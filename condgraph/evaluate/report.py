@@ -147,9 +147,13 @@ class AskReport:
         rows = []
         for key, words in MEASURES.items():
             beside = papers.get(key, {})
-            rows.append([words, f"{ours[key]:.1f}", f"{control[key]:.1f}", *(f"{beside[n]:g}" if n in beside else "" for n in names)])
+            rows.append(
+                [words, f"{ours[key]:.1f}", f"{control[key]:.1f}", *(f"{beside[n]:g}" if n in beside else "" for n in names)]
+            )
         many = max(len(self.rows), 1)
-        rows.append(["answered", f"{100 * ours['answered'] / many:.1f}", f"{100 * control['answered'] / many:.1f}", *("" for _ in names)])
+        rows.append(
+            ["answered", f"{100 * ours['answered'] / many:.1f}", f"{100 * control['answered'] / many:.1f}", *("" for _ in names)]
+        )
         return columns, rows
 
     def notes(self) -> list[str]:
@@ -184,7 +188,9 @@ class AskReport:
         widths = [max(len(row[at]) for row in [columns, *rows]) for at in range(len(columns))]
 
         def line(cells: Sequence[str]) -> str:
-            return "  ".join(cell.ljust(w) if at == 0 else cell.rjust(w) for at, (cell, w) in enumerate(zip(cells, widths, strict=True)))
+            return "  ".join(
+                cell.ljust(w) if at == 0 else cell.rjust(w) for at, (cell, w) in enumerate(zip(cells, widths, strict=True))
+            )
 
         return "\n".join([line(columns).rstrip(), *(line(row).rstrip() for row in rows), *self.notes()])
 

@@ -12,6 +12,7 @@ from condgraph.engine.errors import OptionError, ParseError, PlanError, nearest
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import optimise
 from condgraph.engine.store import Request
+from condgraph.languages.fences import unfenced
 from condgraph.languages.pattern.pattern import is_pattern
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 
@@ -91,6 +92,8 @@ def explain(store: Store, program: Any, language: str | None, options: dict[str,
 
 def request(program: Any, language: str | None, limit: int | None, options: dict[str, Any]) -> Request:
     """A program as a store takes it."""
+    if isinstance(program, str):
+        program = unfenced(program)
     return Request(program, language or detect(program), options, limit, lower)
 
 

@@ -63,12 +63,14 @@ def describe(found: Survey, *, source: str | None = None, concept: str | None = 
         for name, form, count in found["sources"]
         if not narrowed or name in shown
     ]
-    concepts = [_concept(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)]
+    concepts = [
+        concept_schema(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)
+    ]
     return GraphSchema(
         dict(found["counts"]),
         tuple(sorted(sources, key=lambda one: (-one.statements, one.name))),
         tuple(sorted(concepts, key=lambda one: (-one.members, one.name, one.id))),
-        tuple(sorted((_predicate(found, place) for place in places), key=lambda one: (-one.statements, one.name))),
+        tuple(sorted((predicate_schema(found, place) for place in places), key=lambda one: (-one.statements, one.name))),
         _units(values),
         _day(min(firsts)) if firsts else "",
         _day(max(lasts) - 1) if lasts else "",
@@ -116,11 +118,13 @@ def _below(kinds: list[Any], name: str) -> set[int]:
     return inside
 
 
-def _concept(kinds: list[Any], one: list[Any]) -> ConceptSchema:
+def concept_schema(kinds: list[Any], one: list[Any]) -> ConceptSchema:
+    """A concept of a survey."""
     return ConceptSchema(one[2], one[1], one[3], tuple(sorted(kinds[number][1] for number in one[5])), tuple(one[4]))
 
 
-def _predicate(found: Survey, place: int) -> PredicateSchema:
+def predicate_schema(found: Survey, place: int) -> PredicateSchema:
+    """A predicate of a survey, by its place there."""
     name, relations, attributes, values, qualifiers, sources, examples = found["predicates"][place]
     parts: dict[str, tuple[Any, ...]] = {
         "values": tuple(map(_value, values[:MOST_PARTS])),

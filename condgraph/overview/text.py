@@ -138,3 +138,17 @@ _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
     "predicates": (_long, _middle, _short, _bare),
     "units": (lambda one: f"- {quoted(one.unit)} {one.values:,}",),
 }
+
+
+def predicate_line(one: PredicateSchema, length: int, *, examples: bool = True) -> str:
+    """A predicate in a line: at length (0), or shorter (1, 2), down to its name and size (3).
+    `examples=False` leaves out what stands in the graph.
+    """
+    if not examples and length < 2:
+        return _predicate(one, kinds=3 - length, examples=0)
+    return str(_FORMS["predicates"][length](one))
+
+
+def concept_line(one: ConceptSchema, *, short: bool = False) -> str:
+    """A concept in a line, with some of its members unless it is `short`."""
+    return str(_FORMS["concepts"][int(short)](one))

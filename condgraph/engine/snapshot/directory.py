@@ -36,6 +36,8 @@ from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
 from condgraph.engine.snapshot.removal import VECTORS, remove_files, remove_generation
 
 FORMAT_VERSION: Final = 2
+#: Questions with their programs, which are kept with a graph through all its generations.
+DEMONSTRATIONS: Final = "demonstrations.jsonl"
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _LOCK: Final = "lock"
@@ -235,6 +237,7 @@ def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
             _write_manifest(directory, {"generation": "", "arrays": {}})
             _clean(directory, keep="")
             remove_files(directory / _VECTORS, VECTORS)
+            (directory / DEMONSTRATIONS).unlink(missing_ok=True)
             (directory / _MANIFEST).unlink(missing_ok=True)
             (directory / _LOCK).unlink(missing_ok=True)
     except OSError as error:

@@ -8,8 +8,9 @@ most programs have nothing of that, and their plans are run as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from condgraph.engine.algebra import (
     AllEntities,
@@ -31,9 +32,12 @@ from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, n
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
 from condgraph.languages.kopl.syntax import places
-from condgraph.languages.kopl.table import CLOSED, Program, Span, Step
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Program, Span, Step
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
+from condgraph.names.words import near_names
 
+#: The call of a function within what should be a name.
+_CALL: Final = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 Read = TypeVar("Read")
 Made = TypeVar("Made", bound=Node)
 
@@ -156,29 +160,36 @@ class Lowering:
 
     def unknown(self, kind: str, name: str, i: int, candidates: list[str], hint: str | None = None) -> None:
         """Complain of a name, or remember that it means nothing."""
-        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint)
+        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint or self._unclosed(name))
         if not self.lenient:
             raise error
         self.warnings.append(f"{error}; it means nothing here")
+
+    def _unclosed(self, text: str) -> str | None:
+        """What to say of a text that holds the call of another function: its own was not closed."""
+        found = _CALL.search(text)
+        if found is None:
+            return None
+        return f"the parenthesis of {self.function} is not closed before {found[1]}; a name that holds this is put in double quotes"
 
     def relation(self, name: str, i: int) -> str:
         """A relation by its exact name."""
         if not self.schema.has_relation(name):
             hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
-            self.unknown("relation", name, i, nearest(name, self.schema.relations), hint)
+            self.unknown("relation", name, i, near_names(name, self.schema.relations), hint)
         return name
 
     def attribute(self, name: str, i: int) -> str:
         """An attribute by its exact name."""
         if not self.schema.has_attribute(name):
             hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
-            self.unknown("attribute", name, i, nearest(name, self.schema.attributes), hint)
+            self.unknown("attribute", name, i, near_names(name, self.schema.attributes), hint)
         return name
 
     def qualifier(self, name: str, i: int) -> str:
         """A qualifier key by its exact name."""
         if not self.schema.has_qualifier(name):
-            self.unknown("qualifier", name, i, nearest(name, self.schema.qualifiers))
+            self.unknown("qualifier", name, i, near_names(name, self.schema.qualifiers))
         return name
 
     def closed(self, text: str, i: int, role: str) -> str:
@@ -187,6 +198,7 @@ class Lowering:
         if text not in words:
             what = {"op": "operator", "direction": "direction"}.get(role, "choice")
             hint = f"{_SPELLINGS[text]!r} is written here" if text in _SPELLINGS else "it is one of " + " ".join(words)
+            hint = self._unclosed(text) or hint
             raise UnknownNameError(what, text, candidates=nearest(text, words), span=self.span(i), hint=hint)
         return text
 

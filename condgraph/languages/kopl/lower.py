@@ -32,13 +32,13 @@ from condgraph.engine.algebra import (
     intersect,
     union,
 )
-from condgraph.engine.errors import nearest
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.languages.kopl.context import Lowering
 from condgraph.languages.kopl.syntax import parse
 from condgraph.languages.kopl.table import FUNCTIONS, Program
 from condgraph.languages.literals import readings
+from condgraph.names.words import near_names
 
 
 def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Lowered:
@@ -82,7 +82,7 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_concept(texts[0]):
         hint = "there is an entity of this name, and it is no concept" if low.schema.has_entity(texts[0]) else None
-        low.unknown("concept", texts[0], 0, nearest(texts[0], low.schema.concepts), hint)
+        low.unknown("concept", texts[0], 0, near_names(texts[0], low.schema.concepts), hint)
     of = low.entities(inputs[0])
     if type(of) is AllEntities:
         # Members are entities already, so that all entities among them are the members.

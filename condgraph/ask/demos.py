@@ -1,0 +1,253 @@
+"""Demonstrations: questions with programs that answer them, kept with the graph (TrustUQA, 3.3).
+
+A question is kept with its things and numbers masked, so that questions of one form are alike
+whatever they are about. A program is kept only if it runs, and gives the answer where one is said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.ask.known import Known, known_of
+from condgraph.ask.mentions import masked, mentions
+from condgraph.engine.algebra import postorder
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import OptionError, PlanError, ReadOnlyError, shortened
+from condgraph.languages.registry import detect
+from condgraph.names.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from condgraph.ask.host import Host
+    from condgraph.engine.answer import Answer
+
+#: Characters of a question, and of a program, that is kept.
+MOST_QUESTION: Final = 2_000
+MOST_PROGRAM: Final = 20_000
+_STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A question with a program that answers it: its language ("query", "kopl", "pattern"), the
+    question with its things masked, the names of the graph that the program uses, the source that
+    it is scoped to.
+    """
+
+    question: str
+    program: str
+    language: str
+    masked: str
+    names: tuple[str, ...] = ()
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A demonstration, and how similar its question is: 1 for the same form, 0 for nothing in
+    common; a static one has 0.
+    """
+
+    demo: Demo
+    score: float
+
+
+class Demos:
+    """The demonstrations of one graph, in the order in which they were added."""
+
+    def __init__(self, graph: Host, place: Path | None) -> None:
+        self._graph, self._place, self._lock = graph, place, Lock()
+        self._items: list[Demo] | None = None
+        self._index: tuple[Vocabulary, list[list[int]]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[Demo]:
+        return iter(list(self._all()))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} demonstrations>"
+
+    # -- keeping -----------------------------------------------------------------------------------
+
+    def add(
+        self,
+        question: str,
+        program: str,
+        answer: Iterable[str] | None = None,
+        *,
+        source: str | None = None,
+        timeout: float | None = None,
+    ) -> Demo:
+        """Keep a question with its program, which is run first. Raises the program's error where it
+        does not run, and `PlanError` where it does not give `answer` (texts, in any order).
+        """
+        if not question.strip():
+            raise OptionError("the question is empty")
+        if len(program) > MOST_PROGRAM or len(question) > MOST_QUESTION:
+            raise OptionError(f"a program is a text of at most {MOST_PROGRAM:,} characters, a question of {MOST_QUESTION:,}")
+        with within(timeout):
+            language = detect(program)
+            options: dict[str, Any] = {"source": source} if language == "llm_query" and source is not None else {}
+            given = self._graph.query(program, language=language, **options)
+            if answer is not None and _same(given.texts) != _same(answer):
+                raise PlanError(
+                    f"the program gives {shortened(', '.join(given.texts[:5]) or 'nothing', 200)}, not the answer that was said",
+                    hint="it is not kept",
+                )
+            return self.keep(question, program, given, source=source)
+
+    def keep(self, question: str, program: str, given: Answer, *, source: str | None = None) -> Demo:
+        """Keep a question with a program that was run already, and gave `given`."""
+        known = known_of(self._graph._store_of(None), self._graph._survey())
+        via = {"llm_query": "query"}.get(given.language, given.language)
+        form = masked(question, mentions(question, known))
+        demo = Demo(" ".join(question.split()), program, via, form, _names(given, known, program), source)
+        with self._lock:
+            items = self._read()
+            if demo in items:
+                return demo
+            if self._place is not None:
+                if self._graph.read_only:
+                    raise ReadOnlyError.at(self._graph.place)
+                with self._place.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(demo), ensure_ascii=False) + "\n")
+            items.append(demo)
+            self._index = None
+        return demo
+
+    def clear(self) -> None:
+        """Forget all demonstrations of the graph."""
+        with self._lock:
+            if self._place is not None:
+                if self._graph.read_only:
+                    raise ReadOnlyError.at(self._graph.place)
+                self._place.unlink(missing_ok=True)
+            self._items, self._index = [], None
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write them to a file, a JSON line each; returns how many."""
+        items = self._all()
+        Path(path).write_text("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in items), "utf-8")
+        return len(items)
+
+    def load(self, path: str | os.PathLike[str]) -> int:
+        """Add those of a file that `save` wrote, or of lines with `question`, `program` and
+        `answer`; each is run, as `add` does. Returns how many were kept.
+        """
+        kept = 0
+        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), start=1):
+            if line.strip():
+                try:
+                    found = json.loads(line)
+                    self.add(found["question"], found["program"], found.get("answer"), source=found.get("source"))
+                except (ValueError, KeyError, TypeError) as error:
+                    raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration: {error}") from None
+                kept += 1
+        return kept
+
+    # -- finding -----------------------------------------------------------------------------------
+
+    def similar(self, form: str, most: int, *, via: str | None = None, without: str | None = None) -> list[Similar]:
+        """The demonstrations whose masked questions are most like `form`, each program once; `via`
+        keeps those of one language, `without` leaves out those of this very question.
+        """
+        items = self._all()
+        if not items or most <= 0:
+            return []
+        vocabulary, members = self._indexed(items)
+        scores = vocabulary.similarities(form)
+        found: list[Similar] = []
+        programs: set[str] = set()
+        many = min(len(scores), max(4 * most, 32))
+        nearest = np.argpartition(-scores, many - 1)[:many] if many < len(scores) else np.arange(len(scores))
+        for at in sorted(nearest.tolist(), key=lambda at: (-scores[at], at)):
+            taken = 0
+            for number in members[at]:
+                demo = items[number]
+                program = _shape(demo)
+                if scores[at] <= 0 or (via is not None and demo.language != via) or demo.question == without or program in programs:
+                    continue
+                programs.add(program)
+                found.append(Similar(demo, float(scores[at])))
+                taken += 1
+                # Of one form two are enough, so that other forms are shown as well.
+                if len(found) == most:
+                    return found
+                if taken == 2:
+                    break
+        return found
+
+    def static(self, via: str, most: int) -> list[Similar]:
+        """Demonstrations of our own for a language, over a graph of countries."""
+        lines = map(json.loads, _STATIC.read_text("utf-8").splitlines())
+        own = [Demo(one["question"], one["program"], one["language"], "") for one in lines if one["language"] == via]
+        return [Similar(demo, 0.0) for demo in own[:most]]
+
+    def _indexed(self, items: Sequence[Demo]) -> tuple[Vocabulary, list[list[int]]]:
+        found = self._index
+        if found is None:
+            by_form: dict[str, list[int]] = {}
+            for number, demo in enumerate(items):
+                by_form.setdefault(demo.masked, []).append(number)
+            vocabulary = Vocabulary(list(by_form))
+            vocabulary.prepare()
+            found = self._index = vocabulary, list(by_form.values())
+        return found
+
+    def _all(self) -> list[Demo]:
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> list[Demo]:
+        """The items; those of the file that is kept with the graph, at first. The lock is held."""
+        if self._items is None:
+            self._items = []
+            if self._place is not None and self._place.exists():
+                for line in self._place.read_text("utf-8").splitlines():
+                    demo = _demo(line)
+                    if demo is not None:
+                        self._items.append(demo)
+        return self._items
+
+
+def _demo(line: str) -> Demo | None:
+    """A line of the file; None for one that was not written to its end."""
+    try:
+        found: Mapping[str, Any] = json.loads(line)
+        return Demo(**{**found, "names": tuple(found["names"])})
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _shape(demo: Demo) -> str:
+    """A program without its things: two of one shape show the same."""
+    return "\0".join([demo.masked, *demo.names])
+
+
+def _names(given: Answer, known: Known, program: str) -> tuple[str, ...]:
+    """The predicates, keys and concepts that a program uses."""
+    found: dict[str, None] = {}
+    plan = getattr(given, "plan", None)
+    for node in [] if plan is None else postorder(plan):
+        for name in (*(getattr(node, "predicates", None) or ()), getattr(node, "key", None), getattr(node, "attribute", None)):
+            if isinstance(name, str) and name in known.places:
+                found[name] = None
+    concepts = set(known.concepts.names)
+    for node in [] if plan is None else postorder(plan):
+        for name in getattr(node, "names", None) or ():
+            if isinstance(name, str) and name in concepts:
+                found[name] = None
+    return tuple(found)
+
+
+def _same(texts: Iterable[Any]) -> list[str]:
+    return sorted({" ".join(str(text).split()).casefold() for text in texts})

@@ -1,0 +1,163 @@
+"""What a model is told of a program that gave no answer, so that it can put it right: what was
+wrong and where, the nearest names, and what the things in it have instead.
+
+Errors of the library speak to people who write Python; a model is told the names, and nothing of
+functions or options that it cannot call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.algebra import AllEntities, ByName, Node, Scan, postorder
+from condgraph.engine.errors import (
+    AmbiguousNameError,
+    CondgraphError,
+    InterruptedQueryError,
+    UnknownNameError,
+    nearest,
+    shortened,
+)
+from condgraph.engine.instead import instead
+from condgraph.languages.kopl.table import FUNCTIONS
+from condgraph.names.resolve import resolve
+from condgraph.names.words import near_names
+from condgraph.overview.words import quoted
+
+if TYPE_CHECKING:
+    from condgraph.ask.attempt import Runner
+    from condgraph.ask.known import Known
+    from condgraph.ask.records import Attempt
+
+#: Characters of a program's part that is wrong, and of the whole feedback.
+_PART: Final = 60
+MOST: Final = 1_500
+#: What a hint for people says that is of no use to a model.
+_FOR_PEOPLE: Final = ("()", "source=", "timeout=", "limit=", "put in double quotes in")
+
+
+def feedback_of(attempt: Attempt, known: Known, runner: Runner) -> str:
+    """What went wrong with an attempt, in a few lines with the nearest names."""
+    if attempt.answer is not None:
+        lines = _of_nothing(attempt, known, runner)
+    elif attempt.failure is not None:
+        lines = _of_error(attempt, attempt.failure, known)
+    else:
+        lines = [attempt.error]
+    return shortened("\n".join(line for line in lines if line), MOST)
+
+
+def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str]:
+    lines = [f"{attempt.language}: {error.message}"]
+    if error.span is not None and error.span[1] > error.span[0]:
+        part = attempt.program[error.span[0] : error.span[1]]
+        if part.strip():
+            lines.append(f"It stands here: {quoted(part.strip(), _PART)}")
+    if isinstance(error, AmbiguousNameError):
+        lines.append(f"Say which with source=: {_listed(error.candidates[:8])}")
+    elif isinstance(error, UnknownNameError):
+        near = candidates(error, known)
+        if near:
+            lines.append(f"Nearest names: {_listed(near)}")
+    elif error.candidates:
+        lines.append(f"Nearest names: {_listed(error.candidates)}")
+    if error.hint and not any(word in error.hint for word in _FOR_PEOPLE):
+        lines.append(error.hint)
+    if error.code == "parse":
+        lines.append(_brackets(attempt.program))
+    return lines
+
+
+def candidates(error: UnknownNameError, known: Known) -> list[str]:
+    """The names that may be meant, best first: those of the error, then by words and letters among
+    the names of its kind.
+    """
+    found = list(error.candidates)
+    if error.kind in ("relation", "attribute", "predicate", "key"):
+        found += near_names(error.name, known.predicates.names)
+    elif error.kind == "concept":
+        found += near_names(error.name, known.concepts.names)
+    elif error.kind == "qualifier":
+        found += near_names(error.name, known.qualifiers.names)
+    elif error.kind == "KoPL function":
+        found += _functions(error.name)
+    elif error.kind in ("entity", "head_entity", "head", "subject"):
+        found = entities(error.name, known, found)
+    if not found and error.kind in ("relation", "attribute", "concept", "predicate"):
+        names = known.concepts if error.kind == "concept" else known.predicates
+        order = sorted(range(len(names.names)), key=lambda at: (-names.sizes[at], names.names[at]))
+        found = [names.names[at] for at in order]
+    return list(dict.fromkeys(found))[:8]
+
+
+def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
+    """Names of entities like one: among those that share pieces of it, the ones whose letters are
+    the nearest come first.
+    """
+    near = resolve(name, known.linker.entities, threshold=2.0, most=40).near
+    some = list(dict.fromkeys([*found, *(match.name for match in near)]))
+    alike = nearest(name, some, most=6)
+    return list(dict.fromkeys([*alike, *some]))
+
+
+def _functions(name: str) -> list[str]:
+    """KoPL functions that a wrong one may mean: models write GetCapital for Relate(capital, ...)."""
+    folded = name.casefold()
+    asks = [one for word, one in _MEANT if word in folded]
+    return list(dict.fromkeys([*nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
+
+
+_MEANT: Final = (
+    ("filter", "FilterConcept"), ("select", "SelectAmong"), ("count", "Count"), ("name", "QueryName"),
+    ("intersect", "And"), ("union", "Or"), ("verify", "VerifyStr"), ("max", "SelectAmong"), ("min", "SelectAmong"),
+)  # fmt: skip
+
+
+def _of_nothing(attempt: Attempt, known: Known, runner: Runner) -> list[str]:
+    """A program that ran and gave nothing: the step that did, what its things have instead, and
+    what was left out on the way.
+    """
+    answer = attempt.answer
+    assert answer is not None
+    lines = ["The program ran and gave nothing."]
+    warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
+    lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
+    if not any(" has no " in one or " have no " in one for one in warnings) and attempt.lowered is not None:
+        lines += _instead(attempt.lowered.plan, runner)
+    return lines
+
+
+def _instead(plan: Node, runner: Runner) -> list[str]:
+    """What the named entities have instead, asked of the store; for answers that do not say it."""
+    told: list[str] = []
+    for node in postorder(plan):
+        if len(told) < 2 and isinstance(node, Scan) and isinstance(node.of, ByName) and node.predicates:
+            try:
+                if not runner.texts(_predicates(node)):
+                    told.append(instead(node, runner.texts))
+            except InterruptedQueryError:
+                raise
+            except CondgraphError:
+                continue
+        elif isinstance(node, Scan) and isinstance(node.of, AllEntities):
+            continue
+    return told
+
+
+def _predicates(node: Scan) -> Any:
+    from condgraph.engine.algebra import Distinct, Predicates
+
+    return Distinct(Predicates(node))
+
+
+def _brackets(program: str) -> str:
+    """Whether parentheses and quotes are closed."""
+    opened, closed = program.count("("), program.count(")")
+    if opened != closed:
+        return f"It has {opened} opening and {closed} closing parentheses."
+    return "A double quote is not closed." if program.count('"') % 2 else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quoted(name) for name in names)

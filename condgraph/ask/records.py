@@ -1,0 +1,232 @@
+"""What `ask` gives: the outcome, its attempts, the steps with their times, what was to be chosen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from condgraph.engine import html
+from condgraph.engine.errors import CondgraphError, shortened
+from condgraph.models.base import Usage
+
+if TYPE_CHECKING:
+    from condgraph.ask.excerpt import Excerpt
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.lowered import Lowered
+
+#: How asking ended: with an answer; with a program that ran and gave nothing; with a name that a
+#: person has to choose the meaning of; without any program that ran; with a model that declined;
+#: with a spent budget.
+Status = Literal["answered", "empty", "ambiguous", "failed", "abstained", "budget"]
+#: Where an attempt ended that gave no answer.
+Stage = Literal["retrieval", "writing", "resolving", "running"]
+STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "running")
+#: The languages a program can be asked in.
+Via = Literal["auto", "query", "kopl", "pattern"]
+VIAS: Final[tuple[Via, ...]] = ("auto", "query", "kopl", "pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class AskStep:
+    """One step of asking: `name` is "look", "excerpt", "write", "read", "resolve", "run", "vote" or
+    "say", `seconds` how long it took, `about` what came of it, in words.
+    """
+
+    name: str
+    seconds: float
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({1000 * self.seconds:.1f} ms)" + (f": {self.about}" if self.about else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One meaning of a name: its `key` (the id of an entity, or the name of a source) to choose it
+    by, what is known of it, and the texts that the answer would have.
+    """
+
+    key: str
+    name: str
+    about: str
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A name that has several meanings, which lead to different answers: to be put to the person.
+    `ask(..., choose={choice.name: option.key})` goes on with one.
+    """
+
+    kind: Literal["entity", "source"]
+    name: str
+    options: tuple[Option, ...]
+
+    def __str__(self) -> str:
+        listed = "; ".join(f"{one.key}: {one.about}" if one.about else one.key for one in self.options)
+        return f"which {self.kind} is meant by {self.name!r}: {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One program that a model wrote: the reply as it came, the program in it, and what became of
+    it. `stage` and `error` say where and why it gave no answer, `feedback` what the model was told.
+    """
+
+    reply: str
+    program: str = ""
+    language: str = ""
+    answer: Answer | None = None
+    stage: Stage | None = None
+    error: str = ""
+    code: str = ""
+    feedback: str = ""
+    source: str | None = None
+    choice: Choice | None = None
+    notes: tuple[str, ...] = ()
+    #: The error itself, and what the program became; for feedback.
+    failure: CondgraphError | None = field(default=None, repr=False, compare=False)
+    lowered: Lowered | None = field(default=None, repr=False, compare=False)
+    #: Which of the samples it is, from 0, and how often that one was tried before.
+    sample: int = 0
+    number: int = 0
+
+    @property
+    def gave(self) -> tuple[str, ...] | None:
+        """The texts that it gave, in their order; None where it did not run."""
+        return None if self.answer is None else tuple(self.answer.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One of the different answers: its texts, normalised and sorted, and how many samples gave it."""
+
+    texts: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Asked:
+    """The outcome of a question.
+
+    `answer` has the typed values with program, trace and evidence, None where no program ran.
+    `text` says it in words with the numbers of `citations`, which are statements. `attempts` are
+    all programs that were written, `votes` how the samples were divided, `steps` what was done and
+    how long it took. `shown` is the data that a model was shown beyond the prompt, to work out a
+    function with or to say the answer.
+    """
+
+    question: str
+    status: Status
+    answer: Answer | None = None
+    language: str = ""
+    source: str | None = None
+    choices: tuple[Choice, ...] = ()
+    text: str = ""
+    citations: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    steps: tuple[AskStep, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    model: str = ""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    excerpt: Excerpt | None = None
+    warnings: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    transcript: str | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the answer; none where there is none."""
+        return [] if self.answer is None else self.answer.texts
+
+    @property
+    def values(self) -> list[Any]:
+        """The typed values of the answer; none where there is none."""
+        return [] if self.answer is None else list(self.answer.values)
+
+    @property
+    def program(self) -> str:
+        """The program that gave the answer."""
+        return "" if self.answer is None else self.answer.program
+
+    @property
+    def evidence(self) -> Sequence[Any]:
+        """The statements that the answer rests on."""
+        return () if self.answer is None else self.answer.evidence
+
+    @property
+    def failures(self) -> dict[Stage, int]:
+        """How many attempts ended at each stage without an answer."""
+        counted = Counter(one.stage for one in self.attempts if one.stage is not None)
+        if self.status in ("failed", "abstained") and not counted and self.excerpt is not None and not self.excerpt.predicates:
+            counted["retrieval"] = 1
+        return {stage: counted[stage] for stage in STAGES if counted[stage]}
+
+    @property
+    def seconds(self) -> float:
+        """How long all steps took."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def overhead(self) -> float:
+        """Seconds without those that the model took."""
+        return sum(step.seconds for step in self.steps if step.name not in ("write", "say"))
+
+    def data(self) -> dict[str, Any]:
+        """The outcome for JSON."""
+        return {
+            "question": self.question,
+            "status": self.status,
+            "answers": [] if self.answer is None else self.answer.data(),
+            "text": self.text,
+            "citations": list(self.citations),
+            "language": self.language,
+            "program": self.program,
+            "source": self.source,
+            "choices": [
+                {"kind": one.kind, "name": one.name, "options": [_option(option) for option in one.options]} for one in self.choices
+            ],
+            "attempts": [
+                {
+                    "program": one.program, "language": one.language, "stage": one.stage, "error": one.error,
+                    "feedback": one.feedback,
+                    "answers": None if one.answer is None else list(one.answer.texts[:20]),
+                }
+                for one in self.attempts
+            ],
+            "votes": [{"answers": list(one.texts), "count": one.count} for one in self.votes],
+            "steps": [{"name": one.name, "seconds": round(one.seconds, 6), "about": one.about} for one in self.steps],
+            "failures": dict(self.failures),
+            "calls": self.calls,
+            "tokens": {"prompt": self.usage.prompt_tokens, "completion": self.usage.completion_tokens},
+            "model": self.model,
+            "warnings": list(self.warnings),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        if self.text:
+            return self.text
+        if self.choices:
+            return "\n".join(map(str, self.choices))
+        return f"{self.status}" + (f": {self.warnings[0]}" if self.warnings else "")
+
+    def __repr__(self) -> str:
+        return f"<Asked: {self.status}, {shortened(str(self), 200)!r}>"
+
+    def _repr_html_(self) -> str:
+        """The answer, and how it came about, for notebooks."""
+        rows = [(text,) for text in self.texts[: html.MOST_ROWS]]
+        tables = [html.table("answers", ("answer",), rows, len(self.texts) - len(rows))] if rows else []
+        tables += [html.table(str(one), ("key", "about"), [(o.key, o.about) for o in one.options]) for one in self.choices]
+        tables.append(
+            html.table("steps", ("step", "ms", "about"), [(s.name, f"{1000 * s.seconds:.1f}", s.about) for s in self.steps])
+        )
+        return html.page(f"{self.status}: {self.question}", tables, self.warnings[: html.MOST_ROWS])
+
+
+def _option(one: Option) -> dict[str, Any]:
+    return {"key": one.key, "name": one.name, "about": one.about, "answers": list(one.texts)}
