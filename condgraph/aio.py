@@ -29,6 +29,8 @@ from condgraph.reports import LoadReport, Status
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
+    from condgraph.claims.verdict import Verdict
+    from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question
@@ -89,6 +91,15 @@ class AsyncGraph:
         answer = await self._ask(self.graph.match, pattern, options)
         assert isinstance(answer, Matches)
         return answer
+
+    async def verify(self, claim: Any, llm: Any = None, **options: Any) -> Verdict:
+        """`Graph.verify`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
+    async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
+        """`Graph.logic`."""
+        cancelled = options.pop("cancelled", None)
+        return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from condgraph.ask.methods import AskMethods
+from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
@@ -26,6 +27,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.logic.methods import LogicMethods
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.vectors.carry import carry_over
@@ -50,7 +52,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(AskMethods):
+class Graph(AskMethods, Claims, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 

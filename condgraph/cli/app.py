@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import condgraph
+from condgraph.cli import complete
 from condgraph.cli.arguments import (
     DatabaseOption,
     FileOption,
@@ -28,6 +29,7 @@ from condgraph.cli.evaluate import evaluate
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
+from condgraph.cli.logic import logic
 from condgraph.cli.match import match, write_matches
 from condgraph.cli.options import loader_options, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
@@ -35,6 +37,7 @@ from condgraph.cli.remove import abandon, convert, delete
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
+from condgraph.cli.verify import verify
 from condgraph.patterns.matches import Matches
 
 #: Problems of a load that are shown; the rest is counted.
@@ -45,7 +48,6 @@ app = typer.Typer(
     help="Load tables, knowledge graphs and temporal knowledge graphs into one graph, and ask it; every answer has its evidence.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -129,7 +131,13 @@ def load(
         typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
     ],
     form: Annotated[
-        str | None, typer.Option("--as", metavar="FORMAT", help="The sources' format; recognised from their content by default.")
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="The sources' format; recognised from their content by default.",
+            autocompletion=complete.formats,
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
@@ -139,7 +147,13 @@ def load(
     ] = OnError.RAISE,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-O", metavar="OPTION=VALUE", help="A loader's option; JSON for a list or an object."),
+        typer.Option(
+            "--option",
+            "-O",
+            metavar="OPTION=VALUE",
+            help="A loader's option; JSON for a list or an object.",
+            autocompletion=complete.loader_options,
+        ),
     ] = None,
     graph: GraphOption = "default",
     user: UserOption = None,
@@ -254,6 +268,7 @@ def query(
 
 
 app.command(epilog=EXIT_CODES)(match)
+app.command(epilog=EXIT_CODES)(logic)
 app.command(epilog=EXIT_CODES)(sparql)
 app.command(epilog=EXIT_CODES)(cypher)
 
@@ -324,7 +339,7 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (delete, abandon, convert, evaluate, generate, serve):
+for command in (delete, abandon, convert, evaluate, generate, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
 
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 import condgraph
+from condgraph.cli import complete
 from condgraph.graph import Graph
-
-#: What a store is named by where no argument does, the first that is set.
-STORE_VARIABLES: Final = ["CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL"]
 
 StoreOption = Annotated[
     str,
@@ -23,7 +21,7 @@ StoreOption = Annotated[
         "-d",
         "--address",
         "-a",
-        envvar=STORE_VARIABLES,
+        envvar=complete.STORE_VARIABLES,
         metavar="STORE",
         help="The folder of the store, or an address: neo4j://HOST:PORT, sparql+http://HOST/PATH.",
     ),
@@ -35,7 +33,9 @@ PasswordOption = Annotated[
 DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
 ]
-GraphOption = Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")]
+GraphOption = Annotated[
+    str, typer.Option("--graph", metavar="NAME", help="The graph in the store.", autocompletion=complete.graphs)
+]
 TextArgument = Annotated[
     str | None,
     typer.Argument(metavar="TEXT", help="The program; `-`, or nothing, reads it from standard input.", show_default=False),
@@ -47,7 +47,10 @@ FileOption = Annotated[
 LanguageOption = Annotated[
     str | None,
     typer.Option(
-        "--language", metavar="LANGUAGE", help="The program's language (`kopl`, say); recognised from the text by default."
+        "--language",
+        metavar="LANGUAGE",
+        help="The program's language (`kopl`, say); recognised from the text by default.",
+        autocompletion=complete.languages,
     ),
 ]
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from condgraph.cli import complete
 from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
 from condgraph.cli.exits import guard
 from condgraph.cli.render import printable, write_table
@@ -28,11 +29,22 @@ def schema(
     user: UserOption = None,
     password: PasswordOption = None,
     database: DatabaseOption = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only what stands in this source.")] = None,
-    concept: Annotated[
-        str | None, typer.Option("--concept", metavar="NAME", help="Only predicates from or to what is in this concept.")
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="Only what stands in this source.", autocompletion=complete.sources),
     ] = None,
-    predicate: Annotated[str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.")] = None,
+    concept: Annotated[
+        str | None,
+        typer.Option(
+            "--concept",
+            metavar="NAME",
+            help="Only predicates from or to what is in this concept.",
+            autocompletion=complete.concepts,
+        ),
+    ] = None,
+    predicate: Annotated[
+        str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.", autocompletion=complete.predicates)
+    ] = None,
     form: Annotated[SchemaFormat, typer.Option("--format", help="How the schema is written.")] = SchemaFormat.TABLE,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")

@@ -6,6 +6,8 @@
     |   +-- UnknownNameError     a relation, attribute, concept, entity, function or operator that does not exist; has candidates
     |   +-- AmbiguousNameError   a name that stands in several sources and was not scoped
     |   +-- LiteralError         a literal that cannot be read as the type the function asks for
+    |   +-- CyclicQueryError     a logical query whose variables are joined in a circle
+    |   +-- UnsafeQueryError     a logical query that says only what its answers are not
     +-- UnsupportedError         a target cannot say part of the plan; names the target and all that is missing
     +-- LoadError                a source cannot be read; has file, row and field
     |   +-- FormatError          a source whose format is not recognised, or not the one asked for
@@ -142,6 +144,18 @@ class LiteralError(PlanError):
     """A literal that cannot be read as the type that is asked for."""
 
     code = "literal"
+
+
+class CyclicQueryError(PlanError):
+    """A logical query whose variables are joined in a circle, and which is therefore no tree."""
+
+    code = "cyclic-query"
+
+
+class UnsafeQueryError(PlanError):
+    """A logical query that says only what its answers are not."""
+
+    code = "unsafe-query"
 
 
 class UnsupportedError(CondgraphError):

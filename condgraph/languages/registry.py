@@ -13,6 +13,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import optimise
 from condgraph.engine.store import Request
 from condgraph.languages.fences import unfenced
+from condgraph.languages.logic.structures import is_nested
 from condgraph.languages.pattern.pattern import is_pattern
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 
@@ -37,25 +38,39 @@ def _llm_query() -> Lower:
     return lower
 
 
+def _logic() -> Lower:
+    from condgraph.languages.logic.lower import lower
+
+    return lower
+
+
 #: The language of graph patterns, which have a search of their own and no plan.
 PATTERN: Final = "pattern"
 #: The languages that have plans, by name: each gives its `lower`, imported when it is first asked
 #: for.
-LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {"kopl": cache(_kopl), "llm_query": cache(_llm_query)}
+LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {
+    "kopl": cache(_kopl),
+    "llm_query": cache(_llm_query),
+    "logic": cache(_logic),
+}
 #: The options that each language takes.
 OPTIONS: Final[dict[str, frozenset[str]]] = {
     "kopl": frozenset({"on_unknown"}),
     "llm_query": frozenset({"on_unknown", "source", "llm_function", "question"}),
+    "logic": frozenset({"on_unknown", "bound"}),
     PATTERN: frozenset({"on_unknown", "encoder", *MATCH_OPTIONS}),
 }
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
+_LOGIC: Final = re.compile(r"\s*[?$][^\W\d]\w{0,99}\s{0,9}:(?!:)")
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
 
 
 def detect(text: Any) -> str:
-    """The language of a program: "kopl", "llm_query" or "pattern"; raises `ParseError` where it
-    looks like none.
+    """The language of a program: "kopl", "llm_query", "logic" or "pattern"; raises `ParseError`
+    where it looks like none.
     """
+    if _LOGIC.match(text) if isinstance(text, str) else is_nested(text):
+        return "logic"
     if is_pattern(text):
         return PATTERN
     if not isinstance(text, str) or ("<func>" in text and not _LLM_QUERY.search(text)):
@@ -67,7 +82,7 @@ def detect(text: Any) -> str:
     raise ParseError(
         f"the language of {text[:40]!r} is not recognised",
         hint='a KoPL program is like Find(LeBron James) QueryName(), an LLM query like Query1: "get_information(...)", '
-        "a pattern like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)",
+        'a pattern like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), a logical query like ?x : capital("France", ?x)',
     )
 
 

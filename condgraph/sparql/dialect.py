@@ -31,6 +31,13 @@ class Dialect:
     stores: tuple[tuple[str, str], ...] = ()
     #: Bytes of the longest IRI that it keeps as it is.
     longest_iri: int | None = None
+    #: Whether it takes a long list of terms in `VALUES`.
+    long_values: bool = True
+    #: Whether it says where it cut triples, as it does for rows.
+    says_cut_triples: bool = True
+    #: Whether a gathering query has to name its predicates one by one: of a condition on their text
+    #: its plans lose rows.
+    names_predicates: bool = False
 
     def store_url(self, query: str) -> str | None:
         """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not
@@ -45,7 +52,15 @@ class Dialect:
 
 STANDARD: Final = Dialect("standard", 5_000, 20_000, 2_000)
 VIRTUOSO: Final = Dialect(
-    "virtuoso", 500, 20_000, 500, (("/sparql", "/sparql-graph-crud"), ("/sparql-auth", "/sparql-graph-crud-auth")), 1_800
+    "virtuoso",
+    500,
+    20_000,
+    500,
+    stores=(("/sparql", "/sparql-graph-crud"), ("/sparql-auth", "/sparql-graph-crud-auth")),
+    longest_iri=1_800,
+    long_values=False,
+    says_cut_triples=False,
+    names_predicates=True,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 #: What a server says when a request is too large for it; it is sent in parts then.

@@ -28,7 +28,7 @@ from condgraph.overview.partial import stored_survey
 from condgraph.overview.survey import Survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
-from condgraph.sparql.dialect import OXIGRAPH, VIRTUOSO, cut
+from condgraph.sparql.dialect import OXIGRAPH, cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base
 from condgraph.sparql.literals import string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
@@ -312,9 +312,9 @@ class SparqlStore(RdfStore):
         target = self.target
         table = run(
             text, runs, target.names, target.schema, dialect=dialect, limit=limit, on_unknown=on_unknown, federated=True,
-            list_length=there.list_length, values=there is not VIRTUOSO,
+            list_length=there.list_length, values=there.long_values,
         )  # fmt: skip
-        if makes_triples(text) and there is VIRTUOSO:
+        if makes_triples(text) and not there.says_cut_triples:
             table.warnings.append("Virtuoso does not say where it cut triples (its ResultSetMaxRows)")
         return table
 

@@ -15,9 +15,9 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
 from condgraph.sparql.answer import FinishedAnswer, SparqlAnswer
-from condgraph.sparql.compile.gather import Gathered, LostRowsError, finish
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.compile.plan import compile_plan, compile_sizes
+from condgraph.sparql.gathered import Gathered, LostRowsError, finish
 from condgraph.sparql.witness import compile_witness, count, run_witness, wanted
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from condgraph.engine.execute.searched import countable
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.sparql.compile.compiled import native
 from condgraph.sparql.compile.entities import Compiler
-from condgraph.sparql.compile.gather import Gathered, Row, branch_of, collect, gathering, memberships, namesakes
+from condgraph.sparql.compile.gather import branch_of, collect, gathering, memberships, namesakes
 from condgraph.sparql.compile.group import Group
+from condgraph.sparql.gathered import Gathered, Row
 from condgraph.sparql.literals import integer
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from tests.support.lanes import by_lane
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Random graphs; the whole of them takes half an hour.
-GRAPHS = by_lane(16, 24, 200)
+GRAPHS = by_lane(16, 16, 200)
 ENCODER = TieEncoder()
 
 

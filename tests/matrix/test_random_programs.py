@@ -23,7 +23,7 @@ from tests.support.cases import GRAPHS, Case, Difference, case, differences
 from tests.support.sparql_servers import fresh_virtuoso
 
 #: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
-AT_ONCE = 6
+AT_ONCE = 4
 STORES = [
     pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
     pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),

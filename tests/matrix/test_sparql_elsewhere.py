@@ -21,9 +21,10 @@ from condgraph.engine.execute.run import run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.graph import Graph
 from condgraph.languages.registry import answer
-from condgraph.sparql.compile.gather import Gathered, finish, gather
+from condgraph.sparql.compile.gather import gather
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.embedded import EmbeddedStore
+from condgraph.sparql.gathered import Gathered, finish
 from condgraph.sparql.store import RdfStore
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn

@@ -5,7 +5,6 @@ oracle, on random programs.
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from threading import Event, Timer
@@ -21,6 +20,7 @@ from tests.frontends.test_llm_query_data import benchmark
 from tests.support.differential import Outcome, outcome
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
+from tests.support.lanes import by_lane
 from tests.support.programs import as_json, program
 from tests.support.world import PROGRAMS, QUERIES, world
 
@@ -63,16 +63,18 @@ def test_equal_traces_and_evidence(small: Graph, text: str) -> None:
 
 
 def test_oracle_programs(data: Path, tmp_path: Path) -> None:
-    """Every fourth program of the small oracle; all of them and those of the large one with
-    CONDGRAPH_ALL=1.
+    """Every fourth program of the small oracle; with CONDGRAPH_ALL=1 all of them, and some of those
+    of the large one, which the whole run asks in full.
     """
     folder = data.parent / "oracle"
-    everything = os.environ.get("CONDGRAPH_ALL") == "1"
-    for kb, name in (("kb_small.json", "programs_small"), ("kb.json", "programs_dev"))[: 1 + everything]:
+    small, large = by_lane((4, 0), (1, 10), (1, 1))
+    for kb, name, step in (("kb_small.json", "programs_small", small), ("kb.json", "programs_dev", large)):
+        if not step:
+            continue
         graph = condgraph.open(tmp_path / name)
         graph.load(folder / kb)
         lines = (folder / f"{name}.jsonl").read_text("utf-8").splitlines()
-        programs = [json.loads(line) for line in lines][:: 1 if everything else 4]
+        programs = [json.loads(line) for line in lines][::step]
         different = []
         for one in programs:
             here, there = both(graph, one["program"])
@@ -94,11 +96,11 @@ def test_random_programs_over_random_graphs(case: tuple[list, list]) -> None:
 
 
 def test_programs_over_tables(data: Path) -> None:
-    """LLM queries as models wrote them, each on its table; every one of them with CONDGRAPH_ALL=1."""
+    """LLM queries as models wrote them, each on its table; every one of them in the whole run."""
     wtq = benchmark("wtq")
     asked = [question for question in wtq.questions(data, "training") if question.program is not None]
     different = []
-    for question in asked[:: 1 if os.environ.get("CONDGRAPH_ALL") == "1" else 80]:
+    for question in asked[:: by_lane(80, 8, 1)]:
         graph = condgraph.open()
         graph.load(data / "wikitablequestions" / question.table)
         here, there = both(graph, question.program, language="llm_query")

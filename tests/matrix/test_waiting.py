@@ -20,7 +20,7 @@ from tests.support.world import contents
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 LOADERS = 4
-ROUNDS = by_lane(2, 2, 4)
+ROUNDS = by_lane(1, 1, 4)
 SCRIPT = textwrap.dedent(
     """
     import json, sys, condgraph

@@ -23,8 +23,8 @@ from tests.support.lanes import by_lane
 
 #: Programs asked of one graph.
 PROGRAMS: Final = 50
-#: Graphs a store is tried with: 600 programs where everything is asked for, 2,100 in the whole run.
-GRAPHS: Final = by_lane(4, 12, 42)
+#: Graphs a store is tried with: 400 programs where everything is asked for, 2,100 in the whole run.
+GRAPHS: Final = by_lane(4, 8, 42)
 
 
 @dataclass(frozen=True)

@@ -4,38 +4,24 @@ plan is run on.
 The largest parts that are patterns become `leaves`. A scan above them, whose entities only the
 client will know, is gathered for all entities. Each row is (leaf, what the leaf gave, a triple
 about it): statements with their qualifiers and places, entities with their names and rows, value
-nodes. `graph_of` makes a snapshot of the triples, small and complete for this plan, and the engine
-goes on from the leaves' results as if it had worked them out.
+nodes. `sparql.gathered` makes a snapshot of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import Any, Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.errors import StoreError
-from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.identity import statement_ids
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import Value
+from condgraph.engine.facts import EntityKind
 from condgraph.sparql.compile.compiled import Compiled, native
 from condgraph.sparql.compile.entities import Compiler
-from condgraph.sparql.compile.facts import reach_of
 from condgraph.sparql.compile.group import Group, Target
-from condgraph.sparql.dialect import VIRTUOSO
-from condgraph.sparql.layout import PRED, RDF, VALUE, GraphIris, exactly, read_value
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import PRED, RDF
 from condgraph.sparql.literals import integer
-
-if TYPE_CHECKING:
-    from condgraph.engine.execute.run import Run
 
 #: What is said of an entity, a value node, or a record, that a statement leads to.
 _ABOUT: Final = (
@@ -49,7 +35,6 @@ _ENDS: Final = ("member", "concept", "subclass", "superclass")
 _STATED: Final = (*_ENDS, "label", "location", "format", "place")
 #: As many results as there may be.
 _ANY: Final = 10**9
-Row = tuple[str, str, str, str, str]
 
 
 def gather(plan: Node, target: Target) -> Compiled:
@@ -79,24 +64,32 @@ def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> 
     """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
     sources and memberships as well.
 
-    The limit is more than any graph has. Oxigraph looks up what is said of each node where it
-    expects few of them; where a long pattern, or a list of values, makes it expect more, it reads
-    the whole store. Virtuoso is given the list: of the condition it makes plans that lose rows, or
-    put another row's value in.
+    Qualifiers are told by their names: a statement's predicates in the graph's own base. Where a
+    store `names_predicates`, they are those of the schema; then entities give what they say with a
+    qualifier's predicate as well, which `Gathered` leaves out.
     """
     base, about = target.names.base, [f"<{PRED}{term}>" for term in _ABOUT] + [f"<{RDF}type>"]
-    own, lead = [*_OWN, *(_STATED if stated else ())], [*_LEAD, *(_ENDS if stated else ())]
-    listed, path = ", ".join(f"<{PRED}{term}>" for term in own), ", ".join(f"<{PRED}{term}>" for term in lead)
-    if target.dialect is VIRTUOSO:
-        limit, there = "", f"VALUES ?p {{ {' '.join(about)} }} ?s ?p ?x ."
-    else:
-        limit, there = f"LIMIT {_ANY} ", f"?s ?p ?x . FILTER(?p IN ({', '.join(about)}))"
+    own = [f"<{PRED}{term}>" for term in (*_OWN, *(_STATED if stated else ()))] + [f"<{RDF}type>"]
+    lead = [f"<{PRED}{term}>" for term in (*_LEAD, *(_ENDS if stated else ()))]
+    given = "SELECT DISTINCT ?leaf ?n WHERE { " + " UNION ".join(f"{{ {branch} }}" for branch in branches) + " }"
+    head = "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE "
+    if target.dialect.names_predicates:
+        keys = [target.names.predicate(key) for key in target.schema.qualifiers]
+        size = target.dialect.list_length
+        parts = [f"{{ ?n ?p ?x . FILTER(?p IN ({', '.join(some)})) BIND(?n AS ?s) }}" for some in cut([*own, *keys], size)]
+        there = f"VALUES ?p {{ {' '.join(about)} }} ?s ?p ?x ."
+        parts += [f"{{ ?n ?k ?s . FILTER(?k IN ({', '.join(some)})) {there} }}" for some in cut([*lead, *keys], size)]
+        return f"{head}{{ {{ {given} }} {' UNION '.join(parts)} }}"
+    # The limit is more than any graph has: Oxigraph looks up what is said of each node where it
+    # expects few of them. Where a long pattern, or a list of values, makes it expect more, it reads
+    # the whole store.
+    first, second = (
+        f'FILTER({one} IN ({", ".join(listed)}) || (STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR({one}), "{base}")))'
+        for one, listed in (("?p", own), ("?k", lead))
+    )
     return (
-        "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE { { SELECT DISTINCT ?leaf ?n WHERE { "
-        + " UNION ".join(f"{{ {branch} }}" for branch in branches)
-        + f' }} {limit}}} {{ ?n ?p ?x . FILTER(?p IN ({listed}, <{RDF}type>) || (STRSTARTS(STR(?n), "{base}.s/") && '
-        f'STRSTARTS(STR(?p), "{base}"))) BIND(?n AS ?s) }} UNION {{ ?n ?k ?s . FILTER(?k IN ({path}) || '
-        f'(STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR(?k), "{base}"))) {there} }} }}'
+        f"{head}{{ {{ {given} LIMIT {_ANY} }} {{ ?n ?p ?x . {first} BIND(?n AS ?s) }} UNION "
+        f"{{ ?n ?k ?s . {second} ?s ?p ?x . FILTER(?p IN ({', '.join(about)})) }} }}"
     )
 
 
@@ -221,8 +214,7 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
         if isinstance(leaf, alg.Facts):
             rows = compiler.facts(leaf, out, whole=True)
             k, v = compiler.variable("k"), compiler.variable("v")
-            out.append(f'{rows.statement} {k} {v} . FILTER({k} IN (<pred:fact_h>, <pred:fact_t>) || STRSTARTS(STR({k}), "')
-            out[-1] += f'{compiler.iris.base}")) {v} <pred:name>|<pred:value> {t} .'
+            out.append(f"{rows.statement} {k} {v} . {_leading_to(compiler, k)} {v} <pred:name>|<pred:value> {t} .")
         else:
             e = compiler.variable("e")
             compiler.entities(leaf, e, out)
@@ -231,133 +223,10 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
         yield select % out.text()
 
 
-# -- from rows to a snapshot -----------------------------------------------------------------------
-
-
-class LostRowsError(StoreError):
-    """An answer of a store that is not whole."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint="Virtuoso does so with some of its plans, soon after a load; a restart makes it plan anew")
-
-
-class Gathered:
-    """The rows of a gathering query as a snapshot, with what each leaf gave."""
-
-    def __init__(self, rows: Iterable[Row], names: GraphIris, sources: Iterable[str]) -> None:
-        self.names = names
-        self.given: dict[int, set[str]] = {}
-        self._about: dict[str, dict[str, list[str]]] = {}
-        for leaf, n, s, p, o in rows:
-            self.given.setdefault(int(leaf), set()).add(n)
-            values = self._about.setdefault(s, {}).setdefault(p, [])
-            if o not in values:
-                values.append(o)
-        builder = Builder()
-        builder.begin(Source(""))
-        try:
-            builder.add(self._items(sources))
-        except (KeyError, IndexError) as error:
-            raise LostRowsError(f"the store left out rows of its answer: nothing of {error}") from None
-        except ValueError as error:
-            raise LostRowsError(f"the store put a value into another row of its answer: {error}") from None
-        self.snapshot = Snapshot.of(*lay_out(builder))
-        self._numbers = {sid: number for number, sid in enumerate(statement_ids(self.snapshot).tolist())}
-
-    def seed(self, run: Run, leaves: tuple[Node, ...]) -> None:
-        """Give the leaves their results."""
-        names, snapshot = self.names, self.snapshot
-        bounds = [(0, snapshot.relations), (snapshot.relations, snapshot.statements)]
-        for i, leaf in enumerate(leaves):
-            given = self.given.get(i, ())
-            if isinstance(leaf, alg.Facts):
-                found = sorted(self._numbers[names.sid_of(iri)] for iri in given)
-                numbers = np.array(found, np.int32)
-                runs = [bound for bound in bounds if bound[0] < bound[1]]
-                run.results[id(leaf)] = FactSet(run, reach_of(leaf), numbers=numbers, runs=runs)
-            else:
-                found = sorted(snapshot.identified(names.name_of(iri)) for iri in given)
-                run.results[id(leaf)] = np.array(found, np.int32)
-
-    def _items(self, sources: Iterable[str]) -> Iterator[Item]:
-        names, prefix = self.names, self.names.base + ".s/"
-        described = [about for about in self._about.values() if f"{PRED}place" in about]
-        for about in sorted(described, key=lambda about: int(about[f"{PRED}place"][0])):
-            yield Source(*(about[f"{PRED}{term}"][0] for term in ("label", "location", "format")))
-        for source in () if described else sources:
-            yield Source(source)
-        for node, about in self._about.items():
-            kind = next((_KINDS[t] for t in about.get(f"{RDF}type", ()) if t in _KINDS), None)
-            if kind is None:
-                continue
-            row = int(about.get(f"{PRED}row", ["0"])[0])
-            entity = Entity(names.name_of(node), about[f"{PRED}name"][0], kind, row)
-            place = about.get(f"{PRED}source")
-            yield Sourced(entity, ((names.source_of(place[0]), row),)) if place else entity
-        for node, about in self._about.items():
-            if node.startswith(prefix):
-                yield self._statement(about)
-            for build, left, right in ((Member, "member", "concept"), (Subclass, "subclass", "superclass")):
-                if f"{PRED}{left}" in about:
-                    row = int(about.get(f"{PRED}row", ["0"])[0])
-                    ends = [names.name_of(about[f"{PRED}{end}"][0]) for end in (left, right)]
-                    yield Sourced(build(ends[0], ends[1], row), ((names.source_of(about[f"{PRED}source"][0]), row),))
-
-    def _statement(self, about: dict[str, list[str]]) -> Item:
-        names = self.names
-        qualifiers = tuple(
-            (names.name_of(key), self._thing(value))
-            for key, values in about.items()
-            if key.startswith(names.base)
-            for value in values
-        )
-        raw = about.get(f"{PRED}raw")
-        statement = Statement(
-            names.name_of(about[f"{PRED}fact_h"][0]),
-            names.name_of(about[f"{PRED}fact_r"][0]),
-            self._thing(about[f"{PRED}fact_t"][0]),
-            qualifiers,
-            raw=raw[0] if raw else None,
-        )
-        records = about.get(f"{PRED}record")
-        if records is None:
-            row = int(about.get(f"{PRED}row", ["0"])[0])
-            return Sourced(statement, tuple((names.source_of(source), row) for source in about.get(f"{PRED}source", ())))
-        places = []
-        for record in sorted(records, key=lambda iri: int(iri.rpartition(".")[2])):
-            place = self._about[record]
-            places.append((names.source_of(place[f"{PRED}source"][0]), int(place[f"{PRED}row"][0])))
-        return Sourced(statement, tuple(places))
-
-    def _thing(self, node: str) -> Ref | Value:
-        if not self.names.is_value(node):
-            return Ref(self.names.name_of(node))
-        about = self._about[node]
-        found = {term.removeprefix(PRED): values[0] for term, values in about.items()}
-        value = read_value(found | {"type": found[f"{RDF}type"].removeprefix(PRED)})
-        return exactly(value, node[len(self.names.base) + len(VALUE) :])
-
-
-_KINDS: Final = {f"{PRED}Entity": EntityKind.ENTITY, f"{PRED}Concept": EntityKind.CONCEPT, f"{PRED}Row": EntityKind.ROW}
-
-
-def finish(run: Run, plan: Node, gathered: Gathered, leaves: tuple[Node, ...]) -> None:
-    """Run what is above the leaves."""
-    gathered.seed(run, leaves)
-    order, seen = [], set(run.results)
-    for node in postorder(plan):
-        if id(node) not in seen and _above(plan, node, seen):
-            order.append(node)
-    run.execute(plan, order)
-
-
-def _above(plan: Node, wanted: Node, leaves: set[int]) -> bool:
-    stack, seen = [plan], set(leaves)
-    while stack:
-        node = stack.pop()
-        if node is wanted:
-            return True
-        if id(node) not in seen:
-            seen.add(id(node))
-            stack.extend(node.inputs())
-    return False
+def _leading_to(compiler: Compiler, k: str) -> str:
+    """The condition that a predicate of a statement leads to an end or a qualifier."""
+    ends, target = ["<pred:fact_h>", "<pred:fact_t>"], compiler.target
+    keys = [target.names.predicate(key) for key in target.schema.qualifiers]
+    if target.dialect.names_predicates and len(keys) < target.dialect.list_length:
+        return f"FILTER({k} IN ({', '.join([*ends, *keys])}))"
+    return f'FILTER({k} IN ({", ".join(ends)}) || STRSTARTS(STR({k}), "{target.names.base}"))'

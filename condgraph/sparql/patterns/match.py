@@ -24,7 +24,7 @@ from condgraph.patterns.remote.fetched import Edges, End, FetchedParts
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
 from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import CatalogueTerms
-from condgraph.sparql.dialect import STANDARD, VIRTUOSO, Dialect, cut
+from condgraph.sparql.dialect import STANDARD, Dialect, cut
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris
 from condgraph.sparql.load.pull import pull
 from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
@@ -135,9 +135,9 @@ class SparqlPatterns:
         return np.array(sorted(found), np.int32)
 
     def _among(self, variable: str, iris: Sequence[str]) -> str:
-        if self._dialect is VIRTUOSO:
-            return f"FILTER({variable} IN ({', '.join(iris)}))"
-        return f"VALUES {variable} {{{' '.join(iris)}}}"
+        if self._dialect.long_values:
+            return f"VALUES {variable} {{{' '.join(iris)}}}"
+        return f"FILTER({variable} IN ({', '.join(iris)}))"
 
     # -- edges -------------------------------------------------------------------------------------
 

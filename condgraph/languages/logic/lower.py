@@ -1,0 +1,150 @@
+"""Logical queries lowered to the algebra: what the graph itself says, on every store as one query,
+with evidence.
+
+A projection is a scan, an intersection with negated parts a difference. The nodes that a negation
+leaves are all entities, concepts and rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from condgraph.engine.algebra import (
+    AllEntities,
+    ById,
+    ByName,
+    Entities,
+    Members,
+    Minus,
+    Node,
+    Reached,
+    Scan,
+    intersect,
+    union,
+)
+from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.schema import Schema
+from condgraph.languages.logic.convert import checked_safe, tree_of
+from condgraph.languages.logic.formula import Query
+from condgraph.languages.logic.structures import is_nested, nested
+from condgraph.languages.logic.text import read
+from condgraph.languages.logic.tree import (
+    Anchor,
+    Anything,
+    Complement,
+    Intersection,
+    OfType,
+    Projection,
+    Tree,
+    Union,
+    bounded,
+    walk,
+)
+
+#: Every node of a graph can be the value of a variable.
+EVERY_KIND: Final = (EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)
+
+
+def query_of(program: Any) -> Query:
+    """A query from its text, from BetaE's tuples (or the text of such lists), or as it is."""
+    if isinstance(program, Query):
+        return program
+    return nested(program) if is_nested(program) else read(program if isinstance(program, str) else str(program))
+
+
+def lower(program: Any, schema: Schema, *, on_unknown: str = "error", bound: bool = False) -> Lowered:
+    """Read a query and lower it; `on_unknown="empty"` lets unknown names mean nothing, with a
+    warning; `bound` says that something else bounds the answers.
+
+    Raises `ParseError`, `CyclicQueryError`, `UnsafeQueryError`, `UnknownNameError` with the nearest
+    names, and `UnsupportedError` for `exists ?v. (a and not b(?v, ?x))`, which the algebra has no
+    operator for.
+    """
+    tree = tree_of(query_of(program))
+    checked_safe(tree, bound=bound)
+    return lowered(tree, schema, lenient=on_unknown == "empty")
+
+
+def lowered(tree: Tree, schema: Schema, *, lenient: bool = False) -> Lowered:
+    """The plan of a tree."""
+    if any(isinstance(node, Projection) and node.anti for node in walk(tree)):
+        raise UnsupportedError(
+            "the algebra",
+            ["an `exists` that reaches the answer by a negated atom"],
+            hint="graph.logic(...) answers it; `not exists` is another question, which the algebra has",
+        )
+    lowering = _Lowering(schema, lenient)
+    plan = lowering.entities(tree)
+    return Lowered(plan, lowering.steps, lowering.warnings)
+
+
+class _Lowering:
+    """What the rules share."""
+
+    def __init__(self, schema: Schema, lenient: bool) -> None:
+        self.schema, self.lenient = schema, lenient
+        self.steps: list[tuple[str, Node]] = []
+        self.warnings: list[str] = []
+
+    def entities(self, tree: Tree) -> Entities:
+        """The operators of a node."""
+        found = self._entities(tree)
+        self.steps.append((_STEPS[type(tree)], found))
+        return found
+
+    def _entities(self, tree: Tree) -> Entities:
+        if isinstance(tree, Anchor):
+            return self._anchor(tree)
+        if isinstance(tree, OfType):
+            if not self.schema.has_concept(tree.concept):
+                self._unknown("concept", tree.concept, nearest(tree.concept, self.schema.concepts), tree)
+            return Members(ByName((tree.concept,)))
+        if isinstance(tree, Projection):
+            if not self.schema.has_relation(tree.relation):
+                self._unknown("relation", tree.relation, nearest(tree.relation, self.schema.relations), tree)
+            of = None if isinstance(tree.of, Anything) else self.entities(tree.of)
+            ends = ("object", "subject") if tree.inverse else ("subject", "object")
+            return Reached(Scan(of, (tree.relation,), *ends, "relation"))  # type: ignore[arg-type]
+        if isinstance(tree, Union):
+            return union(*(self.entities(part) for part in tree.parts))
+        if isinstance(tree, Intersection):
+            return self._intersection(tree)
+        if isinstance(tree, Complement):
+            return Minus(AllEntities(EVERY_KIND), self.entities(tree.part))
+        return AllEntities(EVERY_KIND)
+
+    def _intersection(self, tree: Intersection) -> Entities:
+        """What is left out is taken from what is named, where something is."""
+        named = [part for part in tree.parts if not isinstance(part, Complement)]
+        if any(map(bounded, named)):
+            named = [part for part in named if not isinstance(part, Anything)]
+        found = intersect(*map(self.entities, named)) if named else AllEntities(EVERY_KIND)
+        without = [self.entities(part.part) for part in tree.parts if isinstance(part, Complement)]
+        return Minus(found, union(*without)) if without else found
+
+    def _anchor(self, anchor: Anchor) -> Entities:
+        schema, name = self.schema, anchor.name
+        if anchor.is_id:
+            if not schema.has_id(name):
+                self._unknown("id", name, [], anchor)
+            return ById((name,))
+        if not schema.has_entity(name):
+            hint = f"it is an id: <{name}>" if schema.has_id(name) else None
+            self._unknown("entity", name, [] if self.lenient else schema.nearest_entities(name), anchor, hint)
+        return ByName((name,))
+
+    def _unknown(
+        self, kind: str, name: str, candidates: list[str], node: Anchor | OfType | Projection, hint: str | None = None
+    ) -> None:
+        error = UnknownNameError(kind, name, candidates=candidates, span=node.span, hint=hint)
+        if not self.lenient:
+            raise error
+        self.warnings.append(f"{error}; it means nothing here")
+
+
+_STEPS: Final = {
+    Anchor: "constant", Anything: "anything", OfType: "type", Projection: "relation", Intersection: "and", Union: "or",
+    Complement: "not",
+}  # fmt: skip

@@ -1,0 +1,180 @@
+"""The rows that a model of links predicts, calibrated (QTO, Eq. 3 and 4), beside the edges of the
+graph; worked out in batches for the nodes that a query comes to, and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
+from condgraph.links.model import LinkModel
+from condgraph.logic.matrix import Adjacency, Key, Rows
+from condgraph.logic.vector import Ids
+
+#: The ids of a row, sorted, and their scores.
+Row: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+#: How far below 1 a predicted edge stays (Eq. 4), and the least score that is kept.
+DELTA: Final = 1e-4
+EPSILON: Final = 1e-3
+#: Scores that a model is asked for at once, and entries that are kept of all rows.
+SCORES_AT_ONCE: Final = 8_000_000
+MOST_KEPT: Final = 40_000_000
+
+
+@runtime_checkable
+class SparseModel(LinkModel, Protocol):
+    """A calibrated model whose scores are mostly 0, and are kept as rows."""
+
+    def rows(self, heads: Ids, relation: int, *, inverse: bool = False) -> tuple[Ids, Ids, NDArray[Any]]:
+        """The rows of some heads: offsets (heads + 1), entities ascending in each row, scores."""
+        ...
+
+
+class Predicted:
+    """A matrix of observed and predicted edges.
+
+    `epsilon` is the least score of a predicted edge, `cap` the most predicted edges of a row, the
+    best. Raises `ModelError` for a model of another graph.
+    """
+
+    observed_only: Final = False
+
+    def __init__(self, observed: Adjacency, model: LinkModel, *, epsilon: float = EPSILON, cap: int | None = None) -> None:
+        if not 0.0 <= epsilon < 1.0:
+            raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and less than 1, not {epsilon}")
+        if cap is not None and cap < 1:
+            raise OptionError(f"cap is the most predicted edges of a row, at least 1, not {cap}")
+        self.observed, self.model, self.epsilon, self.cap = observed, model, epsilon, cap
+        self.size = observed.size
+        entities = model.entities
+        identified = observed.snapshot.identified
+        #: The node of each entity of the model, and the entity of each node; -1 for none.
+        self.nodes = np.fromiter((identified(ident) for ident in entities), np.int64, len(entities))
+        self.places = np.full(self.size, -1, np.int64)
+        known = np.flatnonzero(self.nodes >= 0)
+        self.places[self.nodes[known]] = known
+        self.warnings: list[str] = []
+        self._checked(len(known), entities)
+        self._relations = {name: number for number, name in enumerate(model.relations)}
+        self._kept: dict[Key, dict[int, Row]] = {}
+        self._entries = 0
+
+    def _checked(self, known: int, entities: Sequence[str]) -> None:
+        if not known:
+            raise ModelError(
+                f"the model is of another graph: none of its {len(entities):,} entities has an id of this one",
+                hint="entities of a model are named by their ids in the graph",
+            )
+        if known < len(entities):
+            self.warnings.append(f"{len(entities) - known:,} of the {len(entities):,} entities of the model are not in the graph")
+        if known < self.size:
+            self.warnings.append(f"the model does not know {self.size - known:,} of the {self.size:,} nodes of the graph")
+
+    def relation(self, name: str) -> int:
+        """The number of a relation in the model."""
+        found = self._relations.get(name)
+        if found is None:
+            raise UnknownNameError(
+                "relation of the model", name, candidates=nearest(name, self._relations), hint="train it on a graph that has it"
+            )
+        return found
+
+    def whole(self, key: Key) -> Rows | None:
+        """None: not all rows are at hand."""
+        return None
+
+    def every_row(self, key: Key, least: float = 0.0) -> Rows:
+        """The rows of all nodes, which asks the model for each."""
+        return self.rows(key, np.arange(self.size), least)
+
+    def rows(self, key: Key, heads: Ids, least: float = 0.0) -> Rows:
+        """The rows of some heads; only observed edges where `least` is above every prediction."""
+        number = self.relation(key[0])
+        if least > 1.0 - DELTA:
+            return self.observed.rows(key, heads)
+        kept = self._kept.setdefault(key, {})
+        missing = [head for head in heads.tolist() if head not in kept]
+        found: dict[int, Row] = {}
+        at_once = max(1, SCORES_AT_ONCE // max(1, len(self.nodes)))
+        for begin in range(0, len(missing), at_once):
+            check()
+            self._ask(key, number, missing[begin : begin + at_once], found)
+        parts = [kept[head] if head in kept else found[head] for head in heads.tolist()]
+        self._keep(kept, found)
+        counts = np.fromiter((len(ids) for ids, _ in parts), np.int64, len(parts))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        if not parts:
+            return Rows(heads, offsets, np.empty(0, np.int32), np.empty(0, np.float32))
+        return Rows(heads, offsets, np.concatenate([ids for ids, _ in parts]), np.concatenate([values for _, values in parts]))
+
+    def _keep(
+        self,
+        kept: dict[int, Row],
+        found: dict[int, Row],
+    ) -> None:
+        self._entries += sum(len(ids) + 16 for ids, _ in found.values())
+        if self._entries > MOST_KEPT:
+            for rows in self._kept.values():
+                rows.clear()
+            self._entries = sum(len(ids) + 16 for ids, _ in found.values())
+        if self._entries <= MOST_KEPT:
+            kept.update(found)
+
+    def _ask(self, key: Key, number: int, heads: list[int], found: dict[int, Row]) -> None:
+        """Ask the model for the rows of some heads."""
+        numbers = np.array(heads, np.int64)
+        places = self.places[numbers]
+        edges = self.observed.rows(key, numbers[np.argsort(numbers)])
+        own = {head: edges.ids[edges.offsets[i] : edges.offsets[i + 1]] for i, head in enumerate(edges.heads.tolist())}
+        known = np.flatnonzero(places >= 0)
+        rows = dict(zip(known.tolist(), self._scored(places[known], number, key), strict=True))
+        none = np.empty(0, np.int32)
+        for i, head in enumerate(heads):
+            tails = own.get(head, none)
+            row = rows.get(i)
+            if row is None:
+                found[head] = tails.astype(np.int32), np.ones(len(tails), np.float32)
+            else:
+                found[head] = self._row(*row, tails)
+
+    def _scored(self, places: Ids, number: int, key: Key) -> Iterator[tuple[Ids | None, NDArray[Any]]]:
+        """What the model says of some entities: a row of scores of its entities (None: of all)."""
+        if not len(places):
+            return
+        if isinstance(self.model, SparseModel):
+            offsets, ids, values = self.model.rows(places, number, inverse=key[1])
+            for begin, end in pairwise(offsets.tolist()):
+                yield ids[begin:end], values[begin:end]
+            return
+        scores = np.asarray(self.model.score_tails(places, number, inverse=key[1]))
+        if scores.shape != (len(places), len(self.nodes)):
+            raise ModelError(f"the model gave scores of shape {scores.shape}, not {(len(places), len(self.nodes))}")
+        if not np.isfinite(scores).all():
+            raise ModelError(f"the model gave a score for {key[0]!r} that is no number", hint="train it again")
+        for row in scores:
+            yield None, row
+
+    def _row(self, entities: Ids | None, scores: NDArray[Any], tails: NDArray[np.int32]) -> Row:
+        """One row, thresholded, with the edges of the graph; Eq. 3 and 4."""
+        calibrated = scores.astype(np.float64)
+        if not self.model.calibrated:
+            calibrated = np.exp(calibrated - calibrated.max())
+            calibrated *= max(1, len(tails)) / calibrated.sum()
+        found = self.nodes if entities is None else self.nodes[entities]
+        places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (found >= 0))
+        nodes, values = found[places], np.minimum(calibrated[places], 1.0 - DELTA)
+        new = ~np.isin(nodes, tails)
+        nodes, values = nodes[new], values[new]
+        if self.cap is not None and len(nodes) > self.cap:
+            best = np.lexsort((nodes, -values))[: self.cap]
+            nodes, values = nodes[best], values[best]
+        ids = np.concatenate([tails.astype(np.int64), nodes])
+        order = np.argsort(ids)
+        every = np.concatenate([np.ones(len(tails)), values])
+        return ids[order].astype(np.int32), every[order].astype(np.float32)
