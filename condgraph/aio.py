@@ -96,6 +96,7 @@ class AsyncGraph:
         """`Graph.verify`."""
         cancelled = options.pop("cancelled", None)
         return await self._cancellable(lambda: self.graph.verify(claim, llm, **options), options.get("timeout"), cancelled)
+
     async def logic(self, query: Any, *branches: Any, **options: Any) -> LogicAnswers:
         """`Graph.logic`."""
         cancelled = options.pop("cancelled", None)

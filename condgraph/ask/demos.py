@@ -7,7 +7,9 @@ whatever they are about. A program is kept only if it runs, and gives the answer
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 #: Characters of a question, and of a program, that is kept.
 MOST_QUESTION: Final = 2_000
 MOST_PROGRAM: Final = 20_000
+#: What a name is worth that the most demonstrations use, next to one of the same question.
+_USUAL: Final = 0.6
 _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
 
 
@@ -66,6 +70,7 @@ class Demos:
         self._graph, self._place, self._lock = graph, place, Lock()
         self._items: list[Demo] | None = None
         self._index: tuple[Vocabulary, list[list[int]]] | None = None
+        self._used: Counter[str] | None = None
 
     def __len__(self) -> int:
         return len(self._all())
@@ -121,7 +126,7 @@ class Demos:
                 with self._place.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(demo), ensure_ascii=False) + "\n")
             items.append(demo)
-            self._index = None
+            self._index = self._used = None
         return demo
 
     def clear(self) -> None:
@@ -131,7 +136,7 @@ class Demos:
                 if self._graph.read_only:
                     raise ReadOnlyError.at(self._graph.place)
                 self._place.unlink(missing_ok=True)
-            self._items, self._index = [], None
+            self._items, self._index, self._used = [], None, None
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write them to a file, a JSON line each; returns how many."""
@@ -186,6 +191,21 @@ class Demos:
                     break
         return found
 
+    def weights(self, similar: Sequence[Similar]) -> dict[str, float]:
+        """The names that similar demonstrations use, with a weight from 0 to 1; those that many of
+        all demonstrations use have a little.
+        """
+        found: dict[str, float] = {}
+        if similar:
+            used = Counter(name for demo in self._all() for name in demo.names) if self._used is None else self._used
+            self._used = used
+            most = max(used.values(), default=1)
+            found = {name: _USUAL * math.sqrt(count / most) for name, count in used.items()}
+        for one in similar:
+            for name in one.demo.names:
+                found[name] = max(found.get(name, 0.0), min(one.score, 1.0))
+        return found
+
     def static(self, via: str, most: int) -> list[Similar]:
         """Demonstrations of our own for a language, over a graph of countries."""
         lines = map(json.loads, _STATIC.read_text("utf-8").splitlines())
@@ -236,10 +256,10 @@ def _shape(demo: Demo) -> str:
 def _names(given: Answer, known: Known, program: str) -> tuple[str, ...]:
     """The predicates, keys and concepts that a program uses."""
     found: dict[str, None] = {}
-    plan = getattr(given, "plan", None)
+    plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)
     for node in [] if plan is None else postorder(plan):
         for name in (*(getattr(node, "predicates", None) or ()), getattr(node, "key", None), getattr(node, "attribute", None)):
-            if isinstance(name, str) and name in known.places:
+            if isinstance(name, str) and (name in known.places or name in keys):
                 found[name] = None
     concepts = set(known.concepts.names)
     for node in [] if plan is None else postorder(plan):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.ask.mentions import Mention, masked
+from condgraph.ask.mentions import Mention, asked_about, masked
 from condgraph.ask.mentions import mentions as mentions_in
 from condgraph.engine.algebra import ByName, Distinct, Node, Predicates, Reached, Scan
 from condgraph.engine.bounds import check
@@ -37,8 +37,13 @@ _MOST_AROUND: Final = 2_000
 #: Sources that are offered where none is said.
 MOST_SOURCES: Final = 3
 #: Which part of a budget each section may take at most; names take what is left.
-_SHARES: Final = {"things": 0.2, "told": 0.35, "concepts": 0.15, "keys": 0.08}
+_SHARES: Final = {"things": 0.2, "told": 0.2, "concepts": 0.12, "keys": 0.2}
 #: What a name is worth that is one and two steps from a thing, next to one that the question says.
+#: Of fewer tokens no predicate is told at length.
+_SMALL: Final = 800
+#: Names that are listed whatever the question says, and what others have to fit.
+_IN_ANY_CASE: Final = 4
+_FITS: Final = 0.25
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
 
 
@@ -86,29 +91,42 @@ def excerpt(
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
     counted = estimate if count is None else count
     found = tuple(mentions_in(question, known) if mentions is None else mentions)
-    form = masked(question, found)
-    # A name within the question says what it is about as well: "the capital of France".
-    scores = known.predicates.scores(form)
+    form, words = masked(question, found), asked_about(question, found)
+    scores = known.predicates.scores(words)
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
     things = _things(known, store, found, scores)
-    ranked = rank_sources(known, scores, form) if sources is None and source is None else list(sources or ())
+    ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
     offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
     allowed = _allowed(known, source, offered)
     order = _order(scores, known.predicates.sizes, allowed)
-    concepts = known.concepts.scores(form)
-    for name, weight in (demonstrated or {}).items():
-        concepts[[at for at, one in enumerate(known.concepts.names) if one == name]] += _DEMONSTRATED * weight
+    concepts = known.concepts.scores(words)
+    _add(concepts, known.concepts.names, demonstrated)
     writer = _Writer(known, counted, tokens, samples=samples, untrusted=frozenset(untrusted))
     writer.sources(offered, source)
     writer.things(things)
     # A table is small: its columns are all told, in the order that they have.
     writer.predicates(order, scores)
-    writer.concepts(_order(concepts, known.concepts.sizes, None) if source is None else [])
-    writer.keys(_order(known.qualifiers.scores(form), known.qualifiers.sizes, None))
+    writer.concepts(_fitting(concepts, known.concepts.sizes) if source is None else [])
+    keys = known.qualifiers.scores(words)
+    _add(keys, known.qualifiers.names, demonstrated)
+    writer.keys(_fitting(keys, known.qualifiers.sizes))
     text, names = writer.done(order)
     return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), found, offered, form)
+
+
+def _fitting(scores: NDArray[np.float64], sizes: Sequence[int]) -> list[int]:
+    """Places in order, of those that fit the question somewhat; some in any case."""
+    order = _order(scores, sizes, None)
+    return [at for number, at in enumerate(order) if number < _IN_ANY_CASE or scores[at] >= _FITS]
+
+
+def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
+    """What names gain that similar questions used."""
+    if demonstrated:
+        for at, name in enumerate(names):
+            scores[at] += _DEMONSTRATED * demonstrated.get(name, 0.0)
 
 
 def _order(scores: NDArray[np.float64], sizes: Sequence[int], allowed: NDArray[np.bool_] | None) -> list[int]:
@@ -250,14 +268,14 @@ class _Writer:
 
     def predicates(self, order: Sequence[int], scores: NDArray[np.float64]) -> None:
         """The best predicates at length: as long as they fit, then shorter."""
-        share = _SHARES["told"] * self._tokens
+        share = _SHARES["told"] * self._tokens * (0.6 if self._tokens < _SMALL else 1.0)
         used, lines = 0.0, ["Predicates, with statements: subjects → objects:"]
         used = self._counted(lines[0] + "\n")
         for place in order[:40]:
             check()
             one = self._known.predicate(place)
             trusted = self._samples and not self._untrusted & {source.name for source in one.sources}
-            for length in range(min(int(3 * used // max(share, 1)), 2), 3):
+            for length in range(2 if self._tokens < _SMALL else min(int(3 * used // max(share, 1)), 2), 3):
                 line = predicate_line(one, length, examples=trusted)
                 cost = self._counted(line + "\n")
                 if used + cost <= share:

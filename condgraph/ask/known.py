@@ -108,7 +108,10 @@ class Known:
         kinds = survey["kinds"]
         self.concepts = Names([kinds[place][1] for place in self._concepts], [kinds[place][3] for place in self._concepts])
         #: Words of predicates, concepts and keys.
-        self.words = frozenset(word for one in (*self.predicates.names, *self.concepts.names) for word in words_of(one))
+        self.words = frozenset(
+            word for one in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(one)
+        )
+        self.words -= STOP
         #: What stands around names, as it was looked up; whether that is cheap.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
         self.in_process = isinstance(schema, Schema)

@@ -80,6 +80,18 @@ def masked(question: str, found: Sequence[Mention]) -> str:
     return re.sub(r"\d[\d.,:-]*", "#", "".join([*parts, question[at:]]))
 
 
+def asked_about(question: str, found: Sequence[Mention]) -> str:
+    """A question without the names that it says as they are: the words that say what is asked of
+    these.
+    """
+    parts, at = [], 0
+    for one in found:
+        if one.exact and one.names:
+            parts += [question[at : one.start], "~"]
+            at = one.end
+    return "".join([*parts, question[at:]])
+
+
 def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
     return any(one.start < end and start < one.end for one in taken)
 
@@ -105,6 +117,8 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
         word = question[start:end]
         inside = bool(word) and not _overlaps(taken, start, end)
         capital = inside and (word[:1].isupper() or word[:1].isdigit()) and not (number == 0 and word.casefold() in STOP)
+        # What is a word of the schema is asked about, and is no part of a name.
+        capital = capital and fold(word) not in known.words
         if capital or (run and inside and word in _PARTICLES):
             run.append((start, end))
             continue

@@ -128,10 +128,8 @@ class AskMethods:
             if source is not None and source not in known.sources.names:
                 raise UnknownNameError("source", source, candidates=nearest(source, known.sources.names))
             found = mentions(question, known)
-            weights: dict[str, float] = {}
-            for one in self.demos.similar(masked(question, found), demos, without=" ".join(question.split())):
-                for name in one.demo.names:
-                    weights[name] = max(weights.get(name, 0.0), min(one.score, 1.0))
+            similar = self.demos.similar(masked(question, found), demos, without=" ".join(question.split()))
+            weights = self.demos.weights(similar)
             return excerpt(
                 known, store, question, tokens, source=source, demonstrated=weights, count=count, samples=cells,
                 untrusted=untrusted, mentions=found,

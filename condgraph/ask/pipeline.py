@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.attempt import Runner
 from condgraph.ask.cite import checked, facts_of, plain
-from condgraph.ask.demos import Similar
+from condgraph.ask.demos import Demos, Similar
 from condgraph.ask.excerpt import Excerpt, excerpt, rank_sources
 from condgraph.ask.feedback import feedback_of
 from condgraph.ask.functions import Functions
 from condgraph.ask.known import Known, known_of
-from condgraph.ask.mentions import Mention, masked, mentions
+from condgraph.ask.mentions import Mention, asked_about, masked, mentions
 from condgraph.ask.options import MOST_DEMOS, AskOptions
 from condgraph.ask.prompt import Prompts, block, mark_of
 from condgraph.ask.records import Asked, AskStep, Attempt, Status, Vote
@@ -120,8 +120,8 @@ class Asking:
                 )
             found = mentions(self.question, known)
             form = masked(self.question, found)
-            scores = known.predicates.scores(form)
-            ranked = (source,) if source is not None else tuple(rank_sources(known, scores, form)[:10])
+            scores = known.predicates.scores(asked_about(self.question, found))
+            ranked = (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, found))[:10])
             most = MOST_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
             if options.via == "auto":
@@ -146,7 +146,8 @@ class Asking:
         chosen.
         """
         via = None if self.options.via == "auto" else self.options.via
-        return self.graph.demos.similar(form, most, via=via, without=None if self.options.same_question else self._asked)
+        demos: Demos = self.graph.demos
+        return demos.similar(form, most, via=via, without=None if self.options.same_question else self._asked)
 
     @property
     def _asked(self) -> str:
@@ -184,10 +185,7 @@ class Asking:
             shown.append(one)
             texts.append(text)
             used += cost
-        weights: dict[str, float] = {}
-        for one in similar:
-            for name in one.demo.names:
-                weights[name] = max(weights.get(name, 0.0), min(one.score, 1.0))
+        weights = self.graph.demos.weights(similar)
         self.excerpt = excerpt(
             known, self.graph._store_of(None), self.question, max(min(options.excerpt_tokens, left - used), 0),
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,

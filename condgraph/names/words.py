@@ -43,6 +43,7 @@ _GROUPS: Final = (
     "mountain peak summit",
     "river stream",
     "born birth birthplace",
+    "published publication release released",
     "died death dead killed",
     "wife husband spouse married",
     "child children son daughter father mother parent",
