@@ -52,6 +52,10 @@ def evaluate(
         Path | None,
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations that are added first."),
     ] = None,
+    prompts: Annotated[
+        Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of one's own.")
+    ] = None,
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
     via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl or pattern.")] = "auto",
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
@@ -98,7 +102,17 @@ def evaluate(
                     advance(done, len(cases))
 
             report = evaluate_ask(
-                at, cases, model, on_row=tell, timeout=timeout, via=via, samples=samples, retries=retries, seed=seed
+                at,
+                cases,
+                model,
+                on_row=tell,
+                timeout=timeout,
+                via=via,
+                demos=shown,
+                prompts=prompts,
+                samples=samples,
+                retries=retries,
+                seed=seed,
             )
         columns, rows = report.table()
         write_table(columns, [tuple(row) for row in rows])
