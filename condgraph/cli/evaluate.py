@@ -50,7 +50,9 @@ def evaluate(
     ] = QuestionsFormat.AUTO,
     demos: Annotated[
         Path | None,
-        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations that are added first."),
+        typer.Option(
+            "--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations that are added to the graph first."
+        ),
     ] = None,
     prompts: Annotated[
         Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of one's own.")
@@ -78,7 +80,8 @@ def evaluate(
     """Ask questions whose answers are known, and say how many are right, beside a control without a
     model and the figures of papers.
     """
-    with guard(), opened(store, graph, user, password, database) as at:
+    # Demonstrations that are added are kept with the graph.
+    with guard(), opened(store, graph, user, password, database, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
         from condgraph.models.adapters import model_of
         from condgraph.models.base import ChatModel
