@@ -30,6 +30,7 @@ from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
     from condgraph.claims.verdict import Verdict
+    from condgraph.grammars.grammar import Grammar
     from condgraph.logic.answers import LogicAnswers
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
@@ -101,6 +102,10 @@ class AsyncGraph:
         """`Graph.logic`."""
         cancelled = options.pop("cancelled", None)
         return await self._cancellable(lambda: self.graph.logic(query, *branches, **options), options.get("timeout"), cancelled)
+
+    async def grammar(self, language: Any = "kopl", *, timeout: float | None = None, **options: Any) -> Grammar:
+        """`Graph.grammar`."""
+        return await self._cancellable(lambda: self.graph.grammar(language, timeout=timeout, **options), timeout)
 
     async def _ask(self, method: Any, program: Any, options: dict[str, Any]) -> Answer:
         cancelled = options.pop("cancelled", None) or Event()

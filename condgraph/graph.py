@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from condgraph.ask.methods import AskMethods
+from condgraph.chains.methods import ChainMethods
 from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
@@ -25,6 +26,7 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
+from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.logic.methods import LogicMethods
@@ -52,7 +54,7 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(AskMethods, Claims, LogicMethods):
+class Graph(AskMethods, ChainMethods, Claims, Grammars, LogicMethods):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
@@ -379,13 +381,16 @@ class Graph(AskMethods, Claims, LogicMethods):
         k: int | None = 3,
         group_by: str | Sequence[str] | None = None,
         distinct_from: Any = None,
-        injective: bool = True,
+        injective: bool = False,
+        free: bool = False,
         induced: bool = False,
-        directed: bool = False,
+        directed: bool | None = None,
         k_nodes: int | None = None,
         k_relations: int | None = None,
         k_types: int | None = None,
         fast: bool = False,
+        stretch: bool = False,
+        leave_out: bool = False,
         encoder: Encoder | str | None = None,
         timeout: float | None = None,
         limit: int | None = None,
@@ -399,10 +404,15 @@ class Graph(AskMethods, Claims, LogicMethods):
         `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or
         one of its text forms. `k=None` is all at the best distance; `group_by` names unknown nodes,
         each value of which is given once. `distinct_from` keeps unknown nodes from being given
-        entities. `directed` edges run as they are written. An `induced` subgraph has no edge
+        entities. No statement is used twice, and nodes may be the same; `injective` keeps nodes
+        apart (Definition 1), `free` lets statements be used again. An edge that runs against the
+        pattern costs 0.05; `directed=True` forbids it, `directed=False` makes it free. An `induced`
+        subgraph has no edge
         between nodes that the pattern does not join; with `directed` also none against the
         pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
-        the paper's numbers; the answer is approximate then. With a `timeout` (seconds), the best so
+        the paper's numbers; the answer is approximate then. With `stretch` an edge
+        may stand for a path of two (0.25 more); with `leave_out`, where nothing is near, a named
+        edge may be left out. With a `timeout` (seconds), the best so
         far is given and marked as such. With `exact=False` candidates come from the approximate
         index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
         RDF store for the edges.
@@ -412,8 +422,8 @@ class Graph(AskMethods, Claims, LogicMethods):
         with within(timeout, cancelled):
             found = self._store_of(engine).match(
                 pattern, exact=exact, encoder=encoder, limit=limit, k=k, group_by=group_by, distinct_from=distinct_from,
-                injective=injective, induced=induced, directed=directed, k_nodes=k_nodes, k_relations=k_relations,
-                k_types=k_types, fast=fast,
+                injective=injective, free=free, induced=induced, directed=directed, k_nodes=k_nodes,
+                k_relations=k_relations, k_types=k_types, fast=fast, stretch=stretch, leave_out=leave_out,
             )  # fmt: skip
         return cast("Matches", found).keep_to(timeout)
 

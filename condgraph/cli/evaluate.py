@@ -50,9 +50,7 @@ def evaluate(
     ] = QuestionsFormat.AUTO,
     demos: Annotated[
         Path | None,
-        typer.Option(
-            "--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations that are added to the graph first."
-        ),
+        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
     ] = None,
     prompts: Annotated[
         Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of one's own.")

@@ -36,29 +36,36 @@ class SearchOptions:
             "--distinct-from", metavar="[NODE=]NAME", help="What unknown nodes, or this one, are not to be; may be repeated."
         ),
     ] = None
-    repeat: Annotated[bool, typer.Option("--repeat", help="Different nodes may be the same entity (not injective).")] = False
+    injective: Annotated[bool, typer.Option("--injective", help="Different nodes are different entities.")] = False
+    free: Annotated[bool, typer.Option("--free", help="A statement may be used for several edges.")] = False
     induced: Annotated[
         bool,
         typer.Option("--induced", help="No further edges between the nodes; with --directed none against the pattern's either."),
     ] = False
-    directed: Annotated[bool, typer.Option("--directed", help="Edges run as they are written.")] = False
+    directed: Annotated[
+        bool | None,
+        typer.Option("--directed/--undirected", help="Edges run as they are written, or either way; else that costs 0.05."),
+    ] = None
     k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None
     k_relations: Annotated[
         int | None, typer.Option("--k-relations", metavar="N", min=1, help="Candidates of a known relation.")
     ] = None
     k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None
     fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False
+    stretch: Annotated[bool, typer.Option("--stretch", help="An edge may stand for a path of two; that costs 0.25.")] = False
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="Where nothing is near, a named edge may be left out; that costs 1.")
+    ] = False
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
     ] = None
 
     def of_match(self) -> dict[str, Any]:
         """These as options of `Graph.match`."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("best", "repeat")}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "best"}
         return given | {
             "k": None if self.best else self.k,
             "distinct_from": _by_node(self.distinct_from),
-            "injective": not self.repeat,
         }
 
 

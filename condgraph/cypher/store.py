@@ -277,6 +277,12 @@ class Neo4jStore:
 
         return run_witness(plan, self.run(compile_witness(plan, self.name, self.schema)), self.known_sources)
 
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+        """The statements around entities, for chains: one query."""
+        from condgraph.cypher.around import around
+
+        return around(self, ids, names, most, values=values)
+
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives: one query; `known` has the ids of
         what the client works out.

@@ -146,6 +146,12 @@ class LiteralError(PlanError):
     code = "literal"
 
 
+class ChainError(PlanError):
+    """A token, or a triple, that the chain so far does not allow."""
+
+    code = "chain"
+
+
 class CyclicQueryError(PlanError):
     """A logical query whose variables are joined in a circle, and which is therefore no tree."""
 

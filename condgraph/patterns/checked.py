@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
-
 from condgraph.engine.bounds import within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import OptionError
@@ -17,11 +15,11 @@ from condgraph.engine.evidence import Evidence, items
 from condgraph.engine.facts import Entity
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import TextTerms
-from condgraph.patterns.join.driver import search
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.priced import prepare
 from condgraph.patterns.reader import SnapshotReader
-from condgraph.patterns.result import Hits, Solution, Solutions
+from condgraph.patterns.result import Solution, Solutions
+from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
     from condgraph.vectors.encoder import Encoder
@@ -71,11 +69,13 @@ def _check(found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder |
     # the subgraphs are found counts.
     bounded = found.options.induced or found.options.approximate or bool(found.options.distinct_from)
     options = replace(found.options, distinct_from=(), k=_FURTHER) if bounded else found.options
-    problem = prepare(snapshot, found.pattern, options, terms, [])
-    outcome = search(problem, options.k, options.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(len(found.pattern.nodes))], axis=1)
-    reader = SnapshotReader(snapshot, found.pattern, problem, options)
-    again = list(Solutions(Hits(outcome.rows.totals, nodes), reader))
+    hits, reader, _ = solve(
+        found.pattern,
+        options,
+        lambda form: prepare(snapshot, form, options, terms, []),
+        lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, options),
+    )
+    again = list(Solutions(hits, reader))
     there = {_ranked(one) for one in again}
     missing = [f"subgraph {one}" for one in found.shown if _ranked(one) not in there]
     if not bounded and not missing and [_ranked(one) for one in again[: len(found.shown)]] != [_ranked(one) for one in found.shown]:

@@ -14,12 +14,14 @@ from condgraph.engine.bounds import check_bounds, within
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import Terms, TextTerms
-from condgraph.patterns.join.driver import search
+from condgraph.patterns.emptied import emptied
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.options import options_for
+from condgraph.patterns.options import MatchOptions, options_for
 from condgraph.patterns.priced import prepare
+from condgraph.patterns.problem import Problem
 from condgraph.patterns.reader import SnapshotReader
-from condgraph.patterns.result import Hits, Report
+from condgraph.patterns.result import Hits, Report, Solution, Solutions
+from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -62,17 +64,33 @@ def _match(
     try:
         source = terms or TextTerms.of(snapshot, encoder)
         if isinstance(source, TextTerms):
-            known = [node.text for node in pattern.nodes if node.known]
-            source.prepare([*known, *(edge.relation for edge in pattern.edges if edge.known)])
-        problem = prepare(snapshot, pattern, chosen, source, warnings)
+            known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
+            source.prepare(known, [edge.relation for edge in pattern.edges if edge.known])
+        first = prepare(snapshot, pattern, chosen, source, warnings)
     except DeadlineError:
         # Before the search began: the best so far is nothing.
-        hits = Hits(np.empty(0, np.int64), np.empty((0, len(pattern.nodes)), np.int32), complete=False)
+        hits = Hits(np.empty(0, np.int64), np.empty((0, pattern.things), np.int32), complete=False)
         nothing: Any = None
         return Matches(pattern, chosen, hits, nothing, report=Report(seconds=time.perf_counter() - begin), **about)
-    outcome = search(problem, chosen.k, chosen.group_by)
-    nodes = np.stack([outcome.rows.columns[node] for node in range(len(pattern.nodes))], axis=1)
-    hits = Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more)
+
+    def price(form: Pattern) -> Problem:
+        return first if form is pattern else prepare(snapshot, form, chosen, source, [])
+
+    hits, reader, outcome = solve(
+        pattern, chosen, price, lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, chosen)
+    )
+    why = None
+    if outcome.complete and not len(hits.totals):
+
+        def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
+            found, read, _ = solve(
+                looser,
+                loosened,
+                lambda form: prepare(snapshot, form, loosened, source, []),
+                lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, loosened),
+            )
+            return next(iter(Solutions(found, read)), None)
+
+        why = emptied(pattern, chosen, ask)
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
-    reader = SnapshotReader(snapshot, pattern, problem, chosen)
-    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, **about)
+    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, why=why, **about)

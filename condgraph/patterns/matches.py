@@ -20,7 +20,11 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.checked import check_matches
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.result import FEW, Hits, Reader, Report, Solution, Solutions, TimedReader
+from condgraph.vectors.encoder import LexicalEncoder
 from condgraph.vectors.nearest import UNIT
+
+#: The encoder that goes by spelling.
+SPELLED = LexicalEncoder().id
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,6 +55,7 @@ class Matches(Answer):
         encoder: str = "",
         index: str = "",
         limit: int | None = None,
+        why: Sequence[str] | None = None,
     ) -> None:
         self.pattern, self.options, self.hits = pattern, options, hits
         self._reader = reader
@@ -60,6 +65,8 @@ class Matches(Answer):
         self.complete, self.approximate = hits.complete, options.approximate or bool(index)
         self.exact = hits.complete and not self.approximate
         self.report = report or Report()
+        #: Of an empty answer, what emptied it, and what the nearest looser searches give.
+        self.why: tuple[str, ...] = tuple(why or ())
         #: The id of the encoder that the distances come from.
         self.encoder = encoder
         self.language = "pattern"
@@ -160,7 +167,9 @@ class Matches(Answer):
         found: dict[str, Evidence] = {}
         for solution in watched(self.shown, FEW):
             for edge in solution.edges:
-                found.setdefault(repr(edge.statement), edge.statement)
+                for statement in (edge.statement, edge.other):
+                    if statement is not None:
+                        found.setdefault(repr(statement), statement)
         return list(found.values())
 
     def check(
@@ -215,8 +224,14 @@ class Matches(Answer):
             found.append(f"there are more than {len(self)} at the best distance; the first of them are given")
         if self._limit is not None and len(self.solutions) > self._limit:
             found.append(f"{len(self.solutions) - self._limit} more solutions are not shown (limit {self._limit})")
+        if self.options.leave_out:
+            for number, one in enumerate(watched(self.shown, FEW), 1):
+                for edge in one.left_out(self.pattern):
+                    ends = self.pattern.nodes[edge.head].text, self.pattern.nodes[edge.tail].text
+                    found.append(f"subgraph {number} leaves an edge out: ({ends[0]}) -[{edge.relation}]-> ({ends[1]})")
         if not len(self.solutions):
             found.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
+            found.extend(self.why)
         return [shortened(one) for one in found]
 
     @kept
@@ -235,12 +250,16 @@ class Matches(Answer):
     def explain(self) -> str:
         """The pattern, its solutions with every term, and warnings, as text."""
         lines = [str(self.pattern), ""]
+        if self.encoder == SPELLED:
+            lines = [lines[0], "relations are compared by spelling and everyday words: no other encoder is recorded or given", ""]
         for number, solution in enumerate(watched(self.shown, FEW), 1):
             lines.append(f"{number}. distance {solution.distance:.6f}")
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
             for edge in solution.edges:
                 way = "  (reversed)" if edge.reversed else ""
-                lines.append(f"   {edge.edge.relation} = {' | '.join(edge.triple)}  {_term(edge.term)}{way}")
+                more = "".join(f" + {_term(one)}" for one in (edge.against, edge.stretch) if one)
+                shown = "; ".join(" | ".join(triple) for triple in edge.triples)
+                lines.append(f"   {edge.edge.relation} = {shown}  {_term(edge.term)}{more}{way}")
         lines.extend(f"warning: {warning}" for warning in self.warnings)
         return "\n".join(lines)
 

@@ -14,6 +14,14 @@ from condgraph.languages.pattern.pattern import Pattern
 K: Final = 3
 #: The most solutions given with `k=None`.
 MOST: Final = 100_000
+#: What an edge costs that runs against the pattern, in millionths, where direction is neither
+#: required nor ignored.
+AGAINST: Final = 50_000
+#: What an edge adds that stands for a path of two, and one that is left out; and from which distance
+#: on the best subgraph is far enough off to try without an edge.
+STRETCHED: Final = 250_000
+LEFT_OUT: Final = 1_000_000
+NEAR: Final = 1_000_000
 #: What `fast=True` stands for: the paper's values for MetaQA, and its number of types.
 FAST_NODES: Final = 16
 FAST_RELATIONS: Final = 16
@@ -32,18 +40,24 @@ class MatchOptions:
     numbers of nodes: solutions that agree in them are one group, whose best is given.
     `distinct_from` says for numbers of nodes what they are not to be. `k_nodes`, `k_relations` and
     `k_types` limit the candidates of a known node, a known relation and a hint to the nearest; None
-    is all.
+    is all. Different edges take different statements, and nodes may be the same; `injective` keeps
+    nodes apart too (Definition 1), `free` neither. `directed` None prices an edge against the
+    pattern (`AGAINST`). With `stretch` an edge may stand for a path of two (`STRETCHED`), with
+    `leave_out` a named edge may be left out where nothing is near (`LEFT_OUT`).
     """
 
     k: int | None = K
-    injective: bool = True
+    injective: bool = False
+    free: bool = False
     induced: bool = False
-    directed: bool = False
+    directed: bool | None = None
     group_by: tuple[int, ...] = ()
     distinct_from: tuple[tuple[int, tuple[Excluded, ...]], ...] = ()
     k_nodes: int | None = None
     k_relations: int | None = None
     k_types: int | None = None
+    stretch: bool = False
+    leave_out: bool = False
 
     @property
     def approximate(self) -> bool:
@@ -53,7 +67,8 @@ class MatchOptions:
 
 #: The options that `match` takes beside the pattern.
 NAMES: Final = (
-    "k", "injective", "induced", "directed", "group_by", "distinct_from", "k_nodes", "k_relations", "k_types", "fast",
+    "k", "injective", "free", "induced", "directed", "group_by", "distinct_from", "k_nodes", "k_relations", "k_types", "fast",
+    "stretch", "leave_out",
 )  # fmt: skip
 
 
@@ -73,18 +88,26 @@ def options_for(pattern: Pattern, **given: Any) -> MatchOptions:
     for name, limit in limits.items():
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise OptionError(f"{name} is how many candidates are looked at, from 1, or None for all, not {limit!r}")
-    truths = {name: given.get(name, name == "injective") for name in ("injective", "induced", "directed", "fast")}
+    truths = {name: given.get(name, False) for name in ("injective", "free", "induced", "fast", "stretch", "leave_out")}
     for name, truth in truths.items():
         if not isinstance(truth, bool):
             raise OptionError(f"{name} is True or False, not {truth!r}")
+    directed = given.get("directed")
+    if directed is not None and not isinstance(directed, bool):
+        raise OptionError(f"directed is True, False, or None for a small term, not {directed!r}")
+    if truths["injective"] and truths["free"]:
+        raise OptionError("injective=True keeps nodes apart and free=True nothing: give one of them")
     if truths.pop("fast"):
         fast = {"k_nodes": FAST_NODES, "k_relations": FAST_RELATIONS, "k_types": FAST_TYPES}
         limits = {name: fast[name] if limit is None else limit for name, limit in limits.items()}
     return MatchOptions(
         k=k,
         injective=truths["injective"],
+        free=truths["free"],
         induced=truths["induced"],
-        directed=truths["directed"],
+        directed=directed,
+        stretch=truths["stretch"],
+        leave_out=truths["leave_out"],
         **limits,
         group_by=_groups(pattern, given.get("group_by")),
         distinct_from=_distinct(pattern, given.get("distinct_from")),

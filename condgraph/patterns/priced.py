@@ -14,11 +14,13 @@ from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.errors import nearest as nearest_names
 from condgraph.engine.facts import Entity, Ref
 from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, weights
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
-from condgraph.patterns.options import Excluded, MatchOptions
+from condgraph.patterns.options import AGAINST, Excluded, MatchOptions
 from condgraph.patterns.problem import Problem
+from condgraph.patterns.values import holders, value_edges, with_value
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -48,6 +50,10 @@ class NamedNodes(Protocol):
         """The entities in any of the k concepts nearest to a hint, closed under subclass, at no
         cost.
         """
+        ...
+
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The nodes that have such a value, and under which predicate; a pair a statement."""
         ...
 
     def identified(self, ident: str) -> int:
@@ -80,6 +86,11 @@ class SnapshotNames:
         """The members of the k types nearest to a hint."""
         return members_of_nearest(concepts(self._snapshot), self._snapshot.members, self.graph.rank, hint, k, terms)
 
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The nodes that have such a value, and under which predicate."""
+        _, nodes, predicates = holders(self._snapshot, condition)
+        return nodes, predicates
+
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
         snapshot = self._snapshot
@@ -109,7 +120,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
     allowed = _types(names, pattern, options, terms, warnings)
     domains = []
-    for number, node in enumerate(pattern.nodes):
+    for number, node in enumerate(pattern.nodes[: pattern.things]):
         without = excluded.get(number)
         if node.known:
             domain = terms.nodes(node.text)
@@ -122,6 +133,9 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
         domains.append(domain.without(without))
     prices = []
     for edge in pattern.edges:
+        if any(pattern.nodes[node].value is not None for node in (edge.head, edge.tail)):
+            prices.append(terms.every(edge.relation) if edge.known else None)
+            continue
         found = terms.predicates(edge.relation) if edge.known else None
         passed = terms.passed_over(edge.relation) if edge.known else None
         if passed is not None:
@@ -131,25 +145,36 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
             found = _nearest_names(names.predicate_names, found, options.k_relations)
         prices.append(found)
     bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
-    forbidden = _forbidden(pattern, graph, directed=options.directed) if options.induced else {}
-    return Problem(graph, domains, bonds, loops, options.injective, forbidden)
+    forbidden = _forbidden(pattern, graph, directed=bool(options.directed)) if options.induced else {}
+    distinct = not options.injective and not options.free
+    valued = value_edges(pattern, prices, graph.predicates, options.directed)
+    named = list(domains)
+    soft = 0 if options.directed is not None else sum(len(bond.edges) for bond in bonds)
+    for one in valued:
+        domains[one.node] = with_value(domains[one.node], one, *names.holders(one.condition))
+    return Problem(
+        graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named, soft=soft
+    )
 
 
 def bonds_of(
-    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool
+    pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool | None
 ) -> tuple[list[Bond], dict[int, Bond]]:
     """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
     pairs: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(pattern.edges):
+        if max(edge.head, edge.tail) >= pattern.things:
+            continue
         pairs.setdefault((min(edge.head, edge.tail), max(edge.head, edge.tail)), []).append(number)
     bonds, loops = [], {}
     for (one, two), edges in pairs.items():
         bond = Bond(one, two, edges)
         for side in {one, two}:
-            bond.price(
-                side,
-                [weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=directed) for e in edges],
-            )
+            rows = []
+            for e in edges:
+                way = False if pattern.edges[e].loose else directed
+                rows.append(weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=way))
+            bond.price(side, rows)
         steps: set[int] = set()
         for number in edges:
             own = prices[number]
@@ -157,6 +182,8 @@ def bonds_of(
                 least = int(own.min(initial=BARRED))
                 bond.least += least
                 steps.update((np.unique(own[own < BARRED]) - least).tolist())
+            if directed is None and one != two:
+                steps.update([step + AGAINST for step in steps or {0}])
         bond.steps = tuple(sorted(steps - {0}))
         if one == two:
             loops[one] = bond
@@ -171,7 +198,7 @@ def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[
     """
     heads = {(edge.head, edge.tail) for edge in pattern.edges}
     found = {}
-    size = len(pattern.nodes)
+    size = pattern.things
     for one in range(size):
         for two in range(one, size):
             forward, backward = (one, two) in heads, (two, one) in heads

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from condgraph.patterns.distance.domains import Bond, Domain
 from condgraph.patterns.graph import SearchGraph
 from condgraph.patterns.ranking import Rows
+from condgraph.patterns.values import ValueEdge
 
 
 class Server(Protocol):
@@ -35,6 +36,10 @@ class Server(Protocol):
         """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
         ...
 
+    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The edges between pairs of nodes: position of the pair, ascending, and label."""
+        ...
+
 
 @dataclass(slots=True)
 class Problem:
@@ -52,6 +57,22 @@ class Problem:
     forbidden: dict[tuple[int, int], NDArray[np.int64]]
     #: Joins connected parts elsewhere; None is here, over `graph`.
     server: Server | None = None
+    #: Whether no statement may be used twice, where nodes may be the same.
+    distinct: bool = False
+    #: Edges to values, which the domains have in them, and the domains without them.
+    values: Sequence[ValueEdge] = ()
+    #: How many edges may run against the pattern for a small term.
+    soft: int = 0
+    named: Sequence[Domain] = ()
+
+    @property
+    def spare(self) -> int:
+        """Of how many choices of a leaf what stands elsewhere in a row may forbid, or change, the
+        use.
+        """
+        if self.injective:
+            return len(self.domains) - 1
+        return len(self.bonds) + len(self.loops) - 1 if self.distinct else 0
 
     def least(self, nodes: Sequence[int]) -> int:
         """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""

@@ -5,7 +5,7 @@ and how many there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +13,16 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.identity import relation_id, statement_id
 from condgraph.engine.pieces import watched
-from condgraph.engine.values import Kind
+from condgraph.engine.values import Kind, Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.driver import limited
 from condgraph.patterns.join.parallel_edges import choose
-from condgraph.patterns.options import MatchOptions
+from condgraph.patterns.options import AGAINST, MatchOptions
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.result import INSTANCE_OF, EdgeMatch, NodeMatch
+from condgraph.patterns.values import holders
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -36,10 +37,38 @@ class SnapshotReader:
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """What the nodes are, with their terms."""
         found = []
-        for node, domain, number in zip(self._pattern.nodes, self._problem.domains, numbers, strict=True):
+        for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
             found.append(NodeMatch(node, self._value(number), None if terms is None else int(terms[0])))
-        return tuple(found)
+        return (*found, *self._values(self.valued(numbers)))
+
+    def _values(self, edges: dict[int, EdgeMatch]) -> list[NodeMatch]:
+        """What the values of the pattern are: those of their first edges."""
+        found = []
+        for number, node in enumerate(self._pattern.nodes[self._pattern.things :], self._pattern.things):
+            mine = next(match for match in edges.values() if number in (match.edge.head, match.edge.tail))
+            value = mine.statement.object
+            assert isinstance(value, Quantity | Time)
+            found.append(NodeMatch(node, value, 0))
+        return found
+
+    def valued(self, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+        """The statements of edges to values: nearest first, then least by id."""
+        found = {}
+        snapshot = self._snapshot
+        for value in self._problem.values:
+            statements, nodes, _ = holders(snapshot, value.condition)
+            mine = statements[nodes == self._own(numbers[value.node])].tolist()
+            best = min(mine, key=lambda one: (int(value.prices[self._predicate(one)]), statement_id(snapshot, one)))
+            edge = self._pattern.edges[value.edge]
+            term = int(value.prices[self._predicate(best)]) if edge.known else None
+            turned = self._pattern.nodes[edge.head].value is not None
+            found[value.edge] = EdgeMatch(edge, EvidenceList.of(snapshot, [best], [])[0], turned, term, value.against)
+        return found
+
+    def _own(self, number: int) -> int:
+        """The number that a node has in the snapshot."""
+        return number
 
     def _value(self, number: int) -> Entity | str:
         snapshot = self._snapshot
@@ -52,14 +81,31 @@ class SnapshotReader:
         are least.
         """
         found: dict[int, EdgeMatch] = {}
+        groups: dict[Any, list[Bond]] = {}
         for bond in [*self._problem.bonds, *self._problem.loops.values()]:
-            found.update(self._bond(bond, numbers[bond.first], numbers[bond.second]))
+            pair = numbers[bond.first], numbers[bond.second]
+            # Bonds that lie on the same nodes choose together.
+            key = (min(pair), max(pair)) if self._problem.distinct else bond.edges
+            groups.setdefault(key, []).append(bond)
+        for bonds in groups.values():
+            found.update(self._bonds(bonds, numbers[bonds[0].first], numbers[bonds[0].second], numbers))
+        found.update(self.valued(numbers))
         return tuple(found[number] for number in range(len(self._pattern.edges)))
 
-    def _bond(self, bond: Bond, one: int, two: int) -> dict[int, EdgeMatch]:
+    def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+        """The edges of bonds that all lie on the nodes `one` and `two` (as numbers of the
+        snapshot).
+        """
         snapshot, relations = self._snapshot, self._problem.graph.predicates
-        statements = self._between(one, two)
-        prices = bond.weights(bond.first)
+        statements = edges_between(snapshot, one, two)
+        begin = numbers[bonds[0].first]
+        priced = {
+            edge: bond.weights(bond.first if numbers[bond.first] == begin else bond.second)[place]
+            for bond in bonds
+            for place, edge in enumerate(bond.edges)
+        }
+        edges = sorted(priced)
+        prices = [priced[edge] for edge in edges]
         table, idents = [], []
         for number, outward in watched(statements, 1 << 8):
             predicate = relations - 1 if number < 0 else self._predicate(number)
@@ -74,7 +120,7 @@ class SnapshotReader:
             idents.append((ident, number < 0))
         chosen = choose(table, idents, BARRED)
         found = {}
-        for place, edge_number in zip(chosen, bond.edges, strict=True):
+        for column, (place, edge_number) in enumerate(zip(chosen, edges, strict=True)):
             number, outward = statements[place]
             edge = self._pattern.edges[edge_number]
             subject = one if outward else two
@@ -82,47 +128,15 @@ class SnapshotReader:
             if evidence is None:
                 member, concept = (one, two) if outward else (two, one)
                 evidence = EvidenceList.of(snapshot, [], [(member, concept)])
-            head = one if edge.head == bond.first else two
-            term = table[place][bond.edges.index(edge_number)] if edge.known else None
-            found[edge_number] = EdgeMatch(edge, evidence[0], one != two and subject != head, term)
+            head = one if numbers[edge.head] == begin else two
+            turned = one != two and subject != head
+            against = AGAINST if turned and self._options.directed is None and not edge.loose else 0
+            term = table[place][column] - against if edge.known else None
+            found[edge_number] = EdgeMatch(edge, evidence[0], turned, term, against)
         return found
 
     def _predicate(self, number: int) -> int:
         return self._snapshot.predicate_of(number)
-
-    def _between(self, one: int, two: int) -> list[tuple[int, bool]]:
-        """All edges between two nodes: the statement (-1: a membership), and whether it runs from
-        the first to the second.
-        """
-        found: list[tuple[int, bool]] = []
-        for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
-            if first >= self._snapshot.entities:
-                continue
-            found.extend((number, outward) for number in self._statements(first, second))
-            if second < self._snapshot.entities and self._member(first, second):
-                found.append((-1, outward))
-        return found
-
-    def _statements(self, subject: int, thing: int) -> list[int]:
-        snapshot, relations = self._snapshot, self._snapshot.relations
-        if thing >= snapshot.entities:
-            get = snapshot.arrays.get
-            own = snapshot.outgoing(subject, relations, snapshot.statements)
-            at = own - relations
-            same = (get("att.kind").take(at) == Kind.TEXT) & (
-                get("att.ref").take(at) == int(text_nodes(snapshot)[thing - snapshot.entities])
-            )
-            return list(own[same].tolist())
-        back = snapshot.incoming(thing, 0, relations)
-        own = snapshot.outgoing(subject, 0, relations)
-        if len(own) <= len(back):
-            return list(own[snapshot.relation_object.take(own) == thing].tolist())
-        return list(back[snapshot.relation_subject.take(back) == subject].tolist())
-
-    def _member(self, entity: int, concept: int) -> bool:
-        get = self._snapshot.arrays.get
-        low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
-        return bool((get("mem.e")[low:high] == entity).any())
 
     def count(self, numbers: Sequence[int], total: int) -> int:
         """How many solutions of the same group have this distance; counted by finding them."""
@@ -130,3 +144,39 @@ class SnapshotReader:
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
         return count(problem, total)
+
+
+def edges_between(snapshot: Snapshot, one: int, two: int) -> list[tuple[int, bool]]:
+    """All edges between two nodes: the statement (-1: a membership), and whether it runs from the
+    first to the second.
+    """
+    found: list[tuple[int, bool]] = []
+    for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
+        if first >= snapshot.entities:
+            continue
+        found.extend((number, outward) for number in _statements(snapshot, first, second))
+        if second < snapshot.entities and _member(snapshot, first, second):
+            found.append((-1, outward))
+    return found
+
+
+def _statements(snapshot: Snapshot, subject: int, thing: int) -> list[int]:
+    relations = snapshot.relations
+    if thing >= snapshot.entities:
+        get = snapshot.arrays.get
+        own = snapshot.outgoing(subject, relations, snapshot.statements)
+        at = own - relations
+        text = int(text_nodes(snapshot)[thing - snapshot.entities])
+        same = (get("att.kind").take(at) == Kind.TEXT) & (get("att.ref").take(at) == text)
+        return list(own[same].tolist())
+    back = snapshot.incoming(thing, 0, relations)
+    own = snapshot.outgoing(subject, 0, relations)
+    if len(own) <= len(back):
+        return list(own[snapshot.relation_object.take(own) == thing].tolist())
+    return list(back[snapshot.relation_subject.take(back) == subject].tolist())
+
+
+def _member(snapshot: Snapshot, entity: int, concept: int) -> bool:
+    get = snapshot.arrays.get
+    low, high = np.searchsorted(get("mem.c"), [concept, concept + 1])
+    return bool((get("mem.e")[low:high] == entity).any())

@@ -19,7 +19,8 @@ from condgraph.engine import html
 from condgraph.engine.bounds import timed
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
-from condgraph.languages.pattern.pattern import PatternEdge, PatternNode
+from condgraph.engine.values import Quantity, Time
+from condgraph.languages.pattern.pattern import Pattern, PatternEdge, PatternNode
 from condgraph.vectors.nearest import UNIT
 
 if TYPE_CHECKING:
@@ -33,20 +34,21 @@ INSTANCE_OF: Final = "instance of"
 
 @dataclass(frozen=True, slots=True)
 class NodeMatch:
-    """What a node of the pattern is in a solution: an entity (or concept, or row), or a text value.
+    """What a node of the pattern is in a solution: an entity (or concept, or row), a text value, or
+    the number or time that a value asks for.
 
     `term` is the node's part of the distance in millionths; None for an unknown node, which adds
     nothing.
     """
 
     node: PatternNode
-    value: Entity | str
+    value: Entity | str | Quantity | Time
     term: int | None
 
     @property
     def text(self) -> str:
         """The name of the entity, or the text."""
-        return self.value.name if isinstance(self.value, Entity) else self.value
+        return self.value.name if isinstance(self.value, Entity) else str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,26 @@ class EdgeMatch:
     statement: Evidence
     reversed: bool
     term: int | None
+    #: What running against the pattern adds, in millionths.
+    against: int = 0
+    #: What an edge adds that stands for a path of two, in millionths, and the other half of the path.
+    stretch: int = 0
+    other: Evidence | None = None
 
     @property
     def triple(self) -> tuple[str, str, str]:
         """Subject, predicate and object as texts."""
-        thing = self.statement.object
-        return self.statement.subject.name, self.statement.predicate, thing.name if isinstance(thing, Entity) else str(thing)
+        return _triple(self.statement)
+
+    @property
+    def triples(self) -> tuple[tuple[str, str, str], ...]:
+        """The triples of all its statements: two where it stands for a path."""
+        return (self.triple,) if self.other is None else (self.triple, _triple(self.other))
+
+
+def _triple(statement: Evidence) -> tuple[str, str, str]:
+    thing = statement.object
+    return statement.subject.name, statement.predicate, thing.name if isinstance(thing, Entity) else str(thing)
 
 
 class Reader(Protocol):
@@ -173,9 +189,14 @@ class Solution:
         """The subgraph as triples of texts, each statement once, in its own direction (section
         4.4).
         """
-        return list(dict.fromkeys(edge.triple for edge in self.edges))
+        return list(dict.fromkeys(triple for edge in self.edges for triple in edge.triples))
 
-    def __getitem__(self, name: str) -> Entity | str:
+    def left_out(self, pattern: Pattern) -> tuple[PatternEdge, ...]:
+        """The edges of the pattern that it leaves out."""
+        there = {(one.edge.head, one.edge.relation, one.edge.tail) for one in self.edges}
+        return tuple(edge for edge in pattern.edges if (edge.head, edge.relation, edge.tail) not in there)
+
+    def __getitem__(self, name: str) -> Entity | str | Quantity | Time:
         """What a node is, by its text in the pattern, with or without the word UNKNOWN."""
         for match in self.nodes:
             if name in (match.node.text, match.node.name):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
     from condgraph.engine.lowered import Lowered
+    from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request, Size
 
 
@@ -85,6 +86,12 @@ class RdfStore(ABC):
         except LostRowsError:
             # Another text is planned anew.
             return run_witness(plan, fetched, _gathered_rows(self.select(f"{text}\n# again")), target.names)
+
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+        """The statements around entities, for chains: one query."""
+        from condgraph.sparql.around import around
+
+        return around(self, ids, names, most, values=values)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives; `known` has the ids of what only

@@ -2,6 +2,7 @@
 sentence-transformers, or its name on the hub.
 
 lexical            hashed character n-grams, no model needed; `lexical:256` with another dimension
+hybrid:ENCODER     names by spelling, relations by another encoder: `hybrid:PATH`, `hybrid:openai:MODEL`
 openai:MODEL       any server that speaks OpenAI's embeddings API (`OPENAI_BASE_URL`, `OPENAI_API_KEY`)
 PATH               a folder with a model of sentence-transformers
 NAME               the name of such a model on the hub, `sentence-transformers/all-MiniLM-L6-v2`, say
@@ -15,17 +16,42 @@ from typing import Final
 import numpy as np
 
 from condgraph.engine.bounds import current
-from condgraph.engine.errors import EncoderError, OptionError
+from condgraph.engine.errors import EncoderError, OptionError, nearest
 from condgraph.engine.workers import Workers
-from condgraph.vectors.encoder import OPENAI, Encoder, FloatMatrix, LexicalEncoder
+from condgraph.vectors.encoder import OPENAI, Encoder, FloatMatrix, LexicalEncoder, folder_of
 
 LEXICAL: Final = "lexical"
+HYBRID: Final = "hybrid:"
 #: Of the lexical encoder where vectors are kept: the most that vector indexes of other stores take,
 #: and few n-grams collide.
 DIMENSION: Final = 4096
 #: By how much the length of a vector may differ from one.
 _SLACK: Final = 1e-3
 _WORKERS: Final = Workers("condgraph-encoder")
+
+
+class HybridEncoder(LexicalEncoder):
+    """Names by spelling, as the lexical encoder has them; relations of patterns by `relations`, by
+    meaning.
+    """
+
+    __slots__ = ("relations",)
+
+    relations: Encoder
+
+    def __init__(self, relations: Encoder, dimension: int = DIMENSION) -> None:
+        super().__init__(dimension)
+        object.__setattr__(self, "relations", relations)
+
+    @property
+    def id(self) -> str:
+        """Both encoders."""
+        return f"{HYBRID}lexical-1+{self.relations.id}"
+
+
+def relations_of(encoder: Encoder) -> Encoder:
+    """What encodes relations, where an encoder is asked for names."""
+    return encoder.relations if isinstance(encoder, HybridEncoder) else encoder
 
 
 def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
@@ -40,19 +66,42 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
         if dimension and not dimension.isdecimal():
             raise OptionError(f"{text!r} is no encoder", hint="`lexical:4096` names the dimension behind the colon")
         return LexicalEncoder(int(dimension) if dimension else DIMENSION)
+    if text.startswith(HYBRID):
+        return HybridEncoder(encoder_of(text.removeprefix(HYBRID)))
     if text.startswith(OPENAI):
         from condgraph.vectors.embeddings_api import EndpointEncoder
 
         return EndpointEncoder(text.removeprefix(OPENAI))
     if not text:
         raise OptionError("the name of an encoder is empty", hint="`lexical`, a folder, a name on the hub, or `openai:MODEL`")
+    if folder_of(text) is None:
+        _misspelled(text)
     from condgraph.vectors.sentence import SentenceEncoder
 
     return SentenceEncoder(text)
 
 
+def _misspelled(text: str) -> None:
+    """Raise `OptionError` for what can be no name on the hub, before a library or a server is asked
+    for it.
+    """
+    begin = text.partition(":")[0].lower()
+    near = nearest(begin, [LEXICAL, "hybrid", "openai"])
+    path = text.startswith((".", "~", os.sep)) or text.count("/") > 1
+    if ":" in text or any(map(str.isspace, text)) or path or near:
+        what = "is no folder" if path else "is no encoder"
+        raise OptionError(
+            f"{text!r} {what}",
+            candidates=near,
+            hint="an encoder is `lexical`, `hybrid:ENCODER`, `openai:MODEL`, a folder, or a model's name on the hub",
+        )
+
+
 def spec_of(encoder: Encoder) -> str:
     """The text that `encoder_of` makes this encoder of; empty for an encoder of the caller's own."""
+    if isinstance(encoder, HybridEncoder):
+        spec = spec_of(encoder.relations)
+        return f"{HYBRID}{spec}" if spec else ""
     if isinstance(encoder, LexicalEncoder):
         return f"{LEXICAL}:{encoder.dimension}"
     return str(getattr(encoder, "spec", ""))

@@ -32,7 +32,7 @@ from condgraph.vectors.approximate import Approximate
 from condgraph.vectors.carry import BEFORE, KEPT
 from condgraph.vectors.encode_new import Keys, encode_new, keys_of, parts_in
 from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
-from condgraph.vectors.encoders import DIMENSION, encoder_of, spec_of
+from condgraph.vectors.encoders import DIMENSION, HYBRID, encoder_of, spec_of
 from condgraph.vectors.graph_vectors import About, GraphVectors, OnProgress, matching, node_texts, predicate_names
 from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
 
@@ -186,7 +186,8 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
     both: tuple[Vectors, Vectors]
     if "indptr" in manifest["arrays"]:
         lexical = LexicalEncoder(about.dimension)
-        matching(about, lexical)
+        if not about.id.startswith(HYBRID):
+            matching(about, lexical)
         rows = Sparse(arrays.get("indptr"), arrays.get("indices"), arrays.get("data"), about.dimension)
         _fits(len(rows) == nodes, place)
         both = SparseVectors(rows), SparseVectors(lexical.sparse(predicates))

@@ -26,8 +26,10 @@ class Oracle:
     programs: dict[str, list[Any]]
 
     def some(self, of_each: int) -> list[Any]:
-        """So many programs of each kind, spread over all of them."""
-        return [one for found in self.programs.values() for one in found[:: len(found) // of_each][:of_each]]
+        """So many programs of each kind, spread over all of them; 0 for all."""
+        return [
+            one for found in self.programs.values() for one in (found[:: len(found) // of_each][:of_each] if of_each else found)
+        ]
 
 
 @pytest.fixture(scope="session")

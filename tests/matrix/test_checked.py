@@ -108,11 +108,11 @@ def test_random_queries_elsewhere(case: tuple[list[Any], list[Any]]) -> None:
 
 @pytest.mark.skipif(not WHOLE, reason="CONDGRAPH_ALL=whole is not set, which tests what takes an hour")
 def test_oracle_elsewhere(oracle: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every fiftieth program: what a store without a server gathers takes its time."""
+    """Every tenth program: what a store without a server gathers takes its time."""
     graph = shared_graph(tmp_path_factory, oracle / "kb_small.json")
     with (oracle / "programs_small.jsonl").open(encoding="utf-8") as lines:
         asked = [json.loads(line)["program"] for line in lines]
-    assert differences(graph, ThereGraph(graph), asked[::50]) == []  # type: ignore[arg-type]
+    assert differences(graph, ThereGraph(graph), asked[::10]) == []  # type: ignore[arg-type]
 
 
 # -- real servers ----------------------------------------------------------------------------------
@@ -127,7 +127,12 @@ def test_neo4j(small: Graph, neo4j_uri: str, tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("neo4j")
 def test_neo4j_on_the_oracle(oracle_pair: Oracle) -> None:
-    assert differences(oracle_pair.here, oracle_pair.there, oracle_pair.some(by_lane(3, 8, 100))) == []
+    """Programs of every kind; the whole run asks all of them, which takes half an hour: the server
+    plans each text anew.
+    """
+    programs = oracle_pair.some(by_lane(3, 4, 0))
+    assert len(programs) > 30
+    assert differences(oracle_pair.here, oracle_pair.there, programs) == []
 
 
 @pytest.mark.xdist_group("neo4j")
@@ -170,6 +175,26 @@ def test_rdf_stores(small: Graph, store: str, request: pytest.FixtureRequest, tm
             assert differences(graph, remote, asked) == []
         finally:
             remote.delete()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("store", STORES)
+def test_rdf_stores_on_the_oracle(store: str, request: pytest.FixtureRequest, oracle: Path) -> None:
+    """Evidence of some hundreds of statements as well: of conditions on the text of a predicate
+    Virtuoso made plans that lost rows.
+    """
+    server = request.getfixturevalue(f"{store}_server")
+    graph = condgraph.open()
+    graph.load(oracle / "kb_small.json")
+    with (oracle / "programs_small.jsonl").open(encoding="utf-8") as lines:
+        asked = [json.loads(line)["program"] for line in lines]
+    remote = opened(server, "oracle, checked")
+    remote.push(graph)
+    try:
+        # The 128th, whose evidence is 93 statements, is one that lost rows.
+        assert differences(graph, remote, asked if WHOLE else [asked[127], *asked[::50]]) == []
+    finally:
+        remote.delete()
 
 
 def test_async(tmp_path: Path) -> None:

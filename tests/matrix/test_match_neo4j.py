@@ -45,7 +45,7 @@ def shown(found: Matches) -> list[Any]:
         (
             one.total,
             [(node.value, node.term) for node in one.nodes],
-            [(repr(edge.statement), edge.reversed, edge.term) for edge in one.edges],
+            [(repr(edge.statement), edge.reversed, edge.term, edge.against) for edge in one.edges],
             one.count,
         )
         for one in found.solutions
@@ -204,7 +204,11 @@ def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encode
             assert any("approximate: candidates come from condgraph_vectors_" in warning for warning in near.warnings)
             # Of 400 names 256 are looked at; what is found has the distances that it has.
             for one, best in zip(near.solutions, here.solutions, strict=True):
-                assert one.total == sum(part.term or 0 for part in (*one.nodes, *one.edges)) >= best.total
+                assert (
+                    one.total
+                    == sum(part.term or 0 for part in (*one.nodes, *one.edges)) + sum(e.against for e in one.edges)
+                    >= best.total
+                )
             if pattern is PATTERNS[0]:
                 assert shown(near)[0] == shown(here)[0]
     again.close()

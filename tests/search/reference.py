@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+from condgraph.patterns.words import TABLE
+
+#: Words that say nothing before a phrase.
+LEADING = "is was are were be been being has have had does did do the a an his her its their who which that s".split()  # noqa: SIM905
 
 Node = tuple[int, str]  # (0, id of an entity) or (1, text): in this order where distances tie
 
@@ -83,6 +87,26 @@ class Reference:
         u, v = self.encoder.encode([one, two]).astype(np.float64)
         return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
 
+    def related(self, relation: str, predicate: str) -> int:
+        """The term of a relation: its own, or that of a word that the table says means the same."""
+        wanted, found = relation.lower(), [self.term(relation.lower(), predicate.lower())]
+        listed = wanted
+        rows = [[[w.strip() for w in g.split(",")] for g in line.split("|")] for line in TABLE.splitlines()]
+        while listed and not any(listed in group for row in rows for group in row):
+            before, _, after = listed.partition(" ")
+            listed = after if before in LEADING else ""
+        if not listed:
+            return found[0]
+        if listed != wanted:
+            found.append(self.term(listed, predicate.lower()))
+        for row in rows:
+            for group in row:
+                if listed in group:
+                    for other in row:
+                        more = 60_000 if other is group else 120_000
+                        found += [self.term(word, predicate.lower()) + more for word in other if word != wanted]
+        return min(found)
+
     # -- candidates --------------------------------------------------------------------------------
 
     def candidates(self, text: str, k: int | None) -> dict[Node, int]:
@@ -105,7 +129,8 @@ class Reference:
     # -- solutions ---------------------------------------------------------------------------------
 
     def solutions(
-        self, pattern: Any, *, injective: bool, induced: bool, directed: bool, distinct_from: dict[int, set[Node]],
+        self, pattern: Any, *, injective: bool, free: bool, induced: bool, directed: bool | None,
+        distinct_from: dict[int, set[Node]],
         k_nodes: int | None, k_relations: int | None, k_types: int | None,
     ) -> list[tuple[int, tuple[Node, ...], tuple[Edge, ...], tuple[int | None, ...]]]:  # fmt: skip
         """All solutions in their order: total, nodes, the edge of each pattern edge, their terms."""
@@ -121,17 +146,17 @@ class Reference:
         prices: list[dict[str, int]] = []
         for edge in pattern.edges:
             if edge.known:
-                ranked = sorted((self.term(edge.relation, name), name) for name in self.predicates)
+                ranked = sorted((self.related(edge.relation, name), name) for name in self.predicates)
                 prices.append({name: term for term, name in ranked[:k_relations]})
             else:
                 prices.append(dict.fromkeys(self.predicates, 0))
         found = []
         for nodes in self._mappings(pattern, allowed, injective, ()):
-            taken = self._edges(pattern, nodes, prices, directed)
-            if taken is None or (induced and self._extra(pattern, nodes, directed)):
+            taken = self._edges(pattern, nodes, prices, directed, free)
+            if taken is None or (induced and self._extra(pattern, nodes, bool(directed))):
                 continue
             total = sum(allowed[i][node] for i, node in enumerate(nodes)) + sum(
-                prices[i][edge.predicate] for i, edge in enumerate(taken)
+                prices[i][edge.predicate] + self.turn(pattern, i, nodes, edge, directed) for i, edge in enumerate(taken)
             )
             terms = tuple(prices[i][edge.predicate] if pattern.edges[i].known else None for i, edge in enumerate(taken))
             found.append((total, nodes, taken, terms))
@@ -155,28 +180,42 @@ class Reference:
     def _joined(self, one: Node, two: Node) -> bool:
         return any({edge.subject, edge.object} == {one, two} for edge in self.edges)
 
+    def turn(self, pattern: Any, number: int, nodes: tuple[Node, ...], edge: Edge, directed: bool | None) -> int:
+        """What an edge costs that runs against the pattern, where that is neither forbidden nor free."""
+        ends = nodes[pattern.edges[number].head], nodes[pattern.edges[number].tail]
+        return 50_000 if directed is None and not pattern.edges[number].loose and (edge.subject, edge.object) != ends else 0
+
     def _edges(
-        self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool
+        self, pattern: Any, nodes: tuple[Node, ...], prices: list[dict[str, int]], directed: bool | None, free: bool
     ) -> tuple[Edge, ...] | None:
-        """The statements of least cost, then least ids; parallel edges of the pattern take distinct
-        ones.
+        """The statements of least cost, then least ids. Edges that lie on the same two nodes of the
+        graph take distinct ones; with `free`, those alone between the same two nodes of the
+        pattern.
         """
         taken: dict[int, Edge] = {}
-        pairs = {frozenset((edge.head, edge.tail)) for edge in pattern.edges}
-        for pair in pairs:
-            numbers = [i for i, edge in enumerate(pattern.edges) if {edge.head, edge.tail} == pair]
+
+        def place(edge: Any) -> Any:
+            own = edge.head, edge.tail
+            return frozenset(own) if free else frozenset(nodes[i] for i in own)
+
+        for pair in {place(edge) for edge in pattern.edges}:
+            numbers = [i for i, edge in enumerate(pattern.edges) if place(edge) == pair]
             best = None
-            ends = {nodes[i] for i in pair}
+            ends = {nodes[i] for i in (pattern.edges[numbers[0]].head, pattern.edges[numbers[0]].tail)}
             for choice in permutations([e for e in self.edges if {e.subject, e.object} == ends], len(numbers)):
                 if any(edge.predicate not in prices[i] for i, edge in zip(numbers, choice, strict=True)):
                     continue
                 if directed and any(
-                    (edge.subject, edge.object) != (nodes[pattern.edges[i].head], nodes[pattern.edges[i].tail])
+                    not pattern.edges[i].loose
+                    and (edge.subject, edge.object) != (nodes[pattern.edges[i].head], nodes[pattern.edges[i].tail])
                     for i, edge in zip(numbers, choice, strict=True)
                 ):
                     continue
                 key = (
-                    sum(prices[i][edge.predicate] for i, edge in zip(numbers, choice, strict=True)),
+                    sum(
+                        prices[i][edge.predicate] + self.turn(pattern, i, nodes, edge, directed)
+                        for i, edge in zip(numbers, choice, strict=True)
+                    ),
                     tuple(edge.ident for edge in choice),
                 )
                 if best is None or key < best[0]:

@@ -33,9 +33,9 @@ def distance(one: str, two: str) -> int:
 
 
 def test_a_term_is_the_distance_of_two_texts_in_millionths() -> None:
-    graph = graph_of(*triples(("Rome", "capital of", "Italy")))
-    (one,) = graph.match([("Roma", "capital", "UNKNOWN 1")], k=1).solutions
-    terms = [distance("Roma", "Rome"), distance("capital", "capital of")]
+    graph = graph_of(*triples(("Rome", "grown near", "Italy")))
+    (one,) = graph.match([("Roma", "grown", "UNKNOWN 1")], k=1).solutions
+    terms = [distance("Roma", "Rome"), distance("grown", "grown near")]
     assert [one.nodes[0].term, one.edges[0].term] == terms
     assert one.total == sum(terms)
     assert one.distance == sum(terms) / 1e6
@@ -45,7 +45,7 @@ def test_a_loop_needs_a_loop() -> None:
     graph = graph_of(*triples(("a", "likes", "b"), ("b", "likes", "a"), ("c", "likes", "c")))
     assert graph.match([("UNKNOWN 1", "likes", "UNKNOWN 1")], k=9).texts == ["c"]
     empty = graph_of(*triples(("a", "likes", "b"))).match([("UNKNOWN 1", "likes", "UNKNOWN 1")], k=9)
-    assert (len(empty), empty.warnings) == (0, ["no subgraph has the form of the pattern"])
+    assert (len(empty), empty.warnings[0]) == (0, "no subgraph has the form of the pattern")
 
 
 def test_two_relations_between_two_nodes_are_two_constraints() -> None:
@@ -55,14 +55,16 @@ def test_two_relations_between_two_nodes_are_two_constraints() -> None:
     # One statement is not two edges: a wrote x, and nothing else.
     assert all("a" not in {node.text for node in one.nodes} for one in both.solutions)
     # Two unknown relations take two statements as well, and add nothing.
-    free = graph.match([("UNKNOWN 1", "UNKNOWN r1", "UNKNOWN 2"), ("UNKNOWN 1", "UNKNOWN r2", "UNKNOWN 2")], k=9).solutions
+    free = graph.match(
+        [("UNKNOWN 1", "UNKNOWN r1", "UNKNOWN 2"), ("UNKNOWN 1", "UNKNOWN r2", "UNKNOWN 2")], k=9, directed=False
+    ).solutions
     assert {frozenset(node.text for node in one.nodes) for one in free} == {frozenset("by")}
     assert all(one.total == 0 and [edge.term for edge in one.edges] == [None, None] for one in free)
 
 
 def test_each_edge_takes_its_nearest_predicate() -> None:
-    graph = graph_of(*triples(("a", "acted in", "x"), ("a", "actor of", "x")))
-    for asked, nearest in (("acted", "acted in"), ("actors", "actor of")):
+    graph = graph_of(*triples(("a", "jumped in", "x"), ("a", "jumper of", "x")))
+    for asked, nearest in (("jumped", "jumped in"), ("jumpers", "jumper of")):
         (one,) = graph.match([("a", asked, "UNKNOWN 1")], k=1).solutions
         assert one.edges[0].statement.predicate == nearest
 
@@ -130,7 +132,7 @@ def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
             ),
             default=None,
         )  # fmt: skip
-        found = graph.match(pattern, k=1).solutions
+        found = graph.match(pattern, k=1, directed=False, injective=True).solutions
         assert [one.total for one in found] == ([] if best is None else [best])
 
 

@@ -18,7 +18,17 @@ _DIRECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.
 NAMES = ("Ann", "Bo", "Ann Lee", 'x("y")', "Zoë {the}", "1960", "c1", "ann")
 TEXTS = ("Ann", "1960", "blue", "", "x|y")
 PREDICATES = ("knows", "part of", "same", "instance of", "note")
-RELATIONS = ("knows", "knows of", "is part", "instance of", "UNKNOWN relation 1", "same", "is called")
+RELATIONS = (
+    "knows",
+    "knows of",
+    "is part",
+    "instance of",
+    "UNKNOWN relation 1",
+    "same",
+    "is called",
+    "was friend of",
+    "belongs to",
+)
 
 
 class TieEncoder:
@@ -101,15 +111,17 @@ def an_ask(dice: random.Random, pattern: Pattern, others: Sequence[Any]) -> dict
     """Arguments of `match`; `others` are what a node may be asked to be distinct from."""
     asked: dict[str, Any] = {
         "k": dice.choice((1, 2, 3, 5, None)),
-        "injective": dice.random() < 0.6,
+        "injective": dice.random() < 0.3,
+        "free": False,
         "induced": dice.random() < 0.2,
-        "directed": dice.random() < 0.4,
+        "directed": dice.choice((None, None, True, False)),
         "k_nodes": dice.choice((None, None, None, 1, 3)),
         "k_relations": dice.choice((None, None, None, 1, 2)),
         "k_types": dice.choice((None, None, 1)),
     }
     if dice.random() < 0.4:
         asked["group_by"] = [node.text for node in dice.sample(pattern.nodes, dice.randint(1, min(2, len(pattern.nodes))))]
+    asked["free"] = not asked["injective"] and dice.random() < 0.25
     if dice.random() < 0.3:
         asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice(others)}
     return asked

@@ -19,12 +19,13 @@ from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import index_key
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import LEXICAL
+from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.remote.match import match_remote
+from condgraph.patterns.remote.match import match_remote, no_values
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
 from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import exact_distances, predicate_terms
@@ -111,7 +112,7 @@ class Near:
                 f"{vectors.index_name(self._store.name)} is of an earlier state of the graph: names since are not in it"
             )
         exact = self._terms
-        terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare)
+        terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)
         found, tally = match_remote(
             self._place, search, catalogue, terms, program, limit=limit,
             index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
@@ -183,6 +184,10 @@ class _Search:
         if self._near.ask(self.tally, _TEXT, key=index_key(name)):
             found.append(self._catalogue.text(index_key(name)))
         return found
+
+    def holders(self, condition: Condition) -> tuple[Numbers, Numbers]:
+        """Values are not looked for on servers."""
+        return no_values(condition)
 
     def some_names(self) -> Sequence[str]:
         """Names of entities, for a message."""

@@ -135,10 +135,15 @@ class Parts:
         before, patterns, conditions, prices = [], [], [], []
         value = ""
         for number, edge in enumerate(plan.edges):
-            inside, tests, price = self.edge(edge, self.name("r"))
+            r = self.name("r")
+            inside, tests, price = self.edge(edge, r)
             conditions += tests
             if price is not None:
                 prices.append(price)
+            if edge.against is not None:
+                # A loop runs both ways.
+                end = "startNode" if edge.against == "in" else "endNode"
+                prices.append(f"CASE WHEN {end}({r}) = n{plan.near} THEN 0 ELSE {self.parameter(edge.extra)} END")
             left, right = ("<-" if edge.way == "in" else "-"), ("->" if edge.way == "out" else "-")
             if self.entity(plan.near) and self.entity(plan.far):
                 far = EDGES.entity(f"n{plan.far}")[0] if fresh and not number and self.mixed(edge) else f"(n{plan.far})"

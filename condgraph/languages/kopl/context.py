@@ -32,7 +32,7 @@ from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, n
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
 from condgraph.languages.kopl.syntax import places
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Program, Span, Step
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
 from condgraph.names.words import near_names
 
@@ -45,7 +45,20 @@ Made = TypeVar("Made", bound=Node)
 class Lowering:
     """What the rules share: the schema, the step at hand, and what to do with unknown names."""
 
-    __slots__ = ("_members", "_named", "_scans", "lenient", "order", "program", "results", "schema", "steps", "tidy", "warnings")
+    __slots__ = (
+        "_members",
+        "_named",
+        "_places",
+        "_scans",
+        "lenient",
+        "order",
+        "program",
+        "results",
+        "schema",
+        "steps",
+        "tidy",
+        "warnings",
+    )
 
     def __init__(self, schema: Schema, lenient: bool, program: Program) -> None:
         self.schema, self.lenient, self.program = schema, lenient, program
@@ -62,6 +75,7 @@ class Lowering:
         self._named: dict[str, ByName] = {}
         self._members: dict[str, Members] = {}
         self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
+        self._places: list[CallSpan] | None = None
 
     @property
     def function(self) -> str:
@@ -70,10 +84,12 @@ class Lowering:
 
     def span(self, i: int | None = None) -> Span | None:
         """Where the i-th text of the step stands, or the whole step."""
-        found = places(self.program, self.knows)
-        if not found:
+        if self._places is None:
+            # Read once: a program may have as many unknown names as steps.
+            self._places = places(self.program, self.knows)
+        if not self._places:
             return None
-        place = found[len(self.results)]
+        place = self._places[len(self.results)]
         return place.call if i is None else place.texts[i]
 
     # -- operators ---------------------------------------------------------------------------------

@@ -20,22 +20,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from condgraph.engine.errors import ParseError, PlanError, nearest
 from condgraph.engine.values import collapse
 from condgraph.languages.pattern.text import read
 from condgraph.languages.pattern.triples import KEYS, Span, triples_of
+from condgraph.languages.pattern.values import Condition, condition_of, written
 
 #: A node, or relation, that stands for anything; capitals only, since "Unknown Pleasures" is a
 #: name.
-_UNKNOWN: Final = re.compile(r"UNKNOWN(?:\s+(?P<hint>.*?))??(?:\s+\d+)?", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"UNKNOWN(?:[\s_-]+(?P<hint>.*?))??(?:[\s_-]*\d+)?", re.DOTALL)
+#: Variables as query languages write them.
+_VARIABLE: Final = re.compile(r"\?(?=\w)(?P<hint>[^\W\d_]\w*?)?_?\d*")
+#: What is written as an unknown but for its capitals: in small letters, or with a number behind it.
+_SMALL: Final = re.compile(
+    r"unknown(?:[\s_-]+(?P<hint>.*?))??(?:[\s_-]*\d+)?|Unknown(?:[\s_-]+(?P<named>.*?))??[\s_-]*\d+", re.DOTALL
+)
 #: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an
 #: object that has triples.
 _BEGINS: Final = re.compile(
     r"""\s*(?:```\w*\s*)?(?:\(|\[\s*[(\[]\s*["'“‘’]|\[\s*\{\s*"(?:head|subject|h)"|\{(?s:.*?)["'“‘’]triples["'”’]\s*:)"""
 )
+#: What says that a node is unknown.
+_WORD: Final = re.compile(r"(?i:unknown)[\s_-]*|\?")
 #: More edges between one pair of nodes than anybody writes; choosing distinct statements for them
 #: doubles with each.
 MOST_PARALLEL: Final = 5
@@ -51,11 +60,13 @@ class PatternNode:
     known: bool
     hint: str | None = None
     span: Span = field(default=None, compare=False)
+    #: What a number or time has to be; such a node is no name.
+    value: Condition | None = None
 
     @property
     def name(self) -> str:
         """The text without the word UNKNOWN: "film 1"; what `group_by` and tables call the node."""
-        return self.text if self.known else (self.text.removeprefix("UNKNOWN").strip() or self.text)
+        return self.text if self.known else (_WORD.sub("", self.text).strip(" _-") or self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class PatternEdge:
     tail: int
     known: bool
     span: Span = field(default=None, compare=False)
+    #: Whether its direction never counts.
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +107,7 @@ class Pattern:
         nodes: dict[str, PatternNode] = {}
         numbers: dict[str, int] = {}
         edges: dict[tuple[int, str, int], PatternEdge] = {}
-        warnings = []
+        warnings: list[str] = []
         pairs: dict[tuple[int, int], int] = {}
         for number, triple in enumerate(triples):
             head, relation, tail = (collapse(part) for part in triple)
@@ -104,13 +117,16 @@ class Pattern:
                     raise ParseError(f"the {what} of triple {number + 1} is empty", span=place)
             for text, place in ((head, places[0]), (tail, places[2])):
                 if text not in nodes:
-                    numbers[text] = len(nodes)
-                    nodes[text] = _node(text, place)
+                    nodes[text] = _node(text, place, warnings)
+                    # Values are conditions: they stand behind all that is looked for.
+                    numbers[text] = len(numbers)
+            if nodes[head].value is not None and nodes[tail].value is not None:
+                raise PlanError(f"a value is of something: {head!r} and {tail!r} are both values", span=places[0])
             key = numbers[head], relation, numbers[tail]
             if key in edges:
                 warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
                 continue
-            edges[key] = PatternEdge(*key, _UNKNOWN.fullmatch(relation) is None, places[1])
+            edges[key] = PatternEdge(*key, not _unknown(relation, [])[0], places[1])
             if len(edges) > MOST_EDGES:
                 raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=places[1])
             pair = min(key[0], key[2]), max(key[0], key[2])
@@ -121,7 +137,15 @@ class Pattern:
             raise ParseError(
                 "a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
             )
-        return cls(tuple(nodes.values()), tuple(edges.values()), tuple(warnings))
+        ordered = sorted(nodes.values(), key=lambda node: (node.value is not None, numbers[node.text]))
+        place_of = {numbers[node.text]: place for place, node in enumerate(ordered)}
+        renumbered = (replace(edge, head=place_of[edge.head], tail=place_of[edge.tail]) for edge in edges.values())
+        return cls(tuple(ordered), tuple(renumbered), tuple(warnings))
+
+    @property
+    def things(self) -> int:
+        """How many nodes are no values; these stand first."""
+        return sum(node.value is None for node in self.nodes)
 
     def number(self, name: str) -> int:
         """The number of a node by its text, with or without the word UNKNOWN; raises `PlanError`
@@ -132,7 +156,7 @@ class Pattern:
             if wanted == node.text:
                 return number
         for number, node in enumerate(self.nodes):
-            if not node.known and wanted == node.name:
+            if not node.known and wanted.replace("_", " ") == node.name.replace("_", " "):
                 return number
         names = [node.name for node in self.nodes]
         raise PlanError(f"the pattern has no node {name!r}", candidates=nearest(wanted, names), hint=f"it has: {', '.join(names)}")
@@ -144,9 +168,24 @@ class Pattern:
         )
 
 
-def _node(text: str, span: Span) -> PatternNode:
-    found = _UNKNOWN.fullmatch(text)
-    return PatternNode(text, True, None, span) if found is None else PatternNode(text, False, found["hint"] or None, span)
+def _node(text: str, span: Span, warnings: list[str]) -> PatternNode:
+    unknown, hint = _unknown(text, warnings)
+    if unknown:
+        return PatternNode(text, False, hint, span)
+    return PatternNode(text, True, None, span, condition_of(text))
+
+
+def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
+    """Whether a text stands for anything, and the type that it hints at."""
+    found = _UNKNOWN.fullmatch(text) or _VARIABLE.fullmatch(text)
+    hint = None if found is None else found["hint"]
+    if found is None:
+        found = _SMALL.fullmatch(text)
+        if found is None:
+            return False, None
+        hint = found["hint"] or found["named"]
+        warnings.append(f"{text!r} is read as an unknown; where it is a name, another word before it says so")
+    return True, collapse((hint or "").replace("_", " ")) or None
 
 
 def _quoted(text: str) -> str:
@@ -166,13 +205,13 @@ def is_pattern(program: Any) -> bool:
     first = program[0] if program else None
     if isinstance(first, Mapping):
         return any(key in first for key in KEYS[0]) and "function" not in first
-    return isinstance(first, list | tuple) and len(first) == 3 and all(isinstance(part, str) for part in first)
+    return isinstance(first, list | tuple) and len(first) == 3 and all(isinstance(part, str) or written(part) for part in first)
 
 
 def shown(pattern: Pattern) -> str:
     """A pattern as text, and what is known of its nodes."""
     lines = [str(pattern), ""]
     for node in pattern.nodes:
-        kind = "known" if node.known else f"unknown, of type {node.hint!r}" if node.hint else "unknown"
+        kind = "a value" if node.value else "known" if node.known else f"unknown, of type {node.hint!r}" if node.hint else "unknown"
         lines.append(f"{node.name}: {kind}")
     return "\n".join([*lines, *(f"warning: {warning}" for warning in pattern.warnings)])

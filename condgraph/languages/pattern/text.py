@@ -27,7 +27,8 @@ _ARROW: Final = re.compile(r"\s*(<?)-+\s*\[")
 _ARROW_END: Final = re.compile(r"\s*-+(>?)")
 _PARTING: Final = re.compile(r"[\s;,]*")
 _TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
-_OPENING: Final = re.compile(r"""[(\[]\s*(?=["'“‘’])""")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?=\s*[,)\]])")
+_OPENING: Final = re.compile(r"""[(\[]\s*(?=["'“‘’]|[+-]?\d{1,30}(?:\.\d{1,30})?\s*,\s*["'“‘’])""")
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "’": "’"}
 _HINT: Final = (
     'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
@@ -59,6 +60,9 @@ def _is_tuple(text: str, at: int) -> bool:
     opening = _OPENING.match(text, at)
     if opening is None:
         return False
+    number = _NUMBER.match(text, opening.end())
+    if number is not None:
+        return True
     _, end = _quoted_name(text, opening.end())
     return _COMMA(text, end) is not None
 
@@ -73,9 +77,13 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
         # no three of them.
         at, parts, places = opening.end(), [], []
         while True:
-            if at >= end or text[at] not in _QUOTES:
-                raise ParseError("a name in quotes is expected", span=(at, at + 1), hint=_HINT)
-            name, after = _quoted_name(text, at)
+            number = _NUMBER.match(text, at, end)
+            if number is not None:
+                name, after = f"= {number[0]}", number.end()
+            elif at >= end or text[at] not in _QUOTES:
+                raise ParseError("a name in quotes, or a number, is expected", span=(at, at + 1), hint=_HINT)
+            else:
+                name, after = _quoted_name(text, at)
             parts.append(name)
             places.append((at, after))
             at = _skip(text, after)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from condgraph.engine.errors import ParseError
+from condgraph.languages.pattern.values import written
 
 Span = tuple[int, int] | None
 #: Names of the three parts in JSON objects.
@@ -42,7 +43,10 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
         raise ParseError(f"triple {number} is no triple: {triple!r}")
     if len(parts) != 3:
         raise ParseError(f"triple {number} has {len(parts)} parts, not head, relation and tail: {triple!r}")
+    for place in (0, 2):
+        # Numbers, years and dates are values, not names.
+        parts[place] = written(parts[place]) or parts[place]
     for part in parts:
         if not isinstance(part, str):
-            raise ParseError(f"triple {number} holds {part!r}, which is no text", hint="numbers and years are texts here: '1999'")
+            raise ParseError(f"triple {number} holds {part!r}, which is no text, number or time", hint="a relation is a text")
     return parts[0], parts[1], parts[2]

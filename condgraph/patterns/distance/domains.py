@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check, current
 from condgraph.engine.pieces import watched
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
+from condgraph.patterns.options import AGAINST
 
 #: The cost of what is not allowed: more than any sum of terms.
 BARRED: Final = 1 << 40
@@ -114,18 +115,20 @@ def nearest(costs: Costs, k: int, rank: NDArray[Any]) -> NDArray[np.int64]:
     return chosen[costs[chosen] < BARRED]
 
 
-def weights(terms: Costs | None, predicates: int, *, outward: bool, directed: bool) -> Costs:
+def weights(terms: Costs | None, predicates: int, *, outward: bool, directed: bool | None) -> Costs:
     """The price of every label (`graph`) for an edge of the pattern, seen from one of its nodes.
 
     `terms` are those of all predicates; None for an unknown relation. `outward` says that the node
-    is the edge's head.
+    is the edge's head. With `directed` None an edge that runs against the pattern costs a little
+    more (`options.AGAINST`).
     """
     prices = np.zeros(predicates, np.int64) if terms is None else terms
     found = np.full(3 * predicates + 1, BARRED, np.int64)
+    against = np.minimum(prices + AGAINST, BARRED) if directed is None else prices
     if outward or not directed:
-        found[0 : 2 * predicates : 2] = prices
+        found[0 : 2 * predicates : 2] = prices if outward else against
     if not outward or not directed:
-        found[1 : 2 * predicates : 2] = prices
+        found[1 : 2 * predicates : 2] = against if outward else prices
     found[2 * predicates : 3 * predicates] = prices
     return found
 

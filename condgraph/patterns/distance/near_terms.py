@@ -31,10 +31,11 @@ class NearTerms:
         candidates: Callable[[str], tuple[Numbers, Costs]],
         predicates: Callable[[str], Costs],
         passed_over: Callable[[str], str | None],
-        prepare: Callable[[Sequence[str]], None],
+        prepare: Callable[[Sequence[str], Sequence[str]], None],
+        every: Callable[[str], Costs],
     ) -> None:
         self.id, self._candidates, self.predicates, self.passed_over = ident, candidates, predicates, passed_over
-        self.prepare = prepare
+        self.prepare, self.every = prepare, every
         self._found: dict[str, Domain] = {}
 
     def nodes(self, text: str) -> Domain:
@@ -66,4 +67,4 @@ def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
         order = np.argsort(nodes)
         return np.array(nodes, np.int32)[order], np.array(costs, np.int64)[order]
 
-    return NearTerms(vectors.about.id, candidates, exact.predicates, exact.passed_over, exact.prepare)
+    return NearTerms(vectors.about.id, candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from condgraph.engine.values import Kind
 from condgraph.patterns.distance.domains import BARRED, Domain
 from condgraph.patterns.distance.lazy import LateDomain
+from condgraph.patterns.distance.relations import Relations
 from condgraph.patterns.graph import Costs, text_nodes
 from condgraph.patterns.result import INSTANCE_OF
 from condgraph.vectors.encoder import Encoder
@@ -53,6 +54,10 @@ class Terms(Protocol):
         """
         ...
 
+    def every(self, text: str) -> Costs:
+        """The same with what has no edges, as predicates of numbers and times."""
+        ...
+
     def passed_over(self, text: str) -> str | None:
         """The name that is nearer to a relation than any edge's, where there is one: of numbers, of
         times, of qualifiers.
@@ -73,6 +78,7 @@ class TextTerms:
         names = vectors.predicate_names
         self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
         self._used = used_predicates(snapshot)
+        self._relations = Relations([names[number] for number in self._edges.tolist()], lambda: vectors.encoder)
         self._names = [names[number] for number in self._edges.tolist()]
         self._nodes: dict[str, Domain] = {}
         self._predicates: dict[str, Costs] = {}
@@ -95,9 +101,10 @@ class TextTerms:
         """The encoder's id."""
         return self.vectors.about.id
 
-    def prepare(self, texts: Sequence[str]) -> None:
+    def prepare(self, texts: Sequence[str], relations: Sequence[str] = ()) -> None:
         """Have texts encoded together, which saves an encoder on a server some calls."""
         self.vectors.vectors(texts)
+        self._relations.prepare(relations)
 
     def nodes(self, text: str) -> Domain:
         """One term a node of the graph."""
@@ -119,15 +126,16 @@ class TextTerms:
         if found is None:
             while len(self._predicates) > _KEPT_RELATIONS:
                 self._predicates.pop(next(iter(self._predicates)), None)
-            found = self._predicates[text] = np.where(self._used, self._all(text), BARRED)
+            found = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
         return found
 
-    def _all(self, text: str) -> Costs:
-        return self.vectors.predicate_distances(text).take(self._edges)
+    def every(self, text: str) -> Costs:
+        """One term a predicate, whatever its values are."""
+        return self._relations.every(text)
 
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""
-        return nearer_name(self._all(text), self._used, self._names)
+        return nearer_name(self.every(text), self._used, self._names)
 
 
 def nearer_name(terms: Costs, used: NDArray[np.bool_], names: Sequence[str]) -> str | None:

@@ -38,7 +38,7 @@ def count(problem: Problem, total: int) -> int:
             whole, done = own, list(nodes)
             continue
         done += nodes
-        pairs = list(pairs_of(problem, whole, own, total - (least - problem.least(done))))
+        pairs = [found for found, _ in pairs_of(problem, whole, own, total - (least - problem.least(done)))]
         if not pairs:
             return 0
         whole = Rows.joined(pairs)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import bounded_by, check
 from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED, Bond, pair_costs
+from condgraph.patterns.join.distinct import Between, apart
 from condgraph.patterns.join.join import CHUNK, Join, Limit
-from condgraph.patterns.options import MOST
+from condgraph.patterns.options import AGAINST, MOST
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first, groups_of
 
@@ -29,6 +30,8 @@ from condgraph.patterns.ranking import Rows, best_of_groups, first, groups_of
 _SPARE: Final = 2
 #: Candidates of a known node that the bound lets in, round after round.
 _WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
+#: Edges against the pattern that the bound lets in one by one.
+_TURNED: Final = 4
 #: Candidates and predicates that a beam looks at, wider where it finds too few solutions.
 _BEAMS: Final = (16, 256, 4096)
 
@@ -46,9 +49,9 @@ class Outcome:
     bound: int = 0
 
 
-def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
+def search(problem: Problem, k: int | None, by: Sequence[int], *, most: int | None = None) -> Outcome:
     """The first k solutions (groups, where `by` has nodes); with k None all at the best distance,
-    at most `MOST`.
+    at most `MOST`. With `most`, only those of at most that distance.
     """
     parts = components(problem)
     nodes = range(len(problem.domains))
@@ -56,7 +59,7 @@ def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
     wanted = 1 if k is None else k
     best = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})
     outcome = Outcome(best)
-    if least >= BARRED:
+    if least >= BARRED or (most is not None and least > most):
         return outcome
     late = False
     sofar: list[Rows] = []
@@ -66,8 +69,9 @@ def search(problem: Problem, k: int | None, by: Sequence[int]) -> Outcome:
         try:
             # Where to go on may take a search of its own.
             bound = next(rounds, None)
-            if bound is None:
+            if bound is None or (most is not None and outcome.bound >= most and outcome.rounds):
                 break
+            bound = bound if most is None else min(bound, most)
             outcome.rounds, outcome.bound = outcome.rounds + 1, bound
             if k is None and bound > least:
                 # First how near the nearest is, then all that are as near.
@@ -100,6 +104,11 @@ def bounds(problem: Problem, least: int) -> Iterator[int]:
     known = [domain for domain in problem.domains if not domain.open]
     edges = [bond.steps for bond in [*problem.bonds, *problem.loops.values()] if bond.steps]
     before = 0
+    # Edges that run against the pattern cost little each, and lie below names and predicates that
+    # open whole hubs.
+    for number in range(1, min(problem.soft, _TURNED) + 1):
+        before = number * AGAINST
+        yield least + before
     for turn, width in enumerate(_WIDTHS):
         ahead = [step - domain.least for domain in known if (step := domain.step(width)) is not None]
         place = 2**turn - 1
@@ -187,7 +196,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
         found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None, beyond=0).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
-    length = need + (_SPARE * len(problem.domains) if problem.injective or problem.forbidden else 0)
+    length = need + (_SPARE * len(problem.domains) if problem.injective or problem.distinct or problem.forbidden else 0)
     while True:
         sofar.clear()
         found, sure = _together(problem, parts, bound, need, length, by, sofar)
@@ -232,7 +241,7 @@ class _Part:
             self.sofar[-1] = self.rows
             return self
         # An exchange has to avoid the other nodes, and still leave the first ones.
-        few = self.length + self.beyond + (len(self.problem.domains) - 1 if self.problem.injective else 0)
+        few = self.length + self.beyond + self.problem.spare
         Join(self.problem, self.nodes, self.bound, few, self.by, self._collect).run()
         if self.beyond:
             found = self._first(self.rows, self.length)
@@ -281,8 +290,9 @@ def _together(
         partners = _Partners(whole, found.rows, own, cut, found.cut, by)
         inside = [node for node in by if node in done]
         kept: Rows | None = None
-        for pairs in pairs_of(problem, whole, found.rows, own):
-            partners.see(pairs)
+        for pairs, same in pairs_of(problem, whole, found.rows, own):
+            # A pair that costs more than its rows do is no proof of what stands before.
+            partners.see(pairs.take(same))
             both = pairs if kept is None else Rows.joined([kept, pairs])
             kept = best_of_groups(both, inside, rank, length) if inside else first(both, rank, length)
             cut = cut or len(kept) < len(both)
@@ -297,10 +307,12 @@ def _together(
     return (best_of_groups(whole, by, rank) if by else whole), True
 
 
-def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[Rows]:
+def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
     """Rows of two parts side by side, as far as they keep to the bound, to injectivity, and to what
-    must not be joined.
+    must not be joined; and the places of those that cost what their rows do.
     """
+    both = [*problem.bonds, *problem.loops.values()]
+    old, fresh = ([b for b in both if b.first in side.columns and b.second in side.columns] for side in (left, right))
     block = max(1, CHUNK // max(len(right), 1))
     for start in range(0, len(left) if len(right) else 0, block):
         check()
@@ -320,8 +332,19 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
             across = (one in left.columns and two in right.columns) or (one in right.columns and two in left.columns)
             if across and len(pairs):
                 pairs = pairs.take(np.flatnonzero(~joined(problem, prices, pairs.columns[one], pairs.columns[two])))
+        same = np.arange(len(pairs))
+        if problem.distinct and len(pairs):
+            priced = apart(problem, pairs, old, fresh, alone=False, between=_between(problem))
+            keep = priced.totals <= min(bound, BARRED - 1)
+            same = np.flatnonzero((priced.totals == pairs.totals)[keep])
+            pairs = priced.take(np.flatnonzero(keep))
         if len(pairs):
-            yield pairs
+            yield pairs, same
+
+
+def _between(problem: Problem) -> Between | None:
+    """The edges between pairs of nodes where a server holds them; None is over the graph here."""
+    return None if problem.server is None else problem.server.between
 
 
 def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

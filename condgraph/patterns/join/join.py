@@ -11,7 +11,7 @@ gives a solution before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check
 from condgraph.patterns.distance.domains import BARRED, Bond, assignment, joined, neighbours_of, pair_costs, starts_of
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
+from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.join.order import Step, plan_steps
 from condgraph.patterns.join.semijoin import Guide, look_back
 from condgraph.patterns.problem import Problem
@@ -52,6 +53,7 @@ class Join:
         self._last: dict[int, int] | None = None
         self._budget = min(FIRST, CHUNK)
         self._all = problem.least(nodes)
+        self._bonds = len(problem.bonds) + len(problem.loops)
 
     def run(self) -> None:
         """Find all."""
@@ -237,7 +239,17 @@ class Join:
             ones, twos = grown.columns[other], grown.columns[step.node]
             grown.totals = grown.totals + pair_costs(problem.graph, bond.weights(other), ones, twos)
             grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
+        if problem.distinct and self._bonds > 1:
+            fresh = [step.bond, *([loop] if loop else []), *step.closing]
+            old = [b for b in self._within(rows.columns) if b not in fresh]
+            grown = apart(problem, grown, old, fresh, alone=True)
+            grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
         return self._apart(grown, step.node)
+
+    def _within(self, columns: Collection[int]) -> list[Bond]:
+        """The bonds, loops included, all of whose nodes are found."""
+        loops = [bond for node, bond in self.problem.loops.items() if node in columns]
+        return [b for b in self.problem.bonds if b.first in columns and b.second in columns] + loops
 
     # -- what else rows have to keep to ------------------------------------------------------------
 

@@ -6,9 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import nsmallest
-from typing import Any
+from typing import Any, Final
 
 from condgraph.engine.pieces import watched
+from condgraph.patterns.join.distinct import assigned
+
+#: More edges than these are assigned by the Hungarian method.
+_FEW: Final = 5
 
 
 def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) -> list[int]:
@@ -22,6 +26,8 @@ def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) 
     [1, 0]
     """
     edges = len(prices[0])
+    if edges > _FEW:
+        return _assigned(prices, idents)
     if edges == 1:
         return [min(watched(range(len(prices))), key=lambda place: (prices[place][0], idents[place]))]
     states: dict[frozenset[int], tuple[int, tuple[Any, ...], tuple[int, ...]]] = {frozenset(): (0, (), ())}
@@ -38,3 +44,16 @@ def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) 
                     grown[key] = state
         states = grown
     return list(min(states.values())[2])
+
+
+def _assigned(prices: Sequence[Sequence[int]], idents: Sequence[Any]) -> list[int]:
+    """The same for many edges: the ids, edge by edge, are the digits of a number behind the price,
+    so that the least sum is the first choice.
+    """
+    edges, size = len(prices[0]), len(prices)
+    rank = {place: number for number, place in enumerate(sorted(range(size), key=lambda place: idents[place]))}
+    scale = [size ** (edges - 1 - edge) for edge in range(edges)]
+    unit = size**edges
+    return assigned(
+        [[price * unit + rank[place] * scale[edge] for edge, price in enumerate(row)] for place, row in enumerate(prices)]
+    )

@@ -86,6 +86,15 @@ class FetchedParts:
                 found |= np.isin(near.astype(np.int64) << 32 | far, keys)
         return found
 
+    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The edges between pairs of nodes."""
+        every = tuple(np.flatnonzero(self.catalogue.used).tolist())
+        near = np.unique(ones).astype(np.int32)
+        edges = [self._fetch(near, end, every, statements=True) for end in ("subject", "object")]
+        wanted = np.unique(np.concatenate([ones.astype(np.int64) << 32 | others, others.astype(np.int64) << 32 | ones]))
+        inside = [some[np.isin(some[:, 0] << 32 | some[:, 2], wanted)] for some in edges]
+        return self._adjacency(inside).between(ones, others)
+
     # -- what a part can use -----------------------------------------------------------------------
 
     def _graph(self, problem: Problem, nodes: list[int], bound: int) -> SearchGraph:
@@ -93,6 +102,7 @@ class FetchedParts:
         slack = bound - problem.least(nodes)
         bonds = [bond for bond in problem.bonds if bond.first in nodes]
         several = any(len(bond.edges) > 1 for bond in [*bonds, *problem.loops.values()])
+        several = several or (problem.distinct and len(problem.bonds) + len(problem.loops) > 1)
         allowed = {
             node: problem.domains[node].within(problem.domains[node].least + slack)[0]
             for node in nodes

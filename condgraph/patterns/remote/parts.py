@@ -13,7 +13,7 @@ for each way in which its nodes can be one or the other; most often that is once
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final, Literal, TypeAlias
 
@@ -43,6 +43,9 @@ class EdgePlan:
     way: Way
     prices: Mapping[str, int] | None
     membership: int | None
+    #: The way that costs more because it runs against the pattern, and by how much.
+    against: Way | None = None
+    extra: int = 0
 
     @property
     def impossible(self) -> bool:
@@ -290,6 +293,7 @@ def _bond(catalogue: Catalogue, bond: Bond, side: int, slack: int, sorts: Mappin
     edges = []
     for prices in bond.weights(side):
         out, back, loop = prices[0 : 2 * size : 2], prices[1 : 2 * size : 2], prices[2 * size : 3 * size]
+        extra = 0
         if side == far:
             own, way = loop, "out"
         elif sorts[far] == "text":
@@ -298,8 +302,13 @@ def _bond(catalogue: Catalogue, bond: Bond, side: int, slack: int, sorts: Mappin
             own, way = back, "in"
         else:
             both = bool((out < BARRED).any()), bool((back < BARRED).any())
-            own, way = (out if both[0] else back), ("both" if all(both) else "out" if both[0] else "in")
-        edges.append(_edge(catalogue, own, way, slack, members=sorts[side] == sorts[far] == "entity"))  # type: ignore[arg-type]
+            own, way = np.minimum(out, back), ("both" if all(both) else "out" if both[0] else "in")
+            if all(both) and len(at := np.flatnonzero((out != back) & (np.minimum(out, back) < BARRED))):
+                extra = int(back[at[0]] - out[at[0]])
+        against: Way | None = None if not extra else "in" if extra > 0 else "out"
+        members = sorts[side] == sorts[far] == "entity"
+        plan = _edge(catalogue, own, way, slack, members=members)  # type: ignore[arg-type]
+        edges.append(replace(plan, against=against, extra=abs(extra)))
     return BondPlan(side, far, tuple(edges))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from condgraph.patterns.distance.domains import BARRED, Domain
 from condgraph.patterns.distance.lazy import LateDomain
+from condgraph.patterns.distance.relations import Relations
 from condgraph.patterns.distance.terms import nearer_name
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.remote.catalogue import Catalogue
@@ -28,9 +29,9 @@ _KEPT_TEXTS: Final = 4096
 class PredicateTerms:
     """Terms of relations, from the vectors of a graph's predicates; what is found is kept."""
 
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, edges: Vectors) -> None:
-        """`edges` has the vectors of the predicates in their order."""
-        self.encoder, self._edges = encoder, edges
+    def __init__(self, catalogue: Catalogue, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._relations = Relations(catalogue.predicate_names, lambda: encoder)
         self._used, self._predicate_names = catalogue.used, catalogue.predicate_names
         self._predicates: dict[str, Costs] = {}
         self._vectors: dict[str, Any] = {}
@@ -40,8 +41,9 @@ class PredicateTerms:
         """The encoder's id."""
         return self.encoder.id
 
-    def prepare(self, texts: Sequence[str]) -> None:
+    def prepare(self, texts: Sequence[str], relations: Sequence[str] = ()) -> None:
         """Encode texts together."""
+        self._relations.prepare(relations)
         fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if fresh:
             if len(self._vectors) > _KEPT_TEXTS:
@@ -60,12 +62,16 @@ class PredicateTerms:
         if found is None:
             if len(self._predicates) > _KEPT_TEXTS:
                 self._predicates.clear()
-            found = self._predicates[text] = np.where(self._used, self._edges.distances(self.vector(text)), BARRED)
+            found = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
         return found
+
+    def every(self, text: str) -> Costs:
+        """One term a predicate, whatever its values are."""
+        return self._relations.every(text)
 
     def passed_over(self, text: str) -> str | None:
         """The nearest name, where no edge has it."""
-        return nearer_name(self._edges.distances(self.vector(text)), self._used, self._predicate_names)
+        return nearer_name(self.every(text), self._used, self._predicate_names)
 
 
 class CatalogueTerms(PredicateTerms):
@@ -73,11 +79,9 @@ class CatalogueTerms(PredicateTerms):
     what is found is kept.
     """
 
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, texts: Sequence[str], nodes: Vectors, edges: Vectors) -> None:
-        """`texts` are those that `nodes` has the vectors of; `edges` has the vectors of the
-        predicates in their order.
-        """
-        super().__init__(catalogue, encoder, edges)
+    def __init__(self, catalogue: Catalogue, encoder: Encoder, texts: Sequence[str], nodes: Vectors) -> None:
+        """`texts` are those that `nodes` has the vectors of."""
+        super().__init__(catalogue, encoder)
         place = {text: number for number, text in enumerate(texts)}
         self._nodes = nodes
         self._places = np.array([place[label] for label in catalogue.labels], np.int32)
@@ -89,16 +93,13 @@ class CatalogueTerms(PredicateTerms):
         fetch them.
         """
         texts = sorted(set(catalogue.labels))
-        vectors = SparseVectors(encoder.sparse(texts)), SparseVectors(encoder.sparse(catalogue.predicate_names))
-        return cls(catalogue, encoder, texts, *vectors)
+        return cls(catalogue, encoder, texts, SparseVectors(encoder.sparse(texts)))
 
     @classmethod
     def dense(cls, catalogue: Catalogue, encoder: Encoder, known: dict[str, NDArray[np.float32]]) -> CatalogueTerms:
         """The terms of vectors that were fetched; what is missing among them is encoded."""
         texts = sorted(set(catalogue.labels))
-        names = list(catalogue.predicate_names)
-        both = _matrix(encoder, [*texts, *names], known)
-        return cls(catalogue, encoder, texts, DenseVectors(both[: len(texts)]), DenseVectors(both[len(texts) :]))
+        return cls(catalogue, encoder, texts, DenseVectors(_matrix(encoder, texts, known)))
 
     def nodes(self, text: str) -> Domain:
         """One term a node."""
@@ -116,10 +117,7 @@ class CatalogueTerms(PredicateTerms):
 
 def predicate_terms(catalogue: Catalogue, encoder: Encoder) -> PredicateTerms:
     """The terms of relations alone, whose names are encoded here: a graph has few of them."""
-    names = catalogue.predicate_names
-    if isinstance(encoder, LexicalEncoder):
-        return PredicateTerms(catalogue, encoder, SparseVectors(encoder.sparse(names)))
-    return PredicateTerms(catalogue, encoder, DenseVectors(encode(encoder, names)))
+    return PredicateTerms(catalogue, encoder)
 
 
 def exact_distances(encoder: Encoder, query: NDArray[np.float32], texts: Sequence[str], known: dict[str, Any]) -> Costs:

@@ -18,7 +18,7 @@ from condgraph.vectors.cache import VectorCache
 from condgraph.vectors.encoder import Encoder, LexicalEncoder
 from condgraph.vectors.encoders import encoder_of
 from condgraph.vectors.graph_vectors import OnProgress, matching
-from condgraph.vectors.nearest import DenseVectors, SparseVectors
+from condgraph.vectors.nearest import DenseVectors
 from condgraph.vectors.stored import IndexReport, vectors_of
 
 
@@ -43,15 +43,8 @@ class SnapshotVectors:
         there is none.
         """
         vectors = vectors_of(self._snapshot, encoder)
-        names = catalogue.predicate_names
-        edges: SparseVectors | DenseVectors
-        if isinstance(vectors.predicates, DenseVectors):
-            places = {name: place for place, name in enumerate(vectors.predicate_names)}
-            edges = DenseVectors(vectors.predicates.matrix[[places[name] for name in names]])
-        else:
-            edges = SparseVectors(LexicalEncoder(vectors.about.dimension).sparse(names))
         texts = self._snapshot.texts.take(vectors.node_texts)
-        return CatalogueTerms(catalogue, vectors.encoder, texts, vectors.nodes, edges)
+        return CatalogueTerms(catalogue, vectors.encoder, texts, vectors.nodes)
 
 
 class CachedVectors:
@@ -96,6 +89,4 @@ class CachedVectors:
         texts = sorted(set(catalogue.labels))
         whole = list(dict.fromkeys([*texts, *catalogue.predicate_names]))
         matrix, fresh = self._cache.vectors(encoder, whole, on_progress)
-        places = {text: place for place, text in enumerate(whole)}
-        edges = DenseVectors(matrix[[places[name] for name in catalogue.predicate_names]])
-        return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)]), edges), fresh
+        return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)])), fresh

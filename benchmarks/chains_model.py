@@ -1,0 +1,180 @@
+"""Chains by a real model: how many are ill-formed, and what they answer, beside controls without a
+model.
+
+    python benchmarks/chains_model.py http://127.0.0.1:8080 --chains 500 --questions 40 --paths 40
+
+The model is whichever llama.cpp's server has at that address. `--chains` random entities of MetaQA
+are written about by the model, and judged by the checker of the tests. `--questions` dev questions,
+half of one hop and half of two, are answered by chains, by chains that nothing keeps to the graph,
+and at once; and by two controls without a model: a random well-formed chain, and at each hop the
+relation whose words are most like the question's. An answer is right where it is among the data
+set's. `--paths` questions of PathQuestions are scored by triplet F1 against their gold paths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import condgraph
+from condgraph.chains.backends.llamacpp import LlamaCpp
+from condgraph.chains.methods import place_of
+from condgraph.chains.walk import Triple, Walk
+from condgraph.graph import Graph
+from condgraph.vectors.encoder import LexicalEncoder
+from tests.support.chain_judge import Judge
+
+DATA = Path(os.environ.get("CONDGRAPH_DATA", "../shared")) / "data"
+_ENCODER = LexicalEncoder()
+
+
+def random_chain(walk: Walk, hops: int, rng: random.Random) -> Walk:
+    """A chain of triples drawn at random from those that lead on."""
+    for _ in range(hops):
+        following = _onward(walk)
+        if not following:
+            break
+        walk = walk.commit(rng.choice(following))
+    return walk
+
+
+def likest_chain(walk: Walk, hops: int, question: str) -> Walk:
+    """A chain that takes at each hop the relation most like the question's words."""
+    for _ in range(hops):
+        following = _onward(walk)
+        if not following:
+            break
+        names = sorted({triple.relation for triple in following})
+        vectors = _ENCODER.encode([question, *(name.replace("_", " ") for name in names)])
+        best = names[int((vectors[1:] @ vectors[0]).argmax())]
+        walk = walk.commit(next(triple for triple in following if triple.relation == best))
+    return walk
+
+
+def _onward(walk: Walk) -> list[Triple]:
+    """Triples that may follow and lead to something new."""
+    found = [one for one in walk.following() if any(e >= 0 and e not in walk.visited for e in walk.place.ends(one.statements[0]))]
+    last = walk.visited[-1]
+    return [one for one in found if last in walk.place.ends(one.statements[0])] or found
+
+
+def end_of(walk: Walk) -> str:
+    """The entity that a chain came to last."""
+    return walk.place.entity(walk.visited[-1]).name
+
+
+def write_chains(graph: Graph, llm: LlamaCpp, judge: Judge, many: int) -> dict[str, object]:
+    """Chains about random entities, judged."""
+    from condgraph.chains.backends.base import Prompt
+
+    rng, ill, triples, begin = random.Random(7), [], 0, time.perf_counter()
+    place = place_of(graph)
+    names = sorted(judge.names)
+    for _ in range(many):
+        name = rng.choice(names)
+        walk = Walk.of(place, [name], 2, False)
+        prompt = Prompt("", f"Facts about {name}, one a line, as < head -> relation -> tail >:")
+        while found := llm.triples(prompt, walk, 1, None):
+            walk = walk.commit(found[0].triple)
+            prompt = prompt.and_then(f"{found[0].triple}\n")
+            triples += 1
+        problem = judge.problem(walk.text, [name], most=2, repeat=False)
+        if problem is not None:
+            ill.append(problem)
+    return {"chains": many, "triples": triples, "ill-formed": len(ill), "first": ill[:3], "seconds": time.perf_counter() - begin}
+
+
+def ask(graph: Graph, llm: LlamaCpp, many: int) -> dict[str, object]:
+    """Dev questions by each way."""
+    rng = random.Random(11)
+    right: dict[str, int] = {}
+    ill = total = 0
+    begin = time.perf_counter()
+    for hops in (1, 2):
+        lines = (DATA / "metaqa" / f"{hops}-hop" / "vanilla" / "qa_dev.txt").read_text("utf-8").splitlines()
+        for line in rng.sample(lines, many // 2):
+            question, given = line.split("\t")
+            gold, topic = set(given.split("|")), re.findall(r"\[(.*?)\]", question)[0]
+            start = Walk.of(place_of(graph), [topic], hops, False)
+            found = {
+                "random chain": [end_of(random_chain(start, hops, rng))],
+                "most similar relation": [end_of(likest_chain(start, hops, question))],
+                "chains": graph.reason(question, llm, entities=[topic], max_steps=hops, shown=20, free=False).texts,
+                "direct": graph.reason(question, llm, entities=[topic], shown=20, method="direct").texts,
+            }
+            loose = graph.reason(question, llm, entities=[topic], shown=20, method="cot", max_steps=hops)
+            found["chains without constraint"] = loose.texts
+            if loose.verdict is not None:
+                total += len(loose.verdict.steps)
+                ill += sum(1 for step in loose.verdict.steps if not step)
+            for way, texts in found.items():
+                key = f"{way}, {hops} hop"
+                right[key] = right.get(key, 0) + bool(gold & set(texts))
+            print(hops, question, {way: bool(gold & set(texts)) for way, texts in found.items()}, flush=True)
+    return {"right": right, "each": many // 2, "ill triples without constraint": f"{ill} of {total}",
+            "seconds": time.perf_counter() - begin}  # fmt: skip
+
+
+def paths(llm: LlamaCpp, many: int) -> dict[str, object]:
+    """Triplet F1 against the gold paths of PathQuestions (DoG, Table 3)."""
+    rows = [line.split("\t") for line in (DATA / "pathquestions" / "2H-kb.txt").read_text("utf-8").splitlines() if line]
+    graph = condgraph.open("memory:")
+    from condgraph.engine.facts import Ref, Statement
+
+    graph.add([Statement(head, relation, Ref(tail), row=number) for number, (head, relation, tail) in enumerate(rows, 1)])
+    asked = [line.split("\t") for line in (DATA / "pathquestions" / "PQ-2H.txt").read_text("utf-8").splitlines() if line]
+    rng = random.Random(3)
+    scores: dict[str, list[float]] = {
+        "chains": [],
+        "chains without constraint": [],
+        "random chain": [],
+        "most similar relation": [],
+    }
+    for question, _, path in rng.sample(asked, many):
+        steps = path.split("#<end>")[0].split("#")
+        gold = {(steps[0], steps[1], steps[2]), (steps[2], steps[3], steps[4])}
+        start = Walk.of(place_of(graph), [steps[0]], 2, False)
+        made = {
+            "random chain": random_chain(start, 2, rng).triples,
+            "most similar relation": likest_chain(start, 2, question).triples,
+            "chains": graph.reason(question, llm, entities=[steps[0]], max_steps=2, shown=20, free=False).chain,
+            "chains without constraint": graph.reason(
+                question, llm, entities=[steps[0]], max_steps=2, shown=20, method="cot"
+            ).chain,
+        }  # fmt: skip
+        for way, triples in made.items():
+            scores[way].append(_f1({(one.head, one.relation, one.tail) for one in triples}, gold))
+    return {way: round(sum(found) / len(found), 3) for way, found in scores.items() if found} | {"questions": many}
+
+
+def _f1(found: set[tuple[str, str, str]], gold: set[tuple[str, str, str]]) -> float:
+    both = len(found & gold)
+    return 2 * both / (len(found) + len(gold)) if found else 0.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("server")
+    parser.add_argument("--chains", type=int, default=0)
+    parser.add_argument("--questions", type=int, default=0)
+    parser.add_argument("--paths", type=int, default=0)
+    given = parser.parse_args(arguments)
+    llm = LlamaCpp(given.server)
+    graph = condgraph.open("memory:")
+    graph.load(DATA / "metaqa" / "kb.txt")
+    if given.chains:
+        print(json.dumps(write_chains(graph, llm, Judge.of_pipes(DATA / "metaqa" / "kb.txt"), given.chains)), flush=True)
+    if given.questions:
+        print(json.dumps(ask(graph, llm, given.questions)), flush=True)
+    if given.paths:
+        print(json.dumps(paths(llm, given.paths)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

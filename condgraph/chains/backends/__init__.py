@@ -1,0 +1,6 @@
+"""How a model is kept to the triples that may follow: one protocol (`base`), and what a model's
+server can take decides which of them runs.
+
+`local` for transformers, `llamacpp` for llama.cpp's server, `vllm` for vLLM, `hosted` for servers
+that take JSON schemas, `repair` for all others. `trie` writes alternatives as grammars.
+"""

@@ -1,0 +1,160 @@
+"""Models of conversations: by two choices a hop where they take JSON schemas, (head, relation), then
+the tail; else by asking, judging what comes, and asking again with what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
+from condgraph.chains.backends.choosing import mentioned
+from condgraph.chains.backends.trie import enum_schema, enum_value
+from condgraph.chains.chain import Chain
+from condgraph.chains.text import ARROW, OPEN
+from condgraph.chains.verify import verify
+from condgraph.chains.walk import Triple, Walk
+from condgraph.engine.bounds import left
+from condgraph.engine.errors import ModelError
+from condgraph.models.base import ChatModel, Message
+from condgraph.vectors.encoder import LexicalEncoder
+
+#: Values that one enumeration has: what OpenAI takes, less room for the value that ends a chain.
+MOST_VALUES: Final = 999
+#: The longest text of all values of an enumeration, in characters, where it has more than 250.
+MOST_SIGNS: Final = 15_000
+#: The value that ends a chain.
+ENOUGH: Final = "(no further triple)"
+#: How often a text is asked for again.
+REPAIRS: Final = 2
+_STEP: Final = "Which entity and relation is the next step? Choose one."
+_TAIL: Final = "Which one does it lead to? Choose one."
+_NEXT: Final = "Write the next triple, in the form < head -> relation -> tail >, and nothing else. Write DONE if none is needed."
+
+
+class _Conversation:
+    """What both ways have in common."""
+
+    name = ""
+
+    def __init__(self, llm: ChatModel) -> None:
+        self._llm = llm
+        #: What was left out, in words.
+        self.warnings: list[str] = []
+
+    @property
+    def model(self) -> str:
+        """What it is called."""
+        return self._llm.name
+
+    def told(self, n: int, wanted: Score) -> Score | None:
+        """None: one triple follows the other."""
+        return None
+
+    def chain(self, walk: Walk) -> Chain | None:
+        """Texts are constrained, not tokens."""
+        return None
+
+    def _say(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
+        found = self._llm.chat(messages, schema=schema, max_tokens=most, timeout=left())
+        if not len(found):
+            raise ModelError(f"{self._llm.name} gave no completion")
+        return found[0].text
+
+    def free(self, prompt: Prompt, most: int) -> Free:
+        """Free text between triples is not asked for: each costs a call."""
+        return Free("", True)
+
+    def _asked(self, prompt: Prompt, question: str) -> list[Message]:
+        *before, last = prompt.messages
+        return [*before, {"role": "user", "content": f"{last['content']}\n\n{question}"}]
+
+    def _picked(self, prompt: Prompt, question: str, field: str, values: Sequence[str]) -> str | None:
+        text = self._say(self._asked(prompt, question), enum_schema(field, values))
+        return enum_value(text, field, values)
+
+    def _fitting(self, prompt: Prompt, values: Sequence[str], what: str) -> list[str]:
+        """The values that an enumeration has room for: those most like the question, with a warning
+        of the rest.
+        """
+        signs = sum(map(len, values))
+        if len(values) <= MOST_VALUES and (len(values) <= 250 or signs <= MOST_SIGNS):
+            return list(values)
+        most = min(MOST_VALUES, max(250, int(MOST_SIGNS * len(values) / max(signs, 1))))
+        encoder = LexicalEncoder()
+        found = encoder.encode([prompt.user.rsplit("Question:", 1)[-1], *values])
+        order = np.argsort(-(found[1:] @ found[0]), kind="stable")[:most]
+        self.warnings.append(f"the {most} {what} most like the question were offered, of {len(values)}")
+        return [values[at] for at in sorted(order.tolist())]
+
+
+class Hosted(_Conversation):
+    """A model that takes JSON schemas: two enumerations a hop."""
+
+    name = "two enumerations a hop"
+
+    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+        """The triple that the model chose; none where it wants no more."""
+        steps: dict[str, dict[str, Triple]] = {}
+        for triple in walk.following():
+            steps.setdefault(f"{triple.head}{ARROW} {triple.relation}", {})[triple.tail] = triple
+        if not steps:
+            return []
+        offered = self._fitting(prompt, list(steps), "steps")
+        if walk.triples:
+            offered.append(ENOUGH)
+        step = self._picked(prompt, _STEP, "step", offered)
+        if step is None:
+            raise ModelError(f"{self._llm.name} chose what it was not offered", hint="its server may take no JSON schema")
+        if step == ENOUGH:
+            return []
+        tails = self._fitting(prompt, list(steps[step]), "tails")
+        tail: str | None = tails[0]
+        if len(tails) > 1:
+            tail = self._picked(prompt.and_then(f"\n{OPEN} {step}{ARROW} "), _TAIL, "tail", tails)
+        if tail is None:
+            raise ModelError(f"{self._llm.name} chose what it was not offered", hint="its server may take no JSON schema")
+        return [Proposal(steps[step][tail], None, 0)]
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+        """Which of some texts the answer is."""
+        offered = self._fitting(prompt, list(dict.fromkeys(options)), "answers")
+        found = self._picked(prompt, "Which of these is the answer to the question?", "answer", [*offered, "none of them"])
+        return list(options).index(found) if found is not None and found in options else None
+
+
+class Repaired(_Conversation):
+    """A model that takes no constraint: what it writes is judged, and asked for again with what is
+    wrong.
+    """
+
+    name = "generate, verify, repair"
+
+    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+        """The first triple that it wrote and that may follow; none where it wrote none."""
+        messages = self._asked(prompt, _NEXT)
+        allowed = {triple.statements: triple for triple in walk.following()}
+        if not allowed:
+            return []
+        for _ in range(REPAIRS + 1):
+            text = self._say(messages)
+            query = [walk.place.entity(one) for one in walk.visited]
+            verdict = verify(walk.place, text, query)
+            if not verdict.steps:
+                if walk.triples and "DONE" in text.upper():
+                    return []
+                wrong = "There is no triple in it."
+            else:
+                first = verdict.steps[0]
+                if first.triple is not None and (found := allowed.get(first.triple.statements)):
+                    return [Proposal(found, None, 0)]
+                wrong = f"{first.text}: {first.reason or 'it was used before'}."
+            messages = [*messages, {"role": "assistant", "content": text}, {"role": "user", "content": f"{wrong} {_NEXT}"}]
+        self.warnings.append(f"after {REPAIRS} repairs there was no triple that may follow")
+        return []
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+        """Which of some texts its answer names."""
+        return mentioned(self._say(self._asked(prompt, "What is the answer to the question? Write it alone."), most=100), options)

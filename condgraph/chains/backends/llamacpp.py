@@ -1,0 +1,170 @@
+"""llama.cpp's server: one beam by a grammar of token ids, one call a triple; several beams by calls
+of one token each, whose biases allow nothing but what may follow.
+
+Most tokens of a triple have no alternative, and need no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
+from condgraph.chains.backends.choosing import mentioned
+from condgraph.chains.backends.http import Server
+from condgraph.chains.backends.sequences import best_triples, sequences
+from condgraph.chains.backends.trie import gbnf_of_texts, gbnf_of_tokens
+from condgraph.chains.chain import Chain
+from condgraph.chains.tokens import Coder
+from condgraph.chains.walk import Walk, triple_of
+from condgraph.engine.errors import ModelError
+
+#: The most triples that one grammar has; where more may follow, masks are asked for.
+MOST_IN_GRAMMAR: Final = 20_000
+#: A bias that leaves nothing else.
+_ONLY: Final = 1000.0
+#: Texts that are encoded by one call.
+_TOGETHER: Final = 2000
+
+
+class LlamaTokens:
+    """The tokenizer of a server, asked for many texts at a time."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        # An id that no text gives, to tell texts apart.
+        found = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
+        self._between = int(found[0]) if len(found) == 1 else 0
+
+    def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
+        """The token ids of texts."""
+        found: list[Sequence[int]] = []
+        for at in range(0, len(texts), _TOGETHER):
+            part = texts[at : at + _TOGETHER]
+            content: list[str | int] = []
+            for text in part:
+                content += [text, self._between]
+            body = {"content": content, "add_special": False, "parse_special": False}
+            ids = self._server.post("/tokenize", body)["tokens"]
+            one: list[int] = []
+            several: list[Sequence[int]] = []
+            for ident in ids:
+                if ident == self._between:
+                    several.append(one)
+                    one = []
+                else:
+                    one.append(int(ident))
+            if len(several) != len(part):
+                raise ModelError(f"the server gave tokens of {len(several)} texts for {len(part)}")
+            found += several
+        return found
+
+    def pieces(self) -> Mapping[int, str]:
+        """Not known of a server: free text is held to a grammar instead."""
+        return {}
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The id between texts."""
+        return frozenset((self._between,))
+
+
+class LlamaCpp:
+    """A model behind llama.cpp's server (also the one that `xllamacpp` runs in this process).
+
+    `place` is its address. `grammar=False` asks for masks even with one beam.
+    """
+
+    def __init__(self, place: str, *, grammar: bool = True, key: str | None = None) -> None:
+        self._server = Server(place, key)
+        self._grammar = grammar
+        self._coder = Coder(LlamaTokens(self._server))
+        self._model = ""
+        self.name = "llama.cpp"
+        #: How many calls were made, and how many tokens needed none.
+        self.calls = self.forced = 0
+
+    @property
+    def model(self) -> str:
+        """The file of the model, once it answered."""
+        return self._model
+
+    def told(self, n: int, wanted: Score) -> Score | None:
+        """A grammar tells probabilities among all tokens, masks those among what is allowed."""
+        return "raw" if n == 1 and self._grammar else "masked"
+
+    def chain(self, walk: Walk) -> Chain:
+        """The constraint by the server's tokenizer."""
+        return Chain(walk, self._coder)
+
+    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+        """Up to n triples that may follow."""
+        chain = self.chain(walk)
+        if chain.done:
+            return []
+        if n == 1 and self._grammar and (found := sequences(chain, MOST_IN_GRAMMAR)):
+            self.name = "llama.cpp, a grammar of token ids"
+            return self._by_grammar(prompt, chain, found)
+        self.name = "llama.cpp, masks"
+        before = list(self._server.post("/tokenize", {"content": prompt.text, "add_special": True})["tokens"])
+
+        def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
+            self.forced += len(ids) - start
+            told = self._one_token([*before, *ids], allowed)
+            return (), [told.get(one, -700.0) for one in allowed]
+
+        return best_triples(chain, scorer, n, "masked")
+
+    def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.calls += 1
+        found = self._server.post("/completion", {"cache_prompt": True, **body})
+        self._model = str(found.get("model", "")).rsplit("/", 1)[-1] or self._model
+        return found
+
+    def _by_grammar(self, prompt: Prompt, chain: Chain, found: Sequence[Sequence[int]]) -> list[Proposal]:
+        body = {
+            "prompt": prompt.text, "grammar": gbnf_of_tokens(found), "n_predict": max(map(len, found)) + 1,
+            "temperature": 0.0, "return_tokens": True, "n_probs": 1, "samplers": ["temperature"],
+        }  # fmt: skip
+        answered = self._post(body)
+        written = chain.copy()
+        used = 0
+        for token in answered.get("tokens", ()):
+            if written.complete:
+                break
+            written.advance(token)
+            used += 1
+        if not written.complete:
+            raise ModelError("the server ended before a triple was whole", hint="its context may be too short for the prompt")
+        probabilities = answered.get("completion_probabilities") or []
+        logs = [one.get("logprob") for one in probabilities[:used]]
+        total = None if len(logs) < used or None in logs else float(sum(logs))
+        return [Proposal(triple_of(written.walk.place, written.found), total, used)]
+
+    def _one_token(self, ids: Sequence[int], allowed: Sequence[int]) -> dict[int, float]:
+        """The logarithm of the probability of each allowed token, among them."""
+        body = {
+            "prompt": list(ids), "n_predict": 1, "temperature": 1.0, "samplers": ["temperature"], "seed": 1,
+            "logit_bias": [[one, _ONLY] for one in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
+        }  # fmt: skip
+        found = self._post(body).get("completion_probabilities") or [{}]
+        return {int(one["id"]): float(np.log(max(one["prob"], 1e-300))) for one in found[0].get("top_probs", ())}
+
+    def free(self, prompt: Prompt, most: int) -> Free:
+        """Free text; a sign that begins a triple ends it."""
+        body = {"prompt": prompt.text, "n_predict": most, "temperature": 0.0, "stop": ["<", "\n\n"], "samplers": ["temperature"]}
+        found = self._post(body)
+        return Free(str(found.get("content", "")), found.get("stopping_word") == "<")
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+        """Which of some texts it goes on with, by a grammar of them."""
+        if not options:
+            return None
+        longest = max(len(one.encode()) for one in options)
+        body = {
+            "prompt": prompt.text, "grammar": gbnf_of_texts(f" {one}\n" for one in options), "n_predict": longest + 2,
+            "temperature": 0.0, "samplers": ["temperature"],
+        }  # fmt: skip
+        return mentioned(str(self._post(body).get("content", "")), options)

@@ -1,0 +1,195 @@
+"""Models of transformers in this process: a processor of logits for `generate`, with a state for
+every prefix, so that beams may be reordered; and the model as Algorithm 1 asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
+from condgraph.chains.backends.sequences import best_triples
+from condgraph.chains.chain import Chain
+from condgraph.chains.text import OPEN
+from condgraph.chains.tokens import Coder, coder_of
+from condgraph.chains.walk import Walk
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import MissingExtraError, OptionError
+
+#: Prefixes whose states are kept.
+_MOST_KEPT: Final = 20_000
+
+
+class ChainProcessor:
+    """A `LogitsProcessor` that leaves the tokens that a chain allows.
+
+    Given to `model.generate(logits_processor=[...])` with greedy search, beams or sampling.
+    `prompt` is how many tokens stand before the chain, `end` the id that ends the text. With `free`
+    there is free text before, between and behind triples, which may have no token that would begin
+    a triple unseen; else one triple follows the other. A state from which nothing may follow allows
+    `end` alone.
+    """
+
+    def __init__(self, chain: Chain, *, prompt: int, end: int, free: bool = False) -> None:
+        self._prompt, self._end, self._free = prompt, end, free
+        self._coder = chain.coder
+        start = chain.copy()
+        #: By the ids behind the prompt: the chain, and whether it is inside a triple.
+        self._states: dict[tuple[int, ...], tuple[Chain, bool] | None] = {(): (start, not free)}
+
+    def chain(self, ids: Sequence[int]) -> Chain | None:
+        """The chain that some ids behind the prompt are; None where they are none."""
+        found = self._state(tuple(map(int, ids)))
+        return None if found is None else found[0]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Scores of shape (rows, vocabulary), those of all other tokens at minus infinity."""
+        import torch
+
+        found = torch.full_like(scores, -float("inf"))
+        for row, ids in enumerate(input_ids[:, self._prompt :].tolist()):
+            check()
+            state = self._state(tuple(ids))
+            if state is None:
+                found[row, self._end] = 0.0
+                continue
+            chain, inside = state
+            if inside:
+                allowed = chain.next()
+                if not chain.ids and (chain.triples or not allowed):
+                    # Between triples the text may end; where nothing may follow it has to.
+                    allowed = [*allowed, self._end]
+                at = torch.tensor(allowed, dtype=torch.long, device=scores.device)
+                found[row, at] = scores[row, at]
+            else:
+                banned = [*self._coder.banned.tolist(), *self._coder.tokens.special - {self._end}]
+                if chain.done:
+                    banned += self._coder.begins.tolist()
+                found[row] = scores[row]
+                found[row, torch.tensor(banned, dtype=torch.long, device=scores.device)] = -float("inf")
+        return found
+
+    def _state(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
+        if ids in self._states:
+            return self._states[ids]
+        before = self._state_before(ids)
+        found = None if before is None else self._after(before, ids[-1])
+        if len(self._states) >= _MOST_KEPT:
+            first = self._states[()]
+            self._states.clear()
+            self._states[()] = first
+        self._states[ids] = found
+        return found
+
+    def _state_before(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
+        """The state of all ids but the last; from the longest prefix that is kept."""
+        at = len(ids) - 1
+        while ids[:at] not in self._states:
+            at -= 1
+        found = self._states[ids[:at]]
+        for token in ids[at:-1]:
+            if found is None:
+                return None
+            found = self._after(found, token)
+        return found
+
+    def _after(self, state: tuple[Chain, bool], token: int) -> tuple[Chain, bool] | None:
+        if token == self._end:
+            return None
+        chain, inside = state[0].copy(), state[1]
+        if inside:
+            chain.advance(token)
+            if chain.complete:
+                chain.commit()
+                inside = not self._free
+        elif token in self._coder.begins and not chain.done:
+            chain.opened((token,))
+            inside = True
+        return chain, inside
+
+
+class Transformers:
+    """A causal model of transformers and its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtraError("torch", "local-llm") from None
+        self._torch, self._model, self._tokenizer = torch, model, tokenizer
+        self._coder: Coder = coder_of(tokenizer)
+        self.name = "transformers, masks"
+        #: How many times the model was run.
+        self.calls = 0
+
+    @property
+    def model(self) -> str:
+        """What the model's configuration calls it."""
+        config = getattr(self._model, "config", None)
+        return str(getattr(config, "name_or_path", "") or type(self._model).__name__)
+
+    def told(self, n: int, wanted: Score) -> Score | None:
+        """Both."""
+        return wanted
+
+    def chain(self, walk: Walk) -> Chain:
+        """The constraint by the model's tokenizer."""
+        return Chain(walk, self._coder)
+
+    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+        """The n best triples that may follow, by token-level beam search."""
+        before = self._ids(prompt.text)
+        if score is None:
+            raise OptionError("a score is 'masked' or 'raw'")
+
+        def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
+            logs = self._logs([*before, *ids], len(ids) - start + 1)
+            behind = [float(row[token]) for row, token in zip(logs, ids[start:], strict=False)]
+            return behind, logs[-1].take(np.array(allowed, np.int64)).tolist() if len(allowed) else []
+
+        return best_triples(self.chain(walk), scorer, n, score)
+
+    def _ids(self, text: str) -> list[int]:
+        found: list[int] = list(self._tokenizer(text)["input_ids"])
+        return found
+
+    def _logs(self, ids: Sequence[int], last: int) -> Any:
+        """The logarithms of the probabilities of what follows at the last places, (last, tokens)."""
+        torch = self._torch
+        self.calls += 1
+        with torch.no_grad():
+            given = torch.tensor([list(ids)], dtype=torch.long, device=self._model.device)
+            logits = self._model(given).logits[0, -last:].double()
+        return torch.log_softmax(logits, -1).cpu().numpy()
+
+    def free(self, prompt: Prompt, most: int) -> Free:
+        """Free text by greedy search; a sign that begins a triple ends it."""
+        ids = self._ids(prompt.text)
+        found: list[int] = []
+        special, banned = self._coder.tokens.special, set(self._coder.banned.tolist())
+        begins = set(self._coder.begins.tolist())
+        for _ in range(most):
+            check()
+            logs = self._logs([*ids, *found], 1)[0]
+            logs[[one for one in banned if one < len(logs)]] = -np.inf
+            token = int(logs.argmax())
+            if token in begins:
+                return Free(self._tokenizer.decode(found), True)
+            if token in special:
+                break
+            found.append(token)
+            if self._tokenizer.decode(found).endswith("\n\n"):
+                break
+        return Free(self._tokenizer.decode(found).replace(OPEN, ""), False)
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+        """The text that is most probable behind the prompt, by the mean over its tokens."""
+        before, best = self._ids(prompt.text), []
+        for at, option in enumerate(options):
+            check()
+            ids = list(self._coder.encode(" " + option)) or [0]
+            logs = self._logs([*before, *ids], len(ids) + 1)
+            best.append((float(np.mean([row[token] for row, token in zip(logs, ids, strict=False)])), -at))
+        return -max(best)[1] if best else None

@@ -1,0 +1,79 @@
+"""vLLM's server: the triples that may follow as one regular expression, factored by its beginnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
+from condgraph.chains.backends.choosing import mentioned
+from condgraph.chains.backends.http import Server
+from condgraph.chains.backends.trie import regex_of
+from condgraph.chains.chain import Chain
+from condgraph.chains.walk import Walk
+from condgraph.engine.errors import ModelError, OptionError
+
+#: The most triples of one expression.
+MOST_IN_EXPRESSION: Final = 20_000
+
+
+class Vllm:
+    """A model behind vLLM's OpenAI-compatible server. `place` is its address, up to and with `/v1`."""
+
+    def __init__(self, place: str, model: str, *, key: str | None = None) -> None:
+        self._server, self._model = Server(place, key), model
+        self.name = "vLLM, a regular expression"
+
+    @property
+    def model(self) -> str:
+        """What the server calls it."""
+        return self._model
+
+    def told(self, n: int, wanted: Score) -> Score | None:
+        """Probabilities among all tokens."""
+        return "raw"
+
+    def chain(self, walk: Walk) -> Chain | None:
+        """Texts are constrained, not tokens."""
+        return None
+
+    def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
+        """Up to n triples that may follow."""
+        found = {str(triple): triple for triple in walk.following()}
+        if not found:
+            return []
+        if len(found) > MOST_IN_EXPRESSION:
+            raise OptionError(
+                f"{len(found)} triples may follow, and an expression has at most {MOST_IN_EXPRESSION}",
+                hint="reason over a part of the graph: subgraph=",
+            )
+        body = {
+            "model": self._model, "prompt": prompt.text, "n": n, "max_tokens": 4 * max(map(len, found)), "logprobs": 1,
+            "temperature": 0.0 if n == 1 else 1.0, "seed": 1, "structured_outputs": {"regex": regex_of(found)},
+        }  # fmt: skip
+        best: dict[str, Proposal] = {}
+        for choice in self._server.post("/completions", body).get("choices") or ():
+            text = str(choice.get("text", "")).strip()
+            if text not in found:
+                raise ModelError("the server wrote what its expression does not allow", hint="it may take no structured_outputs")
+            logs = (choice.get("logprobs") or {}).get("token_logprobs") or []
+            total = float(sum(logs)) if logs and None not in logs else None
+            best.setdefault(text, Proposal(found[text], total, len(logs)))
+        return sorted(best.values(), key=lambda one: -(one.score or 0.0))
+
+    def free(self, prompt: Prompt, most: int) -> Free:
+        """Free text; a sign that begins a triple ends it."""
+        body = {"model": self._model, "prompt": prompt.text, "max_tokens": most, "temperature": 0.0, "stop": ["<", "\n\n"]}
+        choices = self._server.post("/completions", body).get("choices") or [{}]
+        return Free(str(choices[0].get("text", "")), choices[0].get("stop_reason") == "<")
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
+        """Which of some texts it goes on with."""
+        if not options:
+            return None
+        body = {
+            "model": self._model, "prompt": prompt.text, "max_tokens": 4 * max(map(len, options)), "temperature": 0.0,
+            "structured_outputs": {"regex": regex_of(f" {one}" for one in options)},
+        }  # fmt: skip
+        choices = self._server.post("/completions", body).get("choices") or [{}]
+        return mentioned(str(choices[0].get("text", "")), options)

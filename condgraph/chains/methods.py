@@ -1,0 +1,143 @@
+"""Chains of a graph: the methods that `Graph` has of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Event
+from typing import TYPE_CHECKING, Any, cast
+
+from condgraph.engine.bounds import within
+from condgraph.engine.facts import Entity
+
+if TYPE_CHECKING:
+    from condgraph.chains.answer import Reasoned
+    from condgraph.chains.chain import Chain
+    from condgraph.chains.place import Place
+    from condgraph.chains.verify import Verdict
+    from condgraph.graph import Graph
+    from condgraph.vectors.encoder import Encoder
+
+
+class ChainMethods:
+    """`chain`, `verify_chain` and `reason`."""
+
+    def chain(
+        self,
+        entities: Iterable[str | Entity],
+        tokenizer: Any,
+        *,
+        max_steps: int = 4,
+        repeat: bool = True,
+        values: bool = True,
+        qualifiers: bool = True,
+        engine: str | None = None,
+        timeout: float | None = None,
+    ) -> Chain:
+        """The constraint that lets a model write well-formed chains alone, from entities given by
+        name, id or record (DoG, section 2).
+
+        `tokenizer` is one of `tokenizers` or `transformers`, or an object with `encode(text)` and
+        `decode(ids)`. `max_steps` is the most triples; without `repeat` none comes twice. `values`
+        and `qualifiers` say whether attribute values, and qualifiers in brackets, stand in triples.
+        Raises `UnknownNameError`. `timeout` is in seconds.
+        """
+        from condgraph.chains.chain import Chain
+
+        graph = cast("Graph", self)
+        with within(graph.timeout if timeout is None else timeout):
+            place = place_of(graph, engine, values=values, qualifiers=qualifiers)
+            return Chain.of(place, entities, tokenizer, max_steps=max_steps, repeat=repeat)
+
+    def verify_chain(
+        self,
+        text: str,
+        entities: Iterable[str | Entity],
+        *,
+        max_steps: int | None = None,
+        repeat: bool = True,
+        engine: str | None = None,
+        timeout: float | None = None,
+        cancelled: Event | None = None,
+    ) -> Verdict:
+        """Judge any text as a chain from some entities: true where it has triples, each of them in
+        the graph and touching what was visited; `wrong` is the first that is not, with its reason.
+        """
+        from condgraph.chains.verify import verify
+
+        graph = cast("Graph", self)
+        with within(graph.timeout if timeout is None else timeout, cancelled):
+            return verify(place_of(graph, engine), text, entities, max_steps=max_steps, repeat=repeat)
+
+    def reason(
+        self,
+        question: str,
+        llm: Any,
+        *,
+        entities: Iterable[str | Entity] | None = None,
+        max_steps: int = 4,
+        beams: int = 1,
+        score: str = "masked",
+        combined: str = "sum",
+        visibility: str = "full",
+        shown: int = 120,
+        subgraph: int | None = None,
+        repeat: bool = False,
+        free: bool = True,
+        method: str = "chains",
+        encoder: Encoder | str | None = None,
+        engine: str | None = None,
+        timeout: float | None = None,
+        cancelled: Event | None = None,
+    ) -> Reasoned:
+        """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
+        or value of the graph, with the statements that lead to it.
+
+        `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a
+        model as `condgraph.models` takes it; what it can take decides how it is kept to the graph,
+        and the answer says so. `entities` are those of the question; by default the names that
+        stand in it. `beams` chains are kept, by `score` ("masked": among what is allowed, Eq. 2, or
+        "raw"), `combined` by "sum" or "mean" over tokens. The model is shown `shown` triples like
+        the question ("full"), those that may follow ("local"), or "none"; `subgraph` keeps chains
+        to so many triples, those most like the question by `encoder`. Without `free` there are no
+        words between triples. `method="direct"` and `"cot"` are the paper's baselines, which
+        nothing keeps to the graph. `timeout` is in seconds.
+        """
+        from condgraph.chains.mentions import mentions
+        from condgraph.chains.reason import Options, reason
+        from condgraph.vectors.encoders import encoder_of
+
+        graph = cast("Graph", self)
+        options = Options(
+            max_steps=max_steps, beams=beams, score=cast(Any, score), combined=cast(Any, combined), shown=shown,
+            visibility=cast(Any, visibility), subgraph=subgraph, repeat=repeat, free=free, method=cast(Any, method),
+        )  # fmt: skip
+        options.check()
+        backend = backend_of(llm)
+        with within(graph.timeout if timeout is None else timeout, cancelled):
+            place = place_of(graph, engine)
+            named = mentions(place, question) if entities is None else entities
+            return reason(place, question, backend, named, options, None if encoder is None else encoder_of(encoder))
+
+
+def place_of(graph: Graph, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
+    """Where chains of a graph are read: its snapshot, or the server that has it."""
+    from condgraph.chains.place import LocalPlace, StorePlace
+
+    store = graph._store_of(engine)
+    snapshot = getattr(store, "snapshot", None)
+    if snapshot is not None and not callable(snapshot) and not hasattr(store, "around"):
+        return LocalPlace(snapshot, values=values, qualifiers=qualifiers)
+    return StorePlace(cast(Any, store), values=values, qualifiers=qualifiers)
+
+
+def backend_of(llm: Any) -> Any:
+    """A backend as it is; a model of conversations by two enumerations a hop where it takes JSON
+    schemas, else by repair.
+    """
+    if hasattr(llm, "triples") and hasattr(llm, "choose"):
+        return llm
+    from condgraph.chains.backends.hosted import Hosted, Repaired
+    from condgraph.models.adapters import model_of
+
+    model = model_of(llm)
+    return Hosted(model) if "json-schema" in model.accepts else Repaired(model)

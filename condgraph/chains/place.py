@@ -1,0 +1,359 @@
+"""Statements around an entity, as chains read them: of a snapshot in process, or of a graph on a
+server, where one query brings what stands around the entities that a triple reached.
+
+Entities and statements are numbers of the place. Nothing is read before a chain reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.chains.text import entity_text, qualified, value_text
+from condgraph.engine.errors import UnknownNameError, nearest
+from condgraph.engine.evidence import Evidence, EvidenceList
+from condgraph.engine.facts import Entity, Ref
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Value
+
+Numbers = NDArray[np.int64]
+#: The most statements read around one entity of a graph on a server, in each direction.
+MOST_FETCHED: Final = 10_000
+_NONE: Final = np.empty(0, np.int64)
+
+
+class AroundStore(Protocol):
+    """A store that gives the statements around entities."""
+
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+        """The entities of these ids or names, and the statements that have one of them at an end,
+        with qualifiers and sources: at most `most` in each direction, by one query.
+        """
+        ...
+
+
+class Place(Protocol):
+    """What a chain asks of a graph."""
+
+    #: Whether values and qualifiers are read at all.
+    values: bool
+    qualifiers: bool
+    #: What was left out, in words.
+    warnings: list[str]
+
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have, with these."""
+
+    def entity(self, number: int) -> Entity:
+        """An entity as a record."""
+
+    def head(self, number: int) -> str:
+        """An entity as it is written."""
+
+    def reach(self, numbers: Iterable[int]) -> None:
+        """Read what stands around entities, together."""
+
+    def outgoing(self, number: int) -> Numbers:
+        """The statements of an entity, sorted."""
+
+    def incoming(self, number: int) -> Numbers:
+        """The statements whose object an entity is, sorted."""
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """The subject of each statement."""
+
+    def relations(self, statements: Numbers) -> Numbers:
+        """The predicate of each sorted statement, by number."""
+
+    def relation(self, number: int) -> str:
+        """The name of a predicate."""
+
+    def bare(self, statements: Numbers) -> Numbers:
+        """The object of each statement that is written as the entity that it is; -1 for others."""
+
+    def tail(self, statement: int) -> str:
+        """What is written behind the second arrow: the object, and the qualifiers."""
+
+    def ends(self, statement: int) -> tuple[int, int]:
+        """Subject and object; -1 for a value."""
+
+    def same(self, statement: int) -> Hashable:
+        """Subject, predicate and object: equal for statements that differ in qualifiers alone."""
+
+    def evidence(self, statement: int) -> Evidence:
+        """A statement with its sources."""
+
+
+class LocalPlace:
+    """A snapshot. Statements have its numbers: relations, then attributes."""
+
+    def __init__(self, snapshot: Snapshot, *, values: bool = True, qualifiers: bool = True) -> None:
+        self.snapshot, self.values, self.qualifiers = snapshot, values, qualifiers
+        self.warnings: list[str] = []
+        self._last = snapshot.statements if values else snapshot.relations
+        offsets = snapshot.arrays.get("q.offsets")
+        self._qualified = offsets if len(offsets) and qualifiers else None
+
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
+        found = [] if by_id else self.snapshot.named(name).tolist()
+        if not found and (number := self.snapshot.identified(name)) >= 0:
+            found = [number]
+        if not found:
+            from condgraph.names.graph_names import Linker
+            from condgraph.names.resolve import resolve
+
+            near = resolve(name, Linker.of(self.snapshot.schema).entities, threshold=2.0).near
+            raise UnknownNameError("entity", name, candidates=[one.name for one in near])
+        return list(found)
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have, by the folded form where none has them exactly."""
+        from condgraph.names.graph_names import Linker
+
+        vocabulary = Linker.of(self.snapshot.schema).entities
+        found: dict[str, list[int]] = {}
+        for name in names:
+            numbers = self.snapshot.named(name).tolist()
+            for at in () if numbers else vocabulary.folded(name):
+                numbers += self.snapshot.named(vocabulary.names[at]).tolist()
+            if numbers:
+                found[name] = list(dict.fromkeys(numbers))
+        return found
+
+    def entity(self, number: int) -> Entity:
+        """An entity as a record."""
+        return self.snapshot.entity(number)
+
+    def head(self, number: int) -> str:
+        """An entity as it is written."""
+        snapshot = self.snapshot
+        return entity_text(snapshot.name(number), snapshot.ident(number), self.alone(number))
+
+    def alone(self, number: int) -> bool:
+        """Whether no other entity has its name; entities are numbered by name."""
+        names = self.snapshot._name_view
+        before = number > 0 and names[number - 1] == names[number]
+        return not before and not (number + 1 < len(names) and names[number + 1] == names[number])
+
+    def reach(self, numbers: Iterable[int]) -> None:
+        """Everything is here."""
+
+    def outgoing(self, number: int) -> Numbers:
+        """The statements of an entity, sorted."""
+        return self.snapshot.outgoing(number, 0, self._last).astype(np.int64)
+
+    def incoming(self, number: int) -> Numbers:
+        """The statements whose object an entity is, sorted."""
+        return self.snapshot.incoming(number, 0, self.snapshot.relations).astype(np.int64)
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """The subject of each sorted statement."""
+        return self.snapshot.subjects(statements.astype(np.int32)).astype(np.int64)
+
+    def relations(self, statements: Numbers) -> Numbers:
+        """The predicate of each sorted statement."""
+        return self.snapshot.predicates(statements.astype(np.int32)).astype(np.int64)
+
+    def relation(self, number: int) -> str:
+        """The name of a predicate."""
+        return self.snapshot.predicate_name(number)
+
+    def bare(self, statements: Numbers) -> Numbers:
+        """The object of each statement that is a relation without qualifiers; -1 for others."""
+        found = np.full(len(statements), -1, np.int64)
+        mask = statements < self.snapshot.relations
+        if self._qualified is not None:
+            mask &= self._qualified.take(statements) == self._qualified[1:].take(statements)
+        found[mask] = self.snapshot.relation_object.take(statements[mask])
+        return found
+
+    def tail(self, statement: int) -> str:
+        """The object, and the qualifiers."""
+        snapshot = self.snapshot
+        tail = self._text(self._object(statement))
+        if self._qualified is None or self._qualified[statement] == self._qualified[statement + 1]:
+            return tail
+        keys, found = snapshot.arrays.get("q.key"), range(int(self._qualified[statement]), int(self._qualified[statement + 1]))
+        return qualified(tail, [(snapshot.predicate_name(int(keys[at])), self._text(snapshot.value("q", at))) for at in found])
+
+    def _object(self, statement: int) -> Ref | Value | int:
+        if statement < self.snapshot.relations:
+            return int(self.snapshot.relation_object[statement])
+        return self.snapshot.value("att", statement - self.snapshot.relations)
+
+    def _text(self, thing: Ref | Value | int) -> str:
+        if isinstance(thing, int):
+            return self.head(thing)
+        return self.head(self.snapshot.identified(thing.id)) if isinstance(thing, Ref) else value_text(thing)
+
+    def ends(self, statement: int) -> tuple[int, int]:
+        """Subject and object; -1 for a value."""
+        snapshot = self.snapshot
+        if statement < snapshot.relations:
+            return int(snapshot.relation_subject[statement]), int(snapshot.relation_object[statement])
+        return int(snapshot.attribute_subject[statement - snapshot.relations]), -1
+
+    def same(self, statement: int) -> Hashable:
+        """Subject, predicate and object."""
+        thing: Any = self._object(statement)
+        return self.ends(statement)[0], self.snapshot.predicate_of(statement), type(thing).__name__, thing
+
+    def evidence(self, statement: int) -> Evidence:
+        """A statement with its sources."""
+        found: Evidence = EvidenceList.of(self.snapshot, [statement], [])[0]
+        return found
+
+
+class StorePlace:
+    """A graph on a server. What stands around entities comes by one query when a chain reaches
+    them, and is kept; entities and statements are numbered as they come.
+    """
+
+    def __init__(self, store: AroundStore, *, values: bool = True, qualifiers: bool = True, most: int = MOST_FETCHED) -> None:
+        self._store, self.values, self.qualifiers, self._most = store, values, qualifiers, most
+        self.warnings: list[str] = []
+        #: How many queries were asked.
+        self.queries = 0
+        self._entities: list[Entity] = []
+        self._by_id: dict[str, int] = {}
+        self._facts: list[Evidence] = []
+        self._ends: list[tuple[int, int]] = []
+        self._kinds: list[int] = []
+        self._names: list[str] = []
+        self._by_name: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        self._around: dict[int, tuple[Numbers, Numbers]] = {}
+
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """The entities of this name, else of this id, with all that stands around them; raises
+        `UnknownNameError`.
+        """
+        fetched = self._fetch((name,), () if by_id else (name,))
+        found = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
+        if not found:
+            seen = [one.name for one in self._entities]
+            raise UnknownNameError("entity", name, candidates=nearest(name, seen))
+        return found
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Of some names those that entities have exactly."""
+        found: dict[str, list[int]] = {}
+        for number in self._fetch((), list(names)) if names else ():
+            found.setdefault(self._entities[number].name, []).append(number)
+        return found
+
+    def entity(self, number: int) -> Entity:
+        """An entity as a record."""
+        return self._entities[number]
+
+    def head(self, number: int) -> str:
+        """An entity as it is written; who shares its name is not known here."""
+        one = self._entities[number]
+        return entity_text(one.name, one.id, True)
+
+    def reach(self, numbers: Iterable[int]) -> None:
+        """Fetch what stands around entities, by one query for all that are not known."""
+        fresh = [self._entities[number].id for number in numbers if number not in self._around]
+        if fresh:
+            self._fetch(fresh, ())
+
+    def _fetch(self, ids: Sequence[str], names: Sequence[str]) -> list[int]:
+        self.queries += 1
+        part = self._store.around(ids, names, self._most, values=self.values)
+        wanted = [number for ident in ids if (number := part.identified(ident)) >= 0]
+        for name in names:
+            wanted += part.named(name).tolist()
+        ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(one)): ([], []) for one in wanted}
+        every = range(part.statements if self.values else part.relations)
+        for fact in EvidenceList.of(part, list(every), []):
+            number = self._statement(fact)
+            subject, thing = self._ends[number]
+            if subject in ends:
+                ends[subject][0].append(number)
+            if thing in ends:
+                ends[thing][1].append(number)
+        for node, (out, into) in ends.items():
+            self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
+            if len(out) >= self._most or len(into) >= self._most:
+                name = self._entities[node].name
+                self.warnings.append(f"only the first {self._most} statements around {name!r} are read")
+        return list(ends)
+
+    def _number(self, entity: Entity) -> int:
+        found = self._by_id.get(entity.id)
+        if found is None:
+            found = self._by_id[entity.id] = len(self._entities)
+            self._entities.append(entity)
+        return found
+
+    def _statement(self, fact: Evidence) -> int:
+        key = f"{fact.subject.id}\x00{fact.predicate}\x00{fact.object!r}\x00{fact.qualifiers!r}"
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self._facts)
+            self._facts.append(fact)
+            thing = self._number(fact.object) if isinstance(fact.object, Entity) else -1
+            self._ends.append((self._number(fact.subject), thing))
+            if fact.predicate not in self._by_name:
+                self._by_name[fact.predicate] = len(self._names)
+                self._names.append(fact.predicate)
+            self._kinds.append(self._by_name[fact.predicate])
+        return found
+
+    def outgoing(self, number: int) -> Numbers:
+        """The statements of an entity, sorted."""
+        self.reach((number,))
+        return self._around[number][0] if number in self._around else _NONE
+
+    def incoming(self, number: int) -> Numbers:
+        """The statements whose object an entity is, sorted."""
+        self.reach((number,))
+        return self._around[number][1] if number in self._around else _NONE
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """The subject of each statement."""
+        return np.array([self._ends[one][0] for one in statements.tolist()], np.int64)
+
+    def relations(self, statements: Numbers) -> Numbers:
+        """The predicate of each statement."""
+        return np.array([self._kinds[one] for one in statements.tolist()], np.int64)
+
+    def relation(self, number: int) -> str:
+        """The name of a predicate."""
+        return self._names[number]
+
+    def bare(self, statements: Numbers) -> Numbers:
+        """The object of each statement that is a relation without qualifiers; -1 for others."""
+        plain = (-1 if self.qualifiers and self._facts[one].qualifiers else self._ends[one][1] for one in statements.tolist())
+        return np.fromiter(plain, np.int64, len(statements))
+
+    def tail(self, statement: int) -> str:
+        """The object, and the qualifiers."""
+        fact = self._facts[statement]
+        text = self._text(fact.object)
+        if not self.qualifiers or not fact.qualifiers:
+            return text
+        return qualified(text, [(key, self._text(value)) for key, value in fact.qualifiers])
+
+    def _text(self, thing: Entity | Value) -> str:
+        return entity_text(thing.name, thing.id, True) if isinstance(thing, Entity) else value_text(thing)
+
+    def ends(self, statement: int) -> tuple[int, int]:
+        """Subject and object; -1 for a value."""
+        return self._ends[statement]
+
+    def same(self, statement: int) -> Hashable:
+        """Subject, predicate and object."""
+        fact = self._facts[statement]
+        return fact.subject.id, fact.predicate, repr(fact.object)
+
+    def evidence(self, statement: int) -> Evidence:
+        """A statement with its sources."""
+        return self._facts[statement]

@@ -1,0 +1,199 @@
+"""How a triple is written, and read back from any text.
+
+    < Jaws -> directed by -> Steven Spielberg >
+    < Nepal -> population -> 26494504 [point in time: 2011] >
+
+Each thing has one text, and no two things of a place share one: a name that could be taken for
+something else is quoted as JSON, with signs that stand for structure escaped; an entity whose name
+others have, or that had to be quoted, has its id behind ` #`; a text value is always quoted; any
+other value that had to be quoted begins with `=`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from condgraph.engine.values import Value, text_of
+
+OPEN: Final = "<"
+ARROW: Final = " ->"
+CLOSE: Final = " >"
+#: The longest text of a triple that is read.
+LONGEST: Final = 20_000
+#: Signs of structure, quotes, and what a tokenizer may drop or split off.
+_ODD: Final = re.compile(r"""[<>\[\]"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]| {2}| #|^[= #]| $|^$""")
+_ESCAPED: Final = re.compile(r"[<>\[\]\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+def plain(text: str) -> bool:
+    """Whether a name is written as it is."""
+    if _ODD.search(text) is not None:
+        return False
+    # Tokenizers that fold compatible signs read these as the signs of structure.
+    return text.isascii() or _ODD.search(unicodedata.normalize("NFKC", text)) is None
+
+
+def quoted(text: str) -> str:
+    """A text as JSON, without the signs that give a triple its form."""
+    found = _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
+    if not found.isascii() and _ODD.search(unicodedata.normalize("NFKC", text)):
+        found = _ESCAPED.sub(_escape, json.dumps(text))
+    # Runs of spaces would be one space to some tokenizers.
+    return found.replace("  ", " \\u0020")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def named(text: str) -> str:
+    """A relation, or a key of a qualifier, as it is written."""
+    return text if plain(text) else quoted(text)
+
+
+def entity_text(name: str, ident: str, alone: bool) -> str:
+    """An entity as it is written; `alone` says that no other has its name."""
+    if alone and plain(name):
+        return name
+    return f"{named(name)} #{named(ident)}"
+
+
+def value_text(value: Value) -> str:
+    """A value as it is written."""
+    if isinstance(value, str):
+        return quoted(value)
+    text = text_of(value)
+    return text if plain(text) else "=" + quoted(text)
+
+
+def qualified(tail: str, qualifiers: list[tuple[str, str]]) -> str:
+    """What stands behind the second arrow: the tail, and its qualifiers in brackets."""
+    return tail + "".join(f" [{keyed(key)}: {text}]" for key, text in sorted(qualifiers))
+
+
+def keyed(key: str) -> str:
+    """A key of a qualifier as it is written; a colon ends it."""
+    return quoted(key) if ":" in key else named(key)
+
+
+def triple_text(head: str, relation: str, tail: str) -> str:
+    """A whole triple of written parts."""
+    return f"{OPEN} {head}{ARROW} {relation}{ARROW} {tail}{CLOSE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A triple as it stands in a text: its parts as they are written, qualifiers apart, and where.
+
+    Of one that cannot be read the parts are empty, and `problem` says why.
+    """
+
+    head: str
+    relation: str
+    tail: str
+    qualifiers: tuple[tuple[str, str], ...]
+    span: tuple[int, int]
+    problem: str = ""
+
+
+#: What quotes and beginnings are made of.
+_SIGN: Final = re.compile(r'[\\"<]')
+#: What ends a part, or begins quotes in it.
+_STOP: Final = re.compile(r'["\[\]>]|->')
+_KEY_STOP: Final = re.compile(r'[":\[\]>]|->')
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def triples_in(text: str) -> Iterator[Written]:
+    """The triples of a text in their order, in time linear in its length.
+
+    What begins with `<` and has an arrow before its line ends is meant as a triple; one that has
+    not its form is given with its `problem`. A `<` without an arrow is prose.
+    """
+    at, size = 0, len(text)
+    while at < size:
+        begin = text.find(OPEN, at)
+        if begin < 0:
+            return
+        line = text.find("\n", begin, begin + LONGEST)
+        end = min(size, begin + LONGEST) if line < 0 else line
+        # The next sign of a beginning ends what is looked at, so that no part is read twice.
+        following = _next_open(text, begin + 1, end)
+        piece = text[begin:following]
+        found, used = _read(piece, begin)
+        if found is not None:
+            yield found
+        at = begin + max(used, 1)
+
+
+def _next_open(text: str, at: int, end: int) -> int:
+    """Where the next `<` outside quotes stands, at most `end`."""
+    inside = False
+    while (found := _SIGN.search(text, at, end)) is not None:
+        at, sign = found.end(), found[0]
+        if sign == OPEN and not inside:
+            return at - 1
+        if sign == '"' and (inside or text[at - 2] in " =#"):
+            inside = not inside
+        elif sign == "\\" and inside:
+            at += 1
+    return end
+
+
+def _read(piece: str, begin: int) -> tuple[Written | None, int]:
+    """The triple at the beginning of a piece of text, and how much of the piece it is."""
+    parts: list[str] = []
+    at = 1
+    for _ in range(2):
+        part, after = _part(piece, at)
+        if not piece.startswith("->", after):
+            return _ill(piece, begin, "has no ' -> ' where one belongs")
+        parts.append(part)
+        at = after + 2
+    tail, at = _part(piece, at)
+    qualifiers: list[tuple[str, str]] = []
+    while piece.startswith("[", at):
+        key, after = _part(piece, at + 1, key=True)
+        if not piece.startswith(":", after):
+            return _ill(piece, begin, "has a bracket without ': '")
+        thing, after = _part(piece, after + 1)
+        if not piece.startswith("]", after):
+            return _ill(piece, begin, "has a bracket that does not end")
+        qualifiers.append((key, thing))
+        at = after + 1
+        while piece.startswith(" ", at):
+            at += 1
+    if piece.startswith("->", at):
+        return _ill(piece, begin, "has more than two arrows")
+    if not piece.startswith(">", at):
+        return _ill(piece, begin, "does not end with ' >'")
+    if not all((*parts, tail)):
+        return _ill(piece, begin, "has an empty part")
+    return Written(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
+
+
+def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
+    """A name or value from a place on, and where what follows it begins."""
+    start, fresh = at, at
+    stop = _KEY_STOP if key else _STOP
+    while (found := stop.search(piece, at)) is not None:
+        if found[0] != '"':
+            return piece[start : found.start()].strip(" "), found.start()
+        # Quotes stand at the beginning of a part, or behind a sign that says what they are.
+        if piece[fresh : found.start()].strip(" ") in ("", "=") or piece[found.start() - 1] == "#":
+            closed = _QUOTED.match(piece, found.start())
+            at = fresh = len(piece) if closed is None else closed.end()
+        else:
+            at, fresh = found.end(), start
+    return piece[start:].strip(" "), len(piece)
+
+
+def _ill(piece: str, begin: int, problem: str) -> tuple[Written | None, int]:
+    if "->" not in piece:
+        return None, len(piece)
+    return Written("", "", "", (), (begin, begin + len(piece.rstrip())), problem), len(piece)

@@ -1,0 +1,15 @@
+"""Grammars for programs: what a model may write so that it parses, and every name in it exists.
+
+    parts       what a grammar is made of, and names as tries
+    forms       a grammar as GBNF, for Lark, as a regular expression
+    vocabulary  the names and types of a graph, and the entities that a question may mean
+    kopl        the grammar of KoPL, from its table of functions and the sorts that they take and give
+    kopl_tree   the same as a JSON schema: programs as trees, and back
+    pattern     the grammar of patterns
+    llm_query   the grammar of a part of the LLM queries
+    grammar     what comes out
+    methods     `Graph.grammar`
+
+No grammar recurses: sets within sets and steps in a row have a limit, so that each of them is a
+regular language, and a model cannot write for ever.
+"""

@@ -1,0 +1,200 @@
+"""The grammar of KoPL: from the table of its functions (`languages.kopl.table`), what each takes and
+gives, and the names and types of a graph.
+
+Programs are written with every text as a JSON string: `Find("Nepal") Relate("capital", "forward")`.
+A set is a beginning and steps that lead on; `And` and `Or` close a further set behind one, which
+stands one level deeper. A function whose text has a type (FilterNum, the value of a qualifier) is
+there for names that have values of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from condgraph.engine.errors import OptionError
+from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.vocabulary import Vocabulary
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
+
+#: Sets within sets, and steps in a row, unless told otherwise.
+DEPTH: Final = 2
+STEPS: Final = 6
+#: Characters of the longest text that is a value.
+LONGEST_TEXT: Final = 200
+#: Which type of value a function with this ending reads.
+TYPES: Final[Mapping[str, str]] = {"Str": "text", "Num": "quantity", "Year": "time", "Date": "time"}
+LITERALS: Final = {"text": "text", "quantity": "number", "time": "moment"}
+
+
+def quoted(text: str) -> str:
+    """A text as a program holds it: a JSON string, with letters as they are."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS) -> Rules:
+    """The rules of KoPL over these names; raises `OptionError` where no program can be written."""
+    found = {**literals_of(names), **_names(names)}
+    calls = {function: part for function in FUNCTIONS if (part := _call(function, found)) is not None}
+    if "Find" not in calls and not names.relations and not names.keys:
+        raise OptionError("the graph has no names that a program could hold", hint="load something first")
+    begin = [calls[one] for one in ("Find", "FindAll") if one in calls]
+    found["begin"] = alt(*begin)
+    further = [Seq((Text(" "), calls[one])) for one in calls if one.startswith("QFilter")]
+    found["facts"] = alt(
+        *(calls[one] for one in calls if one.startswith("Filter") and one != "FilterConcept"), *_some(calls, "Relate")
+    )
+    narrowed = [Repeat(Alt(tuple(further)), 0, 2)] if further else []
+    step = [Seq((Text(" "), Ref("facts"), *narrowed))]
+    step += [Seq((Text(" "), one)) for one in _some(calls, "FilterConcept")]
+    found["step"] = alt(*step)
+    for level in range(depth + 1):
+        tail: list[Part] = [Ref("step")]
+        if level:
+            tail.append(Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()"))))
+        found[f"set-{level}"] = Seq((Ref("begin"), Repeat(alt(*tail), 0, steps)))
+    verify = [Seq((Text(" "), calls[one])) for one in calls if one.startswith("Verify")]
+    values = _some(calls, "QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier")
+    one_set = [*_some(calls, "QueryName", "What", "Count", "SelectAmong")]
+    if values:
+        found["values"] = alt(*values)
+        one_set.append(Seq((Ref("values"), maybe(alt(*verify)))))
+    two_sets = [*_some(calls, "QueryRelation", "SelectBetween")]
+    if relation := _some(calls, "QueryRelationQualifier"):
+        two_sets.append(Seq((*relation, maybe(alt(*verify)))))
+    second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_sets)))
+    found["root"] = Seq((Ref(f"set-{depth}"), Text(" "), alt(*one_set, second)))
+    return _reached(found)
+
+
+def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
+    return [calls[one] for one in functions if one in calls]
+
+
+def _call(function: str, found: Mapping[str, Part]) -> Part | None:
+    """A call of a function with all that its texts can be; None where a name for one is missing."""
+    texts = FUNCTIONS[function].texts
+    kind = next((kind for ending, kind in TYPES.items() if function.endswith(ending)), "")
+    literal = function[-4:].lower() if function.endswith(("Year", "Date")) else LITERALS.get(kind, "")
+    parts: list[Part | str] = [f"{function}("]
+    for number, role in enumerate(texts):
+        parts += [", "] if number else []
+        if role in CLOSED:
+            parts.append(alt(*(quoted(word) for word in CLOSED[role])))
+        elif role in ("value", "qvalue") and function.endswith(("Qualifier", "Condition")):
+            # Key and value are one choice, made where the key stands.
+            continue
+        elif role in ("value", "qvalue"):
+            parts.append(Ref(literal))
+        else:
+            paired = role if not kind or role not in ("key", "qkey") else f"{role}-{kind}"
+            if function == "QueryAttrQualifier" and role == "key":
+                paired = "key-value"
+            elif function == "QueryAttrUnderCondition" and role == "qkey":
+                paired = "qkey-value"
+            if paired not in found:
+                return None
+            parts.append(Ref(paired))
+    if function == "QueryAttrQualifier":
+        parts = [f"{function}(", Ref("key-value"), ", ", Ref("qkey")]
+    elif function == "QueryAttrUnderCondition":
+        parts = [f"{function}(", Ref("key"), ", ", Ref("qkey-value")]
+    if any(isinstance(one, Ref) and one.name not in found for one in parts):
+        return None
+    return seq(*parts, ")")
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def _names(names: Vocabulary) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    _add(found, "name", names.entities)
+    _add(found, "concept", names.concepts)
+    _add(found, "relation", names.relations)
+    for role, of in (("key", names.keys), ("qkey", names.qualifiers)):
+        _add(found, role, of)
+        for kind in ("text", "quantity", "time"):
+            others = {"entity"} if kind == "text" else set()
+            _add(found, f"{role}-{kind}", [name for name, kinds in of.items() if kinds & ({kind} | others)])
+        # What a value may be is decided by all the types that the key has.
+        pairs: dict[str, list[str]] = {}
+        for name, kinds in of.items():
+            pairs.setdefault(literal_of(kinds), []).append(name)
+        choices = [Seq((trie(map(quoted, those)), Text(", "), Ref(literal))) for literal, those in pairs.items()]
+        if choices:
+            found[f"{role}-value"] = alt(*choices)
+    return found
+
+
+def literal_of(kinds: frozenset[str]) -> str:
+    """The rule of the literals that can be compared with values of all these types."""
+    if not kinds - {"unknown"} or kinds & {"text", "entity"}:
+        return "text"
+    if kinds >= {"quantity", "time"}:
+        return "number-or-moment"
+    return "number" if "quantity" in kinds else "moment"
+
+
+def _add(found: dict[str, Part], rule: str, names: Iterable[str]) -> None:
+    texts = [quoted(name) for name in names]
+    if texts:
+        found[rule] = trie(texts)
+
+
+# -- literals --------------------------------------------------------------------------------------
+
+
+def literals_of(names: Vocabulary) -> dict[str, Part]:
+    """The rules of texts, numbers and times, with quotes around them but for `amount`, `years` and
+    `days`.
+    """
+    digits = Repeat(DIGIT, 1, 15)
+    amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
+    unit = [maybe(seq(" ", trie(quoted(one)[1:-1] for one in names.units)))] if names.units else []
+    plain = Chars((('"', '"'), ("\\", "\\"), ("\x00", "\x1f")), negated=True)
+    letter = Chars((('"', '"'), ("\\", "\\"), ("\x00", " ")), negated=True)
+    escape = seq("\\", Chars((('"', '"'), ("\\", "\\"))))
+    short, thirty = [f"{month:02d}" for month in (1, 3, 5, 7, 8, 10, 12)], ["04", "06", "09", "11"]
+    upto28 = alt(seq("0", Chars((("1", "9"),))), seq("1", DIGIT), seq("2", Chars((("0", "8"),))))
+    day = alt(
+        seq(trie(short), "-", alt(Ref("upto28"), "29", "30", "31")),
+        seq(trie(thirty), "-", alt(Ref("upto28"), "29", "30")),
+        seq("02-", Ref("upto28")),
+    )
+    fours = trie(f"{number:02d}" for number in range(4, 100, 4))
+    # The last day of February, in years of four digits that have it.
+    leap = seq(alt(seq(Repeat(DIGIT, 2, 2), fours), seq(fours, "00")), "-02-29")
+    return {
+        "upto28": upto28,
+        "four": Repeat(DIGIT, 4, 4),
+        "text": seq('"', alt(letter, escape), Repeat(alt(plain, escape), 0, LONGEST_TEXT - 1), '"'),
+        "amount": seq(amount, *unit),
+        "number": seq('"', Ref("amount"), '"'),
+        "years": alt(seq(maybe(Text("-")), Ref("four")), seq(Chars((("1", "9"),)), Repeat(DIGIT, 0, 2))),
+        "year": seq('"', Ref("years"), '"'),
+        "days": alt(seq(maybe(Text("-")), Ref("four"), "-", day), leap),
+        "date": seq('"', Ref("days"), '"'),
+        "moment": seq('"', alt(Ref("years"), Ref("days")), '"'),
+        "number-or-moment": seq('"', alt(Ref("amount"), Ref("days")), '"'),
+    }
+
+
+def _reached(found: Mapping[str, Part]) -> Rules:
+    """The rules that the root needs."""
+    needed, pending = {"root"}, ["root"]
+    while pending:
+        for name in _mentioned(found[pending.pop()]):
+            if name not in needed:
+                needed.add(name)
+                pending.append(name)
+    return {name: part for name, part in found.items() if name in needed}
+
+
+def _mentioned(part: Part) -> set[str]:
+    if isinstance(part, Ref):
+        return {part.name}
+    if isinstance(part, Seq | Alt):
+        return {name for one in part.parts for name in _mentioned(one)}
+    return _mentioned(part.part) if isinstance(part, Repeat) else set()

@@ -1,0 +1,42 @@
+"""`Graph.grammar`, which `Graph` inherits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from condgraph.engine.bounds import check_bounds, within
+
+if TYPE_CHECKING:
+    from condgraph.grammars.grammar import Format, Grammar
+    from condgraph.grammars.vocabulary import Asking
+
+
+class Grammars:
+    """What may be written about a graph."""
+
+    def grammar(
+        self: Asking,
+        language: Literal["kopl", "llm_query", "pattern"] = "kopl",
+        *,
+        question: str | None = None,
+        entities: Iterable[str] | None = None,
+        format: Format = "gbnf",
+        depth: int = 2,
+        steps: int = 6,
+        timeout: float | None = None,
+    ) -> Grammar:
+        """A grammar of programs that parse, and whose names are the graph's: for a server that holds
+        a model to it while it writes.
+
+        `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex".
+        Entities are those given, else those that the `question` names, else all of a graph in
+        process. `depth` is how deeply KoPL's sets stand within sets, `steps` how many lead on in a
+        row. `timeout` is in seconds. Raises `OptionError` for an unknown language or format, and
+        where the graph has no names.
+        """
+        from condgraph.grammars.grammar import grammar_of
+
+        check_bounds(timeout)
+        with within(self.timeout if timeout is None else timeout):
+            return grammar_of(self, language, question, entities, format, depth, steps)

@@ -1,0 +1,65 @@
+"""The grammar of patterns, as JSON triples: `{"triples": [["UNKNOWN 1", "capital", "Kathmandu"]]}`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from condgraph.engine.errors import OptionError
+from condgraph.grammars.kopl import quoted
+from condgraph.grammars.parts import Chars, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.vocabulary import Vocabulary
+
+#: Triples of a pattern, and unknown nodes of each kind.
+MOST_TRIPLES: Final = 6
+#: The predicate of memberships, which patterns follow.
+INSTANCE_OF: Final = "instance of"
+
+
+def _relations(names: Vocabulary) -> list[str]:
+    """What an edge can be: relations, memberships, and attributes whose values are texts."""
+    texts = [name for name, kinds in names.keys.items() if "text" in kinds]
+    found = dict.fromkeys([*names.relations, *texts, *([INSTANCE_OF] if names.concepts else [])])
+    if not found:
+        raise OptionError("the graph has no names that a pattern could hold", hint="load something first")
+    return list(found)
+
+
+def rules(names: Vocabulary) -> Rules:
+    """The rules of patterns over these names."""
+    letter = Chars((("a", "z"),))
+    unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
+    known = sorted({*names.entities, *names.concepts})
+    node = alt(unknown, trie(map(quoted, known))) if known else unknown
+    triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
+    return {
+        "root": seq('{"triples": [', Ref("triple"), Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1), "]}"),
+        "triple": triple,
+        "node": node,
+        "relation": alt('"UNKNOWN relation"', trie(map(quoted, _relations(names)))),
+    }
+
+
+def schema(names: Vocabulary) -> dict[str, Any]:
+    """The JSON schema of patterns over these names: triples as objects."""
+    known = sorted({*names.entities, *names.concepts})
+    unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
+    triple = {
+        "type": "object",
+        "properties": {
+            "head": {"$ref": "#/$defs/node"},
+            "relation": {"$ref": "#/$defs/relation"},
+            "tail": {"$ref": "#/$defs/node"},
+        },
+        "required": ["head", "relation", "tail"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"triples": {"type": "array", "items": triple, "minItems": 1, "maxItems": MOST_TRIPLES}},
+        "required": ["triples"],
+        "additionalProperties": False,
+        "$defs": {
+            "node": {"anyOf": [unknown, *([{"enum": known}] if known else [])]},
+            "relation": {"enum": ["UNKNOWN relation", *_relations(names)]},
+        },
+    }

@@ -1,0 +1,132 @@
+"""The names of a graph that a program may hold, with their types, and the entities that a question
+may mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.values import NO_UNIT
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.overview.schema import GraphSchema
+    from condgraph.overview.survey import Survey
+
+#: Words of the longest name that is looked for in a question, and places where one may begin.
+MOST_WORDS: Final = 8
+MOST_PLACES: Final = 60
+#: Names that are like a word of the question, taken where none is in it as it stands.
+MOST_ALIKE: Final = 5
+_WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
+
+
+class Asking(Protocol):
+    """A graph as grammars see it: `condgraph.Graph`."""
+
+    timeout: float | None
+
+    def kopl(self, program: Any, *, on_unknown: Literal["error", "empty"] = "error") -> Answer:
+        """`Graph.kopl`."""
+
+    def schema(self) -> GraphSchema:
+        """`Graph.schema`."""
+
+    @property
+    def current(self) -> Snapshot:
+        """`Graph.current`."""
+
+    def _survey(self) -> Survey: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names by what they are. `keys` and `qualifiers` have the types of their values ("text",
+    "quantity", "time", "entity"); `units` are those of all numbers.
+    """
+
+    entities: tuple[str, ...]
+    concepts: tuple[str, ...]
+    relations: tuple[str, ...]
+    keys: Mapping[str, frozenset[str]]
+    qualifiers: Mapping[str, frozenset[str]]
+    units: tuple[str, ...]
+
+
+def vocabulary(graph: Asking, entities: Iterable[str]) -> Vocabulary:
+    """The names of a graph, with the entities that are given."""
+    survey = graph._survey()
+    keys: dict[str, frozenset[str]] = {}
+    qualifiers: dict[str, frozenset[str]] = {}
+    units: set[str] = set()
+    relations = []
+    for name, with_entities, with_values, values, with_keys, *_ in survey["predicates"]:
+        if with_entities:
+            relations.append(name)
+        if with_values:
+            keys[name] = frozenset(value[0] for value in values)
+            units |= {value[1] for value in values}
+        for key, its in with_keys:
+            qualifiers[key] = qualifiers.get(key, frozenset()) | {value[0] for value in its}
+            units |= {value[1] for value in its}
+    concepts = dict.fromkeys(one.name for one in graph.schema().concepts if one.name)
+    named = tuple(sorted({one for one in entities if one}))
+    return Vocabulary(named, tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})))
+
+
+def candidates(graph: Asking, question: str) -> list[str]:
+    """The names of entities and concepts in a question, the longest first; where there are none,
+    those most like its words that begin with a capital letter.
+    """
+    found: list[str] = []
+    taken: set[int] = set()
+    for words, name in _spans(question):
+        if taken.isdisjoint(words) and _there(graph, name):
+            found.append(name)
+            taken.update(words)
+    if not found:
+        for words, name in _spans(question):
+            if taken.isdisjoint(words) and all(word[:1].isupper() or word[:1].isdigit() for word in name.split()):
+                near = _alike(graph, name)
+                found += near
+                taken.update(words if near else ())
+    return list(dict.fromkeys(found))
+
+
+def everybody(graph: Asking) -> list[str]:
+    """The names of all entities and concepts of a graph, in process."""
+    snapshot = graph.current
+    names = snapshot.texts.take(snapshot.arrays.get("ent.name"))
+    return sorted({name for name in names if name})
+
+
+def _spans(question: str) -> Iterator[tuple[Sequence[int], str]]:
+    """Runs of words of a question, the longest first."""
+    words = list(_WORD.finditer(question))[:MOST_PLACES]
+    for length in range(min(MOST_WORDS, len(words)), 0, -1):
+        for at in range(len(words) - length + 1):
+            check()
+            text = question[words[at].start() : words[at + length - 1].end()]
+            yield range(at, at + length), text
+            if text.endswith("."):
+                yield range(at, at + length), text[:-1]
+
+
+def _there(graph: Asking, name: str) -> bool:
+    if name.islower() and len(name) < 3:
+        return False
+    return bool(graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}], on_unknown="empty").entities)
+
+
+def _alike(graph: Asking, name: str) -> list[str]:
+    try:
+        graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}])
+    except UnknownNameError as error:
+        return list(error.candidates[:MOST_ALIKE])
+    return [name]

@@ -1,0 +1,80 @@
+"""Why a search found nothing: which option or edge emptied it, and what the nearest looser search
+gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import DeadlineError
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.patterns.options import MatchOptions
+from condgraph.patterns.result import Solution
+
+#: Seconds that looser searches may take, all together.
+SECONDS: Final = 2.0
+#: Edges that are left out one by one.
+_EDGES: Final = 8
+
+#: Searches for the nearest solution of a pattern; None where there is none.
+Asked = Callable[[Pattern, MatchOptions], Solution | None]
+
+
+def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
+    """What emptied a search, as lines for a user; the nearest of what looser ones give."""
+    found: list[tuple[int, str]] = []
+    late = False
+    try:
+        with within(SECONDS):
+            for what, looser in _looser(options):
+                solution = ask(pattern, looser)
+                if solution is not None:
+                    found.append((solution.total, f"{what} there is one: {solution}"))
+            for number, edge in enumerate(pattern.edges[:_EDGES] if not found else ()):
+                rest = tuple(one for other, one in enumerate(pattern.edges) if other != number)
+                if not rest:
+                    continue
+                solution = ask(_without(pattern, rest), replace(options, group_by=(), distinct_from=(), k=1))
+                if solution is not None:
+                    ends = pattern.nodes[edge.head].text, pattern.nodes[edge.tail].text
+                    what = f"without ({ends[0]}) -[{edge.relation}]-> ({ends[1]})"
+                    found.append((solution.total, f"{what} there is one: {solution}"))
+    except DeadlineError:
+        late = True
+    # A stable order: by distance, then as they were tried.
+    lines = [line for _, line in sorted(found, key=lambda one: one[0])]
+    if not lines and not late:
+        lines.append("nor is there one with any one option loosened, or any one edge left out")
+    return lines
+
+
+def _looser(options: MatchOptions) -> Iterator[tuple[str, MatchOptions]]:
+    """Each option that narrows the search, loosened alone."""
+    alone: list[tuple[bool, str, dict[str, Any]]] = [
+        (options.directed is True, "without directed=True", {"directed": None}),
+        (options.injective, "without injective=True", {"injective": False}),
+        (options.induced, "without induced=True", {"induced": False}),
+        (options.k_types is not None, f"without k_types={options.k_types}, a filter by hints at types,", {"k_types": None}),
+        (options.k_nodes is not None, f"without k_nodes={options.k_nodes}", {"k_nodes": None}),
+        (options.k_relations is not None, f"without k_relations={options.k_relations}", {"k_relations": None}),
+        (bool(options.distinct_from), "without distinct_from", {"distinct_from": ()}),
+        (
+            not options.free and not options.injective,
+            "with free=True, which lets a statement be used again,",
+            {"free": True},
+        ),
+    ]  # fmt: skip
+    for given, what, change in alone:
+        if given:
+            yield what, replace(options, k=1, group_by=(), **change)
+
+
+def _without(pattern: Pattern, rest: tuple[Any, ...]) -> Pattern:
+    """A pattern of some of the edges, and their nodes alone."""
+    texts = [
+        (pattern.nodes[edge.head].text, edge.relation, pattern.nodes[edge.tail].text) for edge in rest
+    ]  # fmt: skip
+    return Pattern.build(texts)

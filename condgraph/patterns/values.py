@@ -1,0 +1,121 @@
+"""Edges to values: which nodes have a number or a time as a pattern asks, and at which price.
+
+A value of a pattern is a condition on the node beside it, so it becomes a part of that node's
+domain before anything is joined: the price of the nearest predicate under which the node has such a
+value. A value uses up no statement: `> 1990` and `< 2000` may be the same date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.snapshot.cells import PARTS, decode_values
+from condgraph.engine.values import NO_UNIT, Kind
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.pattern.values import Condition
+from condgraph.patterns.distance.domains import BARRED, Domain
+from condgraph.patterns.graph import Costs
+from condgraph.patterns.options import AGAINST
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ValueEdge:
+    """An edge of the pattern to a value: its number, the node that has the value, what the value
+    has to be, prices of all predicates, and what its direction adds.
+    """
+
+    edge: int
+    node: int
+    condition: Condition
+    prices: Costs
+    against: int
+
+
+def value_edges(pattern: Pattern, prices: Sequence[Costs | None], predicates: int, directed: bool | None) -> list[ValueEdge]:
+    """The edges of a pattern that end at values; `prices` are those of its edges."""
+    found = []
+    for number, edge in enumerate(pattern.edges):
+        at_head = pattern.nodes[edge.head].value
+        condition = at_head or pattern.nodes[edge.tail].value
+        if condition is None:
+            continue
+        own = prices[number]
+        costs = np.zeros(predicates, np.int64) if own is None else own
+        # A statement runs to its value, so that a value as the subject runs against it.
+        against = 0 if at_head is None or directed is False else BARRED if directed else AGAINST
+        found.append(ValueEdge(number, edge.tail if at_head else edge.head, condition, costs, against))
+    return found
+
+
+def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates: NDArray[Any]) -> Domain:
+    """The nodes of a domain that have such a value: these `nodes` under these `predicates`."""
+    costs = np.minimum(edge.prices.take(predicates) + edge.against, BARRED)
+    order = np.lexsort((costs, nodes))
+    nodes, costs = nodes[order], costs[order]
+    fresh = np.ones(len(nodes), bool)
+    fresh[1:] = nodes[1:] != nodes[:-1]
+    nodes, costs = nodes[fresh].astype(np.int32), costs[fresh]
+    own = domain.at(nodes)
+    costs = np.minimum(costs if own is None else costs + own, BARRED)
+    keep = costs < BARRED
+    return Domain(costs[keep], nodes[keep])
+
+
+def holders(snapshot: Snapshot, condition: Condition) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The attribute statements whose values are as asked, as numbers of statements, with their
+    subjects and predicates; shapes (n,).
+    """
+    get = snapshot.arrays.get
+    kinds = get("att.kind")
+    if not len(kinds):
+        empty = np.empty(0, np.int64)
+        return empty, empty, empty
+    found = np.zeros(len(kinds), bool)
+    if condition.quantity is not None:
+        found |= _numbers(snapshot, condition, kinds)
+    if condition.time is not None:
+        times = kinds == Kind.TIME
+        found |= times & condition.at(get("att.a"), get("att.b"))
+    at = np.flatnonzero(found)
+    predicates = np.searchsorted(get("att.offsets"), at, side="right") - 1
+    return at + snapshot.relations, snapshot.attribute_subject[at].astype(np.int64), predicates.astype(np.int64)
+
+
+def _numbers(snapshot: Snapshot, condition: Condition, kinds: NDArray[Any]) -> NDArray[np.bool_]:
+    get = snapshot.arrays.get
+    units, floats = get("att.unit"), np.ascontiguousarray(get("att.a")).view(np.float64)
+    quantities = kinds == Kind.QUANTITY
+    found, equal = np.zeros(len(kinds), bool), np.zeros(len(kinds), bool)
+    for unit in np.unique(units[quantities]).tolist():
+        wanted = condition.in_unit(NO_UNIT if unit < 0 else snapshot.texts[unit])
+        if wanted is None:
+            continue
+        own = quantities & (units == unit)
+        try:
+            number = float(wanted)
+        except OverflowError:
+            number = float("inf") if wanted > 0 else float("-inf")
+        equal |= own & (floats == number)
+        match condition.operator:
+            case "=":
+                found |= own & (floats == number)
+            case "<" | "<=":
+                found |= own & (floats <= number)
+            case _:
+                found |= own & (floats >= number)
+    # Floats leave open what no float is, and what is just as asked.
+    near = np.flatnonzero(found)
+    exact = near[(get("att.ref")[near] >= 0) | equal[near]]
+    if len(exact):
+        cells = {name: get(f"att.{name}").take(exact) for name, _ in PARTS}
+        values = decode_values(cells, snapshot.texts.__getitem__, snapshot.ident)
+        found[exact] = [condition.holds(value) for value in values]
+    return found

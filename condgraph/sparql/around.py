@@ -1,0 +1,39 @@
+"""The statements around some entities, as chains read them: one query, at most so many a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from condgraph.engine.algebra.around import around_of
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.sparql.compile.entities import Compiler
+from condgraph.sparql.compile.gather import branch_of, gathering
+from condgraph.sparql.gathered import Gathered, LostRowsError, Row
+
+if TYPE_CHECKING:
+    from condgraph.sparql.store import RdfStore
+
+
+def around(store: RdfStore, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+    """The entities of these ids and names with the statements at whose ends they stand, as a
+    snapshot of those alone.
+    """
+    target = store.target
+    compiler = Compiler(target)
+    of, scans = around_of(ids, names, values=values)
+    branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
+    branches += [f"{branch_of(compiler, number, scan)} LIMIT {int(most)}" for number, scan in enumerate(scans)]
+    branches.append(branch_of(compiler, len(scans), of))
+    text = gathering(branches, target, stated=True)
+    try:
+        return Gathered(_rows(store, text), target.names, ()).snapshot
+    except LostRowsError:
+        # Another text is planned anew.
+        return Gathered(_rows(store, f"{text}\n# again"), target.names, ()).snapshot
+
+
+def _rows(store: RdfStore, text: str) -> Iterator[Row]:
+    for row in store.select(text):
+        leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
+        yield leaf, n, s, p, o
