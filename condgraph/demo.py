@@ -104,17 +104,3 @@ def _ask(graph: condgraph.Graph, out: TextIO) -> None:
         out.write(f"  = {text}\n")
     for fact in [] if found.answer is None else found.answer.evidence[:SHOWN_EVIDENCE]:
         out.write(f"    because {fact}\n")
-    _ask(graph, out)
-
-
-def _ask(graph: condgraph.Graph, out: TextIO) -> None:
-    """One question in plain words, of a language model whose calls were recorded."""
-    found = ask_recorded(graph, ASKED)
-    out.write(f"\n{ASKED}  (asked in words; {found.model} wrote the program, a recording of it plays here)\n")
-    for attempt in found.attempts:
-        for line in attempt.program.splitlines():
-            out.write(f"  {line}\n")
-    for text in found.texts:
-        out.write(f"  = {text}\n")
-    for fact in [] if found.answer is None else found.answer.evidence[:SHOWN_EVIDENCE]:
-        out.write(f"    because {fact}\n")

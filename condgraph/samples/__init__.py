@@ -56,6 +56,4 @@ def copy_to(folder: str | Path) -> list[Path]:
     target.mkdir(parents=True, exist_ok=True)
     # The recorded run, as it is.
     shutil.copytree(FOLDER / "asking", target / "asking", dirs_exist_ok=True)
-    # The recorded run, as it is.
-    shutil.copytree(FOLDER / "asking", target / "asking", dirs_exist_ok=True)
     return [Path(shutil.copyfile(FOLDER / name, target / name)) for name in names]
