@@ -17,8 +17,6 @@ from condgraph.samples.asked import ask_recorded
 SHOWN_EVIDENCE = 8
 #: What is asked in plain words; a question of the recorded run.
 ASKED = "How high is Annapurna I?"
-#: What is asked in plain words; a question of the recorded run.
-ASKED = "How high is Annapurna I?"
 
 
 @dataclass(frozen=True, slots=True)
