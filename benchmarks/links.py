@@ -17,10 +17,10 @@ from typing import Any
 
 from machine import machine
 
-from condgraph.evaluation.queries import read_triples
 from condgraph.links.edges import Edges
 from condgraph.links.ranks import rank_edges
 from condgraph.links.train import TrainOptions, train
+from condgraph.logic.evaluation.queries import read_triples
 
 #: Of QTO, Table 1, NELL995, in percent.
 PAPER = {"avg_p": 32.9, "avg_ood": 24.0, "avg_n": 12.9}

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from condgraph.chains.answer import Reasoned
     from condgraph.chains.verify import Verdict as ChainVerdict
     from condgraph.claims.verdict import Verdict
-    from condgraph.evaluation.figures import Evaluation
-    from condgraph.evaluation.sampler import Sampled
     from condgraph.grammars.grammar import Grammar
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training
     from condgraph.logic.answers import LogicAnswers
+    from condgraph.logic.evaluation.figures import Evaluation
+    from condgraph.logic.evaluation.sampler import Sampled
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions
     from condgraph.questions.record import Question

@@ -11,9 +11,12 @@ from typing import TextIO
 
 import condgraph
 from condgraph.samples import FOLDER, SAMPLES, copy_to
+from condgraph.samples.asked import ask_recorded
 
 #: Facts shown below an answer; the rest is counted.
 SHOWN_EVIDENCE = 8
+#: What is asked in plain words; a question of the recorded run.
+ASKED = "How high is Annapurna I?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +88,17 @@ def _show(graph: condgraph.Graph, folder: Path, out: TextIO) -> None:
             out.write(f"    because {fact}\n")
         if len(answer.evidence) > SHOWN_EVIDENCE:
             out.write(f"    and {len(answer.evidence) - SHOWN_EVIDENCE} more facts\n")
+    _ask(graph, out)
+
+
+def _ask(graph: condgraph.Graph, out: TextIO) -> None:
+    """One question in plain words, of a language model whose calls were recorded."""
+    found = ask_recorded(graph, ASKED)
+    out.write(f"\n{ASKED}  (asked in words; {found.model} wrote the program, a recording of it plays here)\n")
+    for attempt in found.attempts:
+        for line in attempt.program.splitlines():
+            out.write(f"  {line}\n")
+    for text in found.texts:
+        out.write(f"  = {text}\n")
+    for fact in [] if found.answer is None else found.answer.evidence[:SHOWN_EVIDENCE]:
+        out.write(f"    because {fact}\n")

@@ -26,11 +26,11 @@ from condgraph.engine.snapshot.directory import graph_directory, graph_names, re
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
-from condgraph.evaluation.methods import EvaluationMethods
 from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
 from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
+from condgraph.logic.evaluation.methods import EvaluationMethods
 from condgraph.logic.methods import LogicMethods
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore

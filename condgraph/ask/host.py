@@ -33,7 +33,16 @@ class Host(Protocol):
         """As `Graph.query`."""
         ...
 
-    def match(self, pattern: Any, *, k: int | None = 3, group_by: Any = None, limit: int | None = None) -> Answer:
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: Any = None,
+        stretch: bool = False,
+        leave_out: bool = False,
+        limit: int | None = None,
+    ) -> Answer:
         """As `Graph.match`."""
         ...
 

@@ -25,9 +25,9 @@ from condgraph.cli.arguments import (
     UserOption,
     opened,
 )
+from condgraph.cli.ask import ask
 from condgraph.cli.chain import chain
 from condgraph.cli.evaluate import evaluate
-from condgraph.cli.ask import ask
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
@@ -343,8 +343,10 @@ def export(
         at.export(sys.stdout if output is None else output, to=to.value)
 
 
-for command in (ask, delete, abandon, convert, generate, train_links, evaluate, serve, verify):
+for command in (ask, delete, abandon, convert, generate, train_links, serve, verify):
     app.command(epilog=EXIT_CODES)(command)
+
+app.add_typer(evaluate)
 
 
 def run() -> None:

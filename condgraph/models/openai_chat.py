@@ -36,7 +36,10 @@ _log = logging.getLogger(__name__)
 class OpenAIModel:
     """A model at a server that speaks OpenAI's chat completions. Nothing is sent before it is used.
 
-    `stream=True` has completions sent piece by piece: some servers hold their connection only so.
+    `max_tokens` is the most tokens of a completion, whatever a call asks for: a small model that
+    finds no end takes long otherwise. `extra` is sent with every request as it is: a `grammar` for
+    llama.cpp, a `stop`, what a server takes beyond OpenAI's API. `stream=True` has completions sent
+    piece by piece: some servers hold their connection only so.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class OpenAIModel:
         api_key: str | None = None,
         timeout: float = TIMEOUT,
         retries: int = RETRIES,
+        max_tokens: int | None = None,
         stream: bool = False,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         if not model:
             raise OptionError("the name of a model is missing", hint="such as `openai:gpt-4o-mini`")
@@ -70,7 +75,7 @@ class OpenAIModel:
             # Servers of one's own often ask for none, and the library insists on one.
             key = "none"
         self.model, self._key, self._timeout, self._retries, self._stream = model, key, timeout, retries, stream
-        self._openai = openai
+        self._openai, self._most, self._extra = openai, max_tokens, dict(extra or {})
         self._client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0)
         self.place = place or str(self._client.base_url)
         self._tokenizer = Tokenizer(model, str(self._client.base_url), key)
@@ -124,6 +129,8 @@ class OpenAIModel:
             "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
             "temperature": float(temperature),
         }
+        if self._most is not None:
+            max_tokens = self._most if max_tokens is None else min(max_tokens, self._most)
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
         if schema is not None:
@@ -211,9 +218,11 @@ class OpenAIModel:
         raises, and `BrokenReplyError`.
         """
         body = dict(body)
-        extra = {"grammar": body.pop("grammar")} if "grammar" in body else None
+        extra = dict(self._extra)
+        if "grammar" in body:
+            extra["grammar"] = body.pop("grammar")
         create = self._client.chat.completions.with_streaming_response.create
-        with create(model=self.model, **body, extra_body=extra, timeout=wait.left() or _SILENCE) as response:
+        with create(model=self.model, **body, extra_body=extra or None, timeout=wait.left() or _SILENCE) as response:
             parts: list[bytes] = []
             size = 0
             for part in response.iter_bytes():

@@ -54,4 +54,6 @@ def copy_to(folder: str | Path) -> list[Path]:
         if path.exists() and path.read_bytes() != (FOLDER / name).read_bytes():
             raise FileExistsError(f"{path} is there already, with another content")
     target.mkdir(parents=True, exist_ok=True)
+    # The recorded run, as it is.
+    shutil.copytree(FOLDER / "asking", target / "asking", dirs_exist_ok=True)
     return [Path(shutil.copyfile(FOLDER / name, target / name)) for name in names]

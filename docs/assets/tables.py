@@ -216,9 +216,13 @@ def verbs() -> str:
     from condgraph.cli.app import app
 
     parts = []
-    for command in app.registered_commands:
+    groups = [
+        (f"{group.typer_instance.info.name} ", group.typer_instance) for group in app.registered_groups if group.typer_instance
+    ]
+    for before, command in [(before, command) for before, one in [("", app), *groups] for command in one.registered_commands]:
         verb = command.callback
         assert verb is not None
+        called = before + verb.__name__.replace("_", "-")
         arguments, options = [], []
         for name, parameter in inspect.signature(verb, eval_str=True).parameters.items():
             kind, info = get_args(parameter.annotation)[:2]
@@ -236,9 +240,9 @@ def verbs() -> str:
             else:
                 metavar = info.metavar or name.upper()
                 arguments.append((metavar if default is inspect.Parameter.empty else f"[{metavar}]", " ".join(about)))
-        usage = " ".join(["condgraph", verb.__name__, *(["[OPTIONS]"] if options else []), *(metavar for metavar, _ in arguments)])
+        usage = " ".join(["condgraph", called, *(["[OPTIONS]"] if options else []), *(metavar for metavar, _ in arguments)])
         rows = [(code(metavar.strip("[]")), about) for metavar, about in arguments] + options
-        parts.append(f"### {verb.__name__}\n\n{inspect.getdoc(verb)}\n\n    {usage}\n\n{table(('argument', 'means'), rows)}\n")
+        parts.append(f"### {called}\n\n{inspect.getdoc(verb)}\n\n    {usage}\n\n{table(('argument', 'means'), rows)}\n")
     return "\n".join(parts).rstrip()
 
 

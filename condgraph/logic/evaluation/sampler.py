@@ -15,10 +15,10 @@ import numpy as np
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import LinkModelError, OptionError, UnknownNameError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.evaluation.missing import Complete
-from condgraph.evaluation.queries import LogicCase
 from condgraph.languages.logic.structures import NEGATION, STRUCTURES, UNION
 from condgraph.links.edges import Edges
+from condgraph.logic.evaluation.missing import Complete
+from condgraph.logic.evaluation.queries import LogicCase
 
 #: Draws for each query that is wanted, until the sampler gives up.
 TRIES: Final = 200

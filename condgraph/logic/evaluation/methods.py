@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.evaluation.figures import Evaluation
-    from condgraph.evaluation.queries import LogicCase
-    from condgraph.evaluation.run import OnCase
-    from condgraph.evaluation.sampler import Sampled
+    from condgraph.logic.evaluation.figures import Evaluation
+    from condgraph.logic.evaluation.queries import LogicCase
+    from condgraph.logic.evaluation.run import OnCase
+    from condgraph.logic.evaluation.sampler import Sampled
 
 
 class Opened(Protocol):
@@ -48,7 +48,7 @@ class EvaluationMethods:
 
         A query has 1 to `most` hard answers. The same seed gives the same queries.
         """
-        from condgraph.evaluation.sampler import sample
+        from condgraph.logic.evaluation.sampler import sample
 
         check_bounds(timeout)
         with within(self.timeout if timeout is None else timeout):
@@ -76,7 +76,7 @@ class EvaluationMethods:
         edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
         threshold of cardinality.
         """
-        from condgraph.evaluation.run import evaluate
+        from condgraph.logic.evaluation.run import evaluate
 
         check_bounds(timeout)
         with within(self.timeout if timeout is None else timeout, cancelled):

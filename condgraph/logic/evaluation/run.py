@@ -12,15 +12,15 @@ import numpy as np
 
 from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import UnknownNameError
-from condgraph.evaluation.figures import THRESHOLDS, CaseFigures, Evaluation, best_threshold
-from condgraph.evaluation.missing import Complete
-from condgraph.evaluation.queries import LogicCase
 from condgraph.languages.logic.tree import Anchor, Complement, Tree, children
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import model_of
 from condgraph.links.ranks import rank_among
 from condgraph.logic.ask import matrix_of
 from condgraph.logic.derivation import Backward, Derivation
+from condgraph.logic.evaluation.figures import THRESHOLDS, CaseFigures, Evaluation, best_threshold
+from condgraph.logic.evaluation.missing import Complete
+from condgraph.logic.evaluation.queries import LogicCase
 from condgraph.logic.forward import Forward
 from condgraph.logic.vector import Vector
 

@@ -1,0 +1,32 @@
+"""A recorded run over the sample data: questions in plain words, asked of a small language model once
+(`tools/record_samples.py`), and played again without one, without a key and without a network.
+
+The folder `asking` holds the questions, the demonstrations and the prompts that the model was shown,
+and `calls.jsonl`, the transcript.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from condgraph.ask.records import Asked
+    from condgraph.graph import Graph
+
+#: Where the files of the recorded run lie.
+ASKING: Final = Path(__file__).with_name("asking")
+DEMONSTRATIONS: Final = ASKING / "demonstrations.jsonl"
+QUESTIONS: Final = ASKING / "questions.jsonl"
+CALLS: Final = ASKING / "calls.jsonl"
+#: How the questions were asked.
+OPTIONS: Final[dict[str, Any]] = {"via": "query", "demos": 3, "retries": 1, "prompts": ASKING}
+
+
+def ask_recorded(graph: Graph, question: str, llm: Any = None) -> Asked:
+    """Ask a question of the recorded run, over a graph of the sample data that has its
+    demonstrations; `llm` is what answers, the transcript by default.
+    """
+    if not len(graph.demos):
+        graph.demos.load(DEMONSTRATIONS)
+    return graph.ask(question, f"replay:{CALLS}" if llm is None else llm, **OPTIONS)
