@@ -21,8 +21,8 @@ from condgraph.engine.errors import OptionError, ReadOnlyError
 from condgraph.engine.facts import Entity
 from condgraph.languages.logic.tree import Tree
 from condgraph.logic.matrix import Matrix, adjacency
-from condgraph.logic.store_text import PREDICTED, CypherText, SparqlText, predicted_graph
-from condgraph.sparql.layout import GraphIris
+from condgraph.logic.store_text import PREDICTED, CypherText, SparqlText
+from condgraph.sparql.layout import GraphIris, predicted_graph
 from condgraph.sparql.literals import double
 
 if TYPE_CHECKING:

@@ -15,16 +15,11 @@ from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, type_of
 from condgraph.engine.errors import UnsupportedError
 from condgraph.languages.logic.tree import Anchor, Anything, Complement, Intersection, OfType, Projection, Tree, Union
-from condgraph.sparql.layout import GraphIris
+from condgraph.sparql.layout import GraphIris, predicted_graph
 from condgraph.sparql.literals import string
 
 #: The type of predicted relationships in Neo4j.
 PREDICTED: Final = "CONDGRAPH_PREDICTED"
-
-
-def predicted_graph(base: str) -> str:
-    """The named graph of predicted edges beside a graph, without brackets."""
-    return f"{base}.predicted/"
 
 
 def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: str, minimum: str) -> tuple[list[Tree], str, str]:

@@ -101,6 +101,11 @@ def base_iri(graph: str, namespace: str = NAMESPACE) -> str:
     return f"{namespace}{encode(graph).replace('/', '%2F')}/"
 
 
+def predicted_graph(base: str) -> str:
+    """The named graph of predicted edges (`Graph.write_predictions`) beside a graph."""
+    return f"{base}.predicted/"
+
+
 def checked_base(base: str) -> str:
     """A base of one's own: an absolute IRI that ends with a slash."""
     scheme, colon, rest = base.partition("://")

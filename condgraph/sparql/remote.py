@@ -29,7 +29,7 @@ from condgraph.overview.survey import Survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import OXIGRAPH, cut
-from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base
+from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph
 from condgraph.sparql.literals import string
 from condgraph.sparql.load.pull import EVERYTHING, pull, sources
 from condgraph.sparql.load.push import Loader, busy, unfinished
@@ -359,6 +359,7 @@ class SparqlStore(RdfStore):
         if self.read_only:
             raise ReadOnlyError.at(self.place)
         found = bool(state(self.endpoint, self.base))
+        self.endpoint.update(f"DROP SILENT GRAPH <{predicted_graph(self.base)}>")
         remove(self.endpoint, self.base)
         self._schema = None
         return found

@@ -65,6 +65,11 @@ def compared(remote: condgraph.Graph) -> None:
     assert remote.logic(anti, k=None).entities == local.logic(anti, k=None).entities
     remote.remove_predictions()
     assert all(one.observed for one in remote.logic_stored("2p", ["e001", "r0", "r1"], k=None).answers)
+    # Deleting a graph takes them along: a graph of that name has none.
+    remote.write_predictions(model, epsilon=0.01)
+    remote.delete()
+    remote.push(local)  # type: ignore[attr-defined]
+    assert all(one.observed for one in remote.logic_stored("2p", ["e001", "r0", "r1"], k=None).answers)
     remote.delete()
 
 
