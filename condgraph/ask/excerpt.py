@@ -19,7 +19,7 @@ from condgraph.ask.mentions import Mention, asked_about, masked
 from condgraph.ask.mentions import mentions as mentions_in
 from condgraph.engine.algebra import ByName, Distinct, Node, Predicates, Reached, Scan
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import CondgraphError, InterruptedQueryError, OptionError
+from condgraph.engine.errors import CondgraphError, OptionError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request
 from condgraph.models.tokens import estimate
@@ -210,13 +210,12 @@ def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str
     found = kept.get(names)
     if found is None:
         found = around(store, names)
-        if known.in_process:
-            steps = Scan(ByName(names), None, "subject", "object", "relation")
-            back = Scan(ByName(names), None, "object", "subject", "relation")
-            with suppress(InterruptedQueryError):
-                if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
-                    beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
-                    found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
+        steps = Scan(ByName(names), None, "subject", "object", "relation")
+        back = Scan(ByName(names), None, "object", "subject", "relation")
+        with suppress(CondgraphError):
+            if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
+                beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
+                found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
         if len(kept) > 4_096:
             kept.clear()
         kept[names] = found

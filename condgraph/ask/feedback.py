@@ -124,7 +124,13 @@ def _of_nothing(attempt: Attempt, known: Known, runner: Runner) -> list[str]:
     warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
     lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
     if not any(" has no " in one or " have no " in one for one in warnings) and attempt.lowered is not None:
-        lines += _instead(attempt.lowered.plan, runner)
+        told = _instead(attempt.lowered.plan, runner)
+        at = next((number for number, one in enumerate(lines) if one.startswith("The answer is empty")), None)
+        if at is None:
+            lines += told
+        else:
+            # As the answers say it that know it themselves.
+            lines[at] = "; ".join([lines[at], *told])
     return lines
 
 

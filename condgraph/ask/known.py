@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import Constants
 from condgraph.engine.bounds import cached
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.schema import Schema
 from condgraph.engine.store import Request
 from condgraph.names.graph_names import Linker
 from condgraph.names.vocabulary import DIMENSION, Vocabulary
@@ -112,9 +111,8 @@ class Known:
             word for one in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(one)
         )
         self.words -= STOP
-        #: What stands around names, as it was looked up; whether that is cheap.
+        #: What stands around names, as it was looked up.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
-        self.in_process = isinstance(schema, Schema)
         self._of_source: dict[str, list[int]] = {}
         for place, one in enumerate(rows):
             for source, _ in one[5]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import condgraph
+from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.samples import FOLDER
 
@@ -36,4 +37,18 @@ def countries() -> Graph:
     graph.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
     graph.load(FOLDER / "countries.json")
     graph.load(FOLDER / "governments.tsv")
+    return graph
+
+
+def springfields() -> Graph:
+    """Three cities of one name; two have a state, one has a mayor."""
+    graph = condgraph.open()
+    items = [Entity("city", "city", EntityKind.CONCEPT), Entity("us", "United States")]
+    for ident, people in (("s1", "Ohio"), ("s2", "Oregon"), ("s3", None)):
+        items.append(Entity(ident, "Springfield"))
+        items.append(Member(ident, "city"))  # type: ignore[arg-type]
+        if people is not None:
+            items += [Entity(people, people), Statement(ident, "state", Ref(people))]  # type: ignore[list-item]
+    items.append(Statement("s1", "mayor", "Ann"))  # type: ignore[arg-type]
+    graph.add(items, source="cities")
     return graph

@@ -16,12 +16,12 @@ from condgraph.aio import AsyncGraph
 from condgraph.ask.records import Asked, AskStep
 from condgraph.ask.reply import program_in
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, UnknownNameError
-from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+from condgraph.engine.facts import Entity, Statement
 from condgraph.graph import Graph
 from condgraph.models.base import Completion, Completions, Message
 from condgraph.models.budget import Budget
 from condgraph.models.transcript import Replaying
-from tests.ask.asking import Scripted, countries
+from tests.ask.asking import Scripted, countries, springfields
 
 CAPITAL = "Find(Nepal) Relate(capital, forward) QueryName()"
 
@@ -186,19 +186,6 @@ def test_a_deadline_of_the_call_is_an_error_and_the_budget_an_outcome(graph: Gra
 
 
 # -- names with several meanings -------------------------------------------------------------------
-
-
-def springfields() -> Graph:
-    graph = condgraph.open()
-    items = [Entity("city", "city", EntityKind.CONCEPT), Entity("us", "United States")]
-    for ident, people in (("s1", "Ohio"), ("s2", "Oregon"), ("s3", None)):
-        items.append(Entity(ident, "Springfield"))
-        items.append(Member(ident, "city"))  # type: ignore[arg-type]
-        if people is not None:
-            items += [Entity(people, people), Statement(ident, "state", Ref(people))]  # type: ignore[list-item]
-    items.append(Statement("s1", "mayor", "Ann"))  # type: ignore[arg-type]
-    graph.add(items, source="cities")
-    return graph
 
 
 def test_an_ambiguous_entity_is_a_choice_and_goes_on_as_chosen() -> None:

@@ -1,0 +1,74 @@
+"""The command `condgraph ask`, with calls that were recorded before as its model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import condgraph
+from condgraph.cli.app import app
+from condgraph.models.budget import Budget
+from condgraph.samples import SAMPLES
+from tests.ask.asking import Scripted
+
+QUESTION = "What is the capital of India?"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of the sample data; beside it the calls of one question: a misspelled name, and the
+    program put right.
+    """
+    place = tmp_path_factory.mktemp("asked") / "store"
+    replies = (f"Find({name}) Relate(capital, forward) QueryName()" for name in ("Indai", "India"))
+    with condgraph.open(place) as graph:
+        for one in SAMPLES:
+            graph.load(one.path, format=one.format, **one.options)
+        budget = Budget(prompt_tokens=4000, calls=8, seconds=60)
+        found = graph.ask(QUESTION, Scripted(*replies), budget=budget, via="kopl", transcript=place.parent / "calls.jsonl")
+        assert len(found.attempts) == 2
+    return place
+
+
+def ask(*words: object) -> tuple[int, str, str]:
+    found = CliRunner().invoke(app, ["ask", *map(str, words)])
+    return found.exit_code, found.stdout, found.stderr
+
+
+def options(store: Path, *more: object) -> list[object]:
+    return ["-d", store, "--llm", f"replay:{store.parent / 'calls.jsonl'}", "--via", "kopl", *more]
+
+
+def test_an_answer_with_its_statements(store: Path) -> None:
+    code, out, _ = ask(QUESTION, *options(store))
+    assert code == 0
+    first, *statements = out.splitlines()
+    assert first == "New Delhi [1]"
+    assert "India" in statements[0]
+
+
+def test_steps_and_json(store: Path) -> None:
+    code, out, told = ask(QUESTION, *options(store, "--format", "json", "--steps"))
+    assert code == 0
+    found = json.loads(out)
+    assert (found["status"], [one["text"] for one in found["answers"]], found["calls"]) == ("answered", ["New Delhi"], 2)
+    assert [line.split(" ", 1)[0] for line in told.splitlines()][:3] == ["look", "excerpt", "write"]
+
+
+def test_a_question_that_was_not_recorded_is_said(store: Path) -> None:
+    code, out, told = ask("What is the capital of Atlantis?", *options(store))
+    assert (code, out) == (1, "")
+    assert "not this one" in told
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [(["--source", "mountain"], "mountains"), (["--choose", "Springfield"], "NAME=KEY"), (["--via", "cypher"], "cypher")],
+)
+def test_what_makes_no_sense_is_said(store: Path, more: list[str], word: str) -> None:
+    found = CliRunner().invoke(app, ["ask", "x?", *map(str, options(store, *more))])
+    assert found.exit_code != 0
+    assert word in found.output
