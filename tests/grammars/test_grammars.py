@@ -166,9 +166,11 @@ def test_json_schema(small: Graph, oracle: Path) -> None:
         )
     pattern = small.grammar("pattern", format="json-schema", entities=["melodrama"])
     judge = Draft202012Validator(pattern.schema or {})
-    assert judge.is_valid({"triples": [{"head": "UNKNOWN film 1", "relation": "genre", "tail": "melodrama"}]})
-    assert not judge.is_valid({"triples": [{"head": "UNKNOWN film 1", "relation": "genera", "tail": "melodrama"}]})
-    assert not judge.is_valid({"triples": []})
+    assert judge.is_valid(
+        {"triples": [{"head": "UNKNOWN film 1", "relation": "genre", "tail": "melodrama"}], "answer": "UNKNOWN film 1"}
+    )
+    assert not judge.is_valid({"triples": [{"head": "UNKNOWN film 1", "relation": "genera", "tail": "melodrama"}], "answer": None})
+    assert not judge.is_valid({"triples": [], "answer": None})
 
 
 def tree_of(program: list[dict[str, Any]], at: int) -> dict[str, Any]:
