@@ -16,6 +16,10 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import CondgraphError
+from condgraph.models.budget import Budget
+from condgraph.models.openai_chat import OpenAIModel
+from tests.ask.asking import countries
+from tests.support import local_model
 
 #: How many questions; 30 by request.
 NUMBER = int(os.environ.get("CONDGRAPH_GRAMMAR_QUESTIONS", "4"))
@@ -88,3 +92,28 @@ def test_all_resolve(server: Any, oracle: Path) -> None:
             print(text, error)
     print(resolved, "of", len(lines), times)
     assert resolved == len(lines)
+
+
+class Only(OpenAIModel):
+    """A model of which one constraint is used."""
+
+    form = ""
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset((self.form,)) & super().accepts
+
+
+@pytest.mark.usefixtures("server")
+def test_asked_in_words() -> None:
+    """What `ask` gives a server holds the model, in both forms: each program parses and resolves."""
+    graph = countries()
+    with local_model.serving() as url:
+        model = Only("smollm2", base_url=url, max_tokens=300)
+        for form in ("gbnf", "json-schema"):
+            model.form = form
+            for via in ("kopl", "pattern"):
+                budget = Budget(prompt_tokens=2000, calls=2, seconds=100)
+                found = graph.ask("What is the capital of Nepal?", model, via=via, demos=1, retries=0, budget=budget)  # type: ignore[arg-type]
+                assert found.status in ("answered", "empty", "abstained", "ambiguous"), found.warnings
+                assert f"held to a grammar ({form})" in found.steps[0].about
