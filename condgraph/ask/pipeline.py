@@ -20,6 +20,7 @@ from condgraph.ask.demos import Demos, Similar
 from condgraph.ask.excerpt import Excerpt, excerpt, rank_sources
 from condgraph.ask.feedback import feedback_of
 from condgraph.ask.functions import Functions
+from condgraph.ask.held import held_to, written
 from condgraph.ask.known import Known, known_of
 from condgraph.ask.mentions import Mention, asked_about, masked, mentions
 from condgraph.ask.options import MOST_DEMOS, AskOptions
@@ -35,6 +36,7 @@ from condgraph.models.tokens import estimate
 
 if TYPE_CHECKING:
     from condgraph.ask.host import Host
+    from condgraph.grammars.grammar import Grammar
 
 #: Tokens of a reply, and characters of one that is shown to the model again.
 MOST_REPLY: Final = 800
@@ -56,6 +58,7 @@ class Asking:
         self.shown: list[str] = []
         self.via = options.via
         self.excerpt: Excerpt | None = None
+        self.grammar: Grammar | None = None
         self.declined = 0
 
     def count(self, text: str) -> int:
@@ -131,6 +134,9 @@ class Asking:
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [one for one in similar if one.demo.language == self.via]
+            self.grammar = held_to(self.graph, self.model, self.via, self._asked, found)
+            if self.grammar is not None:
+                about.append(f"held to a grammar ({self.grammar.format})")
         with self.step("excerpt") as about:
             messages = self._messages(known, found, similar, most, ranked)
             assert self.excerpt is not None
@@ -160,8 +166,14 @@ class Asking:
                 self.warnings.append(f"the graph has no name like {shortened(one.text, 80)!r}, which the question says")
         return [f"{one.text!r} is {', '.join(map(repr, one.names[:3]))}" for one in found[:5] if one.names]
 
+    @property
+    def _language(self) -> str:
+        """The language of programs, as the prompt says it."""
+        text = self.prompts.fill(self.via if self.via != "auto" else "query")
+        return text if self.grammar is None else f"{text}\n{self.grammar.told}".strip()
+
     def _frame(self, mark: str, excerpt_text: str, demonstrations: str) -> list[Message]:
-        system = self.prompts.fill("system", mark=mark, language=self.prompts.fill(self.via if self.via != "auto" else "query"))
+        system = self.prompts.fill("system", mark=mark, language=self._language)
         user = self.prompts.fill("user", excerpt=excerpt_text, demonstrations=demonstrations, question=self._asked)
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
@@ -229,8 +241,9 @@ class Asking:
         with self.step("write") as about:
             try:
                 found = self.model.chat(
-                    messages, n=samples, max_tokens=MOST_REPLY, temperature=self.options.heat, seed=self.options.seed
-                )
+                    messages, n=samples, max_tokens=MOST_REPLY, temperature=self.options.heat, seed=self.options.seed,
+                    **({} if self.grammar is None else self.grammar.options()),
+                )  # fmt: skip
             except ModelError as error:
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
@@ -259,7 +272,7 @@ class Asking:
         self, completion: Completion, runner: Runner, known: Known, *, sample: int, number: int, tried: set[str] | None = None
     ) -> Attempt | None:
         """Read a completion, and run the program in it; None where it goes no further."""
-        reply = completion.text
+        reply = written(self.grammar, completion.text)
         with self.step("read") as about:
             found = None if completion.finish == "refusal" or declines(reply) else program_in(reply, self.via)
             about.append("no program" if found is None else f"{found[1]}, {len(found[0])} characters")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.grammars import forms, kopl, kopl_tree, llm_query, pattern
+from condgraph.grammars.parts import Ref, alt
 from condgraph.grammars.vocabulary import Asking, candidates, everybody, vocabulary
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 Format = Literal["gbnf", "json-schema", "lark", "regex"]
 FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")
 LANGUAGES: Final = ("kopl", "llm_query", "pattern")
+#: Names that a JSON schema may list to be given to a server; OpenAI's takes no more.
+MOST_LISTED: Final = 1_000
+#: What a model writes that finds nothing in the graph that answers, where it is let.
+NONE: Final = "NONE"
 _WRITERS: Final = {"gbnf": forms.gbnf, "lark": forms.lark, "regex": forms.regex}
 
 
@@ -34,10 +39,19 @@ class Grammar:
     warnings: tuple[str, ...] = ()
 
     def program(self, written: str) -> str:
-        """The program that a text under this grammar is; raises `ParseError` for another text."""
-        if self.language == "kopl" and self.format == "json-schema":
-            return kopl_tree.program(written)
-        return written
+        """The program that a text under this grammar is; raises `ParseError` for another text. Where
+        the grammar has a way to say that nothing answers (`constraint`), that is "NONE".
+        """
+        if self.format != "json-schema":
+            return written
+        if self.language == "kopl":
+            return kopl_tree.program(written) or NONE
+        return NONE if pattern.is_empty(written) else written
+
+    @property
+    def told(self) -> str:
+        """What a model has to be told of the form that it writes in; nothing where it is the usual one."""
+        return kopl_tree.TOLD if self.language == "kopl" and self.format == "json-schema" else ""
 
     def options(self) -> dict[str, Any]:
         """The constraint as options of `ChatModel.chat`."""
@@ -55,8 +69,12 @@ def grammar_of(
     format: str,
     depth: int,
     steps: int,
+    *,
+    none: bool = False,
 ) -> Grammar:
-    """The grammar of a language over the names of a graph; see `Graph.grammar`."""
+    """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it has a
+    way to say that nothing in the graph answers.
+    """
     for what, given, known in (("language", language, LANGUAGES), ("format", format, FORMATS)):
         if given not in known:
             raise OptionError(
@@ -80,12 +98,14 @@ def grammar_of(
     if format == "json-schema":
         if language == "llm_query":
             raise OptionError("LLM queries have no JSON schema: they are lines of text", hint="gbnf, lark and regex have them")
-        schema = kopl_tree.schema(names) if language == "kopl" else pattern.schema(names)
+        schema = kopl_tree.schema(names, none=none) if language == "kopl" else pattern.schema(names, none=none)
         return Grammar(language, "json-schema", json.dumps(schema, ensure_ascii=False), names.entities, schema, told)
     if language == "kopl":
         rules = kopl.rules(names, depth=depth, steps=steps)
     else:
         rules = llm_query.rules(names) if language == "llm_query" else pattern.rules(names)
+    if none:
+        rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
     return Grammar(language, format, _WRITERS[format](rules), names.entities, None, told)  # type: ignore[arg-type]
 
 
@@ -93,13 +113,23 @@ def constraint(
     graph: Asking, model: ChatModel, language: str, question: str, entities: Iterable[str] | None = None
 ) -> Grammar | None:
     """The grammar that a model can be held to while it writes a program for a question: GBNF where it
-    takes that, else a JSON schema; None where it takes neither, or the language has none.
+    takes that, else a JSON schema; None where it takes neither, the language has none, or a schema
+    would list more names than servers take. It can say "NONE" as well.
 
     `model.chat(messages, **found.options())` asks under it, and `found.program(text)` is the
     program. Raises `OptionError` where the graph has no names for the grammar.
     """
-    if "gbnf" in model.accepts:
-        return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS)
-    if "json-schema" in model.accepts and language != "llm_query":
-        return grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS)
-    return None
+    accepts = model.accepts
+    if "gbnf" in accepts:
+        return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True)
+    if "json-schema" not in accepts or language == "llm_query":
+        return None
+    found = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True)
+    return found if _listed(found.schema) <= MOST_LISTED else None
+
+
+def _listed(schema: Any) -> int:
+    """How many values a schema lists."""
+    if isinstance(schema, dict):
+        return sum(len(part) if name == "enum" else _listed(part) for name, part in schema.items())
+    return sum(map(_listed, schema)) if isinstance(schema, list) else 0

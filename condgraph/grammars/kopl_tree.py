@@ -32,12 +32,18 @@ _FACTS: Final = (
     "QFilterDate",
 )
 _VALUES: Final = ("QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier", "QueryRelationQualifier")
+#: What a model is told that writes programs as trees.
+TOLD: Final = (
+    'The program is written as JSON, in which each function holds as "of" (and "with") the sets that it takes, and its texts by '
+    'name: {"program": {"QueryName": {"of": {"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", '
+    '"direction": "forward"}}}}}; where nothing answers, {"program": null}.'
+)
 #: Calls within calls of the deepest tree that is read.
 _DEEPEST: Final = 100
 
 
-def schema(names: Vocabulary) -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of programs over these names."""
+def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of programs over these names; with `none`, null is one."""
     literals = literals_of(names)
     patterns = {one: regex({**literals, "root": literals[one]}) for one in ("amount", "years", "days")}
     patterns |= {"number": patterns["amount"], "year": patterns["years"], "date": patterns["days"]}
@@ -54,10 +60,11 @@ def schema(names: Vocabulary) -> dict[str, Any]:
     definitions = {name: one for name, one in definitions.items() if one.get("anyOf", True)}
     answers = made.calls(others if "values" in definitions else [one for one in others if not one.startswith("Verify")])
     values = [{"$ref": "#/$defs/values"}] if "values" in definitions else []
+    nothing: list[dict[str, Any]] = [{"type": "null"}] if none else []
     # Servers want an object at the top.
     return {
         "type": "object",
-        "properties": {"program": {"anyOf": [*answers, *values]}},
+        "properties": {"program": {"anyOf": [*answers, *values, *nothing]}},
         "required": ["program"],
         "additionalProperties": False,
         "$defs": definitions,
@@ -130,14 +137,14 @@ class _Schema:
 
 
 def program(text: str) -> str:
-    """The program of a tree, as text; raises `ParseError` for what is no tree."""
+    """The program of a tree, as text, empty for null; raises `ParseError` for what is no tree."""
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         raise ParseError("the program is not well-formed JSON") from None
     if not isinstance(tree, dict) or "program" not in tree:
         raise ParseError('a program as a tree is an object with "program"')
-    return " ".join(_steps(tree["program"], 0))
+    return "" if tree["program"] is None else " ".join(_steps(tree["program"], 0))
 
 
 def _steps(tree: Any, depth: int) -> list[str]:

@@ -1,7 +1,10 @@
-"""The grammar of patterns, as JSON triples: `{"triples": [["UNKNOWN 1", "capital", "Kathmandu"]]}`."""
+"""The grammar of patterns, as JSON triples: `{"triples": [["UNKNOWN 1", "capital", "Kathmandu"]]}`,
+with the unknown that is asked for as `answer`.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from condgraph.engine.errors import OptionError
@@ -29,18 +32,29 @@ def rules(names: Vocabulary) -> Rules:
     letter = Chars((("a", "z"),))
     unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
     known = sorted({*names.entities, *names.concepts})
-    node = alt(unknown, trie(map(quoted, known))) if known else unknown
+    node = alt(Ref("unknown"), trie(map(quoted, known))) if known else Ref("unknown")
+    more = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
     triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
     return {
-        "root": seq('{"triples": [', Ref("triple"), Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1), "]}"),
+        "root": seq('{"triples": [', Ref("triple"), more, "]", maybe(seq(', "answer": ', Ref("unknown"))), "}"),
+        "unknown": unknown,
         "triple": triple,
         "node": node,
         "relation": alt('"UNKNOWN relation"', trie(map(quoted, _relations(names)))),
     }
 
 
-def schema(names: Vocabulary) -> dict[str, Any]:
-    """The JSON schema of patterns over these names: triples as objects."""
+def is_empty(text: str) -> bool:
+    """Whether a text is a pattern without triples, which says that nothing answers."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("triples") == []
+
+
+def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
+    """The JSON schema of patterns over these names: triples as objects; with `none` there may be none."""
     known = sorted({*names.entities, *names.concepts})
     unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
     triple = {
@@ -55,8 +69,11 @@ def schema(names: Vocabulary) -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "properties": {"triples": {"type": "array", "items": triple, "minItems": 1, "maxItems": MOST_TRIPLES}},
-        "required": ["triples"],
+        "properties": {
+            "triples": {"type": "array", "items": triple, "minItems": 0 if none else 1, "maxItems": MOST_TRIPLES},
+            "answer": {"anyOf": [unknown, {"type": "null"}]},
+        },
+        "required": ["triples", "answer"],
         "additionalProperties": False,
         "$defs": {
             "node": {"anyOf": [unknown, *([{"enum": known}] if known else [])]},

@@ -16,7 +16,6 @@ from condgraph.engine.values import NO_UNIT
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.overview.schema import GraphSchema
     from condgraph.overview.survey import Survey
 
 #: Words of the longest name that is looked for in a question, and places where one may begin.
@@ -42,9 +41,6 @@ class Asking(Protocol):
 
     def kopl(self, program: Any, *, on_unknown: Literal["error", "empty"] = "error") -> Answer:
         """`Graph.kopl`."""
-
-    def schema(self) -> GraphSchema:
-        """`Graph.schema`."""
 
     def snapshot(self) -> Pulled:
         """`Graph.snapshot`."""
@@ -82,7 +78,7 @@ def vocabulary(graph: Asking, entities: Iterable[str]) -> Vocabulary:
         for key, its in with_keys:
             qualifiers[key] = qualifiers.get(key, frozenset()) | {value[0] for value in its}
             units |= {value[1] for value in its}
-    concepts = dict.fromkeys(one.name for one in graph.schema().concepts if one.name)
+    concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
     named = tuple(sorted({one for one in entities if one}))
     return Vocabulary(named, tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})))
 

@@ -93,8 +93,11 @@ class OpenAIModel:
     @property
     def accepts(self) -> frozenset[str]:
         """`"json-schema"`, unless the server refused it; `"gbnf"` of a server of llama.cpp, which is
-        asked once whether it is one.
+        asked once whether it is one. Nothing where every request has a constraint of its own
+        (`extra=`).
         """
+        if self._extra.keys() & {"grammar", "response_format"}:
+            return frozenset()
         found = set() if "response_format" in self._refused else {"json-schema"}
         if "grammar" not in self._refused and self._tokenizer.llama():
             found.add("gbnf")
