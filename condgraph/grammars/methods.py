@@ -30,8 +30,8 @@ class Grammars:
         a model to it while it writes.
 
         `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex".
-        Entities are those given, else those that the `question` names, else all of a graph in
-        process. `depth` is how deeply KoPL's sets stand within sets, `steps` how many lead on in a
+        Entities are those given, else those that the `question` names, else all; a graph on a
+        server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, `steps` how many lead on in a
         row. `timeout` is in seconds. Raises `OptionError` for an unknown language or format, and
         where the graph has no names.
         """

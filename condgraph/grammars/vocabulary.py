@@ -27,6 +27,14 @@ MOST_ALIKE: Final = 5
 _WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
 
 
+class Pulled(Protocol):
+    """A graph in process."""
+
+    @property
+    def current(self) -> Snapshot:
+        """`Graph.current`."""
+
+
 class Asking(Protocol):
     """A graph as grammars see it: `condgraph.Graph`."""
 
@@ -38,9 +46,8 @@ class Asking(Protocol):
     def schema(self) -> GraphSchema:
         """`Graph.schema`."""
 
-    @property
-    def current(self) -> Snapshot:
-        """`Graph.current`."""
+    def snapshot(self) -> Pulled:
+        """`Graph.snapshot`."""
 
     def _survey(self) -> Survey: ...
 
@@ -100,8 +107,8 @@ def candidates(graph: Asking, question: str) -> list[str]:
 
 
 def everybody(graph: Asking) -> list[str]:
-    """The names of all entities and concepts of a graph, in process."""
-    snapshot = graph.current
+    """The names of all entities and concepts of a graph; one on a server is pulled for them."""
+    snapshot = graph.snapshot().current
     names = snapshot.texts.take(snapshot.arrays.get("ent.name"))
     return sorted({name for name in names if name})
 

@@ -13,7 +13,7 @@ _JOINTS: Final = re.compile(r"[_\-/.:#\s]+")
 def spelled(text: str) -> str:
     """A relation as words in small letters; a text of nothing but joints stays as it is.
 
-    >>> spelled("placeOfBirth"), spelled("starred_actors"), spelled("film.directedBy"), spelled("IMDbRating")
+    >>> spelled("placeOfBirth"), spelled("starred_actors"), spelled("film.directedBy"), spelled("IMDBRating")
     ('place of birth', 'starred actors', 'film directed by', 'imdb rating')
     """
     # Names with spaces are words already: "McDonald's".

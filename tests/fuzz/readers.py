@@ -32,7 +32,7 @@ from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.cells import type_cells
 from condgraph.sparql.text import kqapro
 from condgraph.sparql.text.survey import survey
-from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, PATTERN, RDFXML, SPARQL, TAB, TTL
+from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, LOGIC, PATTERN, RDFXML, SPARQL, TAB, TTL
 from tests.support import graphs
 from tests.support.graphs import Dice
 
@@ -175,6 +175,7 @@ def _languages() -> dict[str, Reader]:
         "kopl": Reader(_asked(lambda text: graph().kopl(text, on_unknown="error").texts), KOPL),
         "llm_query": Reader(_asked(lambda text: graph().query(text, language="llm_query", timeout=60).texts), LLM),
         "pattern": Reader(_asked(Pattern.of), PATTERN),
+        "logic": Reader(_asked(lambda text: graph().query(text, language="logic", timeout=60).texts), LOGIC),
     }
 
 

@@ -118,8 +118,8 @@ def test_vectors_are_kept_on_this_machine(remote: SparqlGraph, tmp_path: Path, m
     pattern = [("town 17x", "nearby", "UNKNOWN town 1")]
     here, there = match(local.current, pattern, encoder=Hashed(), k=3), opened().match(pattern, encoder=encoder, k=3)
     assert shown(there) == shown(here)
-    # The two texts of the pattern, and nothing of the graph.
-    assert encoder.encoded == 44
+    # The two texts of the pattern, and the two predicates as words; nothing else of the graph.
+    assert encoder.encoded == 46
     with pytest.raises(OptionError, match="an encoder of the caller's own"):
         opened().match(pattern)
     with pytest.raises(EncoderMismatchError):
@@ -142,8 +142,9 @@ def test_the_embedded_store_goes_by_the_index_of_its_graph() -> None:
     here, there = local.match(pattern, k=5), local.match(pattern, k=5, engine="sparql")
     assert shown(there) == shown(here)
     assert there.encoder == here.encoder == "hashed"
-    # The two texts of the pattern, here and there, and nothing of the graph.
-    assert encoder.encoded == count + 4
+    # The two texts of the pattern and the two predicates as words, here and there; nothing else of
+    # the graph.
+    assert encoder.encoded == count + 8
 
 
 def test_candidates_go_in_chunks(remote: SparqlGraph) -> None:
