@@ -308,9 +308,9 @@ class Chain:
     def _relations(self, payload: Sequence[int]) -> list[_Item]:
         place = self.walk.place
         entities = {-1 - one for one in payload if one < 0}
-        rest = np.array([one for one in payload if one >= 0], np.int64)
+        rest = np.array(sorted(one for one in payload if one >= 0), np.int64)
         if len(rest) and entities:
-            rest = rest[~np.isin(place.subjects(np.sort(rest)), list(entities))] if len(rest) else rest
+            rest = rest[~np.isin(place.subjects(rest), list(entities))]
         parts = [*map(place.outgoing, entities), *([rest] if len(rest) else [])]
         found = parts[0] if len(parts) == 1 and entities else np.unique(np.concatenate(parts))
         if self.walk.used:

@@ -281,9 +281,12 @@ class StorePlace:
                 ends[thing][1].append(number)
         for node, (out, into) in ends.items():
             self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
-            if len(out) >= self._most or len(into) >= self._most:
-                name = self._entities[node].name
-                self.warnings.append(f"only the first {self._most} statements around {name!r} are read")
+        # The bound is one for all the entities of a query, and for each kind of statement.
+        sent = [[self._ends[one][1] >= 0 for one in out] for out, _ in ends.values()]
+        relations, received = sum(map(sum, sent)), sum(len(into) for _, into in ends.values())
+        if max(relations, sum(map(len, sent)) - relations, received) >= self._most:
+            several = ", ".join(repr(self._entities[node].name) for node in ends)
+            self.warnings.append(f"only the first {self._most} statements around {several} are read")
         return list(ends)
 
     def _number(self, entity: Entity) -> int:

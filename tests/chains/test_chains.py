@@ -20,7 +20,7 @@ from condgraph import Graph
 from condgraph.chains.backends.base import Free, Prompt
 from condgraph.chains.backends.choosing import mentioned
 from condgraph.chains.backends.hosted import ENOUGH, Hosted, Repaired
-from condgraph.chains.backends.sequences import best_triples, walk_through
+from condgraph.chains.backends.sequences import best_triples, sequences, walk_through
 from condgraph.chains.backends.trie import gbnf_of_texts, gbnf_of_tokens, regex_of
 from condgraph.chains.backends.vllm import Vllm
 from condgraph.chains.methods import place_of
@@ -327,6 +327,39 @@ def test_grammars_are_factored() -> None:
     assert all(expression.fullmatch(text) for text in texts)
     assert not expression.fullmatch(texts[0][:-1])
     assert len(regex_of(texts)) < sum(map(len, texts))
+
+
+def _accepted(grammar: str) -> set[tuple[int, ...]]:
+    """Every sequence that a grammar of token ids accepts, by writing its rules out."""
+    rules = dict(line.split(" ::= ") for line in grammar.splitlines())
+
+    def of(name: str) -> set[tuple[int, ...]]:
+        found: set[tuple[int, ...]] = set()
+        for alternative in rules[name].split(" | "):
+            several: set[tuple[int, ...]] = {()}
+            for part in alternative.split():
+                more = {()} if part == '""' else of(part) if part in rules else {(int(part[2:-2]),)}
+                several = {(*one, *two) for one in several for two in more}
+            found |= several
+        return found
+
+    return of("root")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_grammar_and_mask_accept_the_same(films: Graph, kind: str) -> None:
+    """At each step of a chain, whatever the grammar accepts is what the masks let through, and
+    nothing else.
+    """
+    rng = random.Random(8)
+    for name in ("Film 1", "Film 7", "Drama", "Person 3"):
+        chain = films.chain([name], made(kind), max_steps=3, repeat=False)
+        while found := sequences(chain, 10_000):
+            masked = {one.ids: one for one in walk_through(chain)}
+            assert _accepted(gbnf_of_tokens(found)) == masked.keys()
+            chain = masked[rng.choice(sorted(masked))]
+            chain.commit()
+        assert chain.triples or kind == "WordPiece"
 
 
 def condgraph_of() -> Graph:

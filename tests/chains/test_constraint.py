@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, trainers
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.sequences import walk_through
+from condgraph.chains.backends.sequences import sequences, walk_through
 from condgraph.chains.chain import Chain
 from condgraph.chains.tokens import Coder, coder_of, tokens_of
 from condgraph.engine.errors import ChainError, OptionError, UnknownNameError
@@ -98,6 +98,7 @@ def test_accepted_is_the_subgraph_by_definition(kind: str, made_of: Any, seed: i
     chain = Chain.of(_place(graph), [one], tokenizer, max_steps=3, repeat=True)
     for _ in range(2):
         complete = list(walk_through(chain))
+        assert sequences(chain, 10_000) == [branch.ids for branch in complete]
         accepted = [fact_of(branch) for branch in complete]
         assert all(len(one) == 1 for one in accepted), "a text that could be two triples was accepted"
         found = {fact for one in accepted for fact in one}
@@ -186,6 +187,7 @@ def test_whole_triples_are_encoded_where_pieces_differ(films: Graph) -> None:
     complete = list(walk_through(chain))
     assert {str(_triple(one)) for one in complete} == {str(one) for one in chain.walk.following()}
     assert all(one.ids == tuple(tokenizer.encode(str(_triple(one))).ids) for one in complete)
+    assert sequences(chain, 100) == [one.ids for one in complete]
     _write(chain, random.Random(1))
     assert films.verify_chain(chain.text, ["Jaws"])
 
@@ -227,6 +229,24 @@ def test_used_triples_do_not_come_again(films: Graph) -> None:
         _write(chain, random.Random(seed))
         # All there is around, and nothing twice, without an end that leads nowhere.
         assert len({str(one) for one in chain.triples}) == len(chain.triples) == 6
+
+
+def test_all_that_may_follow_at_once(films: Graph) -> None:
+    """The sequences put together at once are those gone through token by token: at the beginning, in
+    the middle of a triple, and where triples were used.
+    """
+    rng = random.Random(3)
+    for kind in KINDS[:2]:
+        chain = films.chain(["Jaws"], made(kind), repeat=False, max_steps=6)
+        while not chain.done:
+            while not chain.complete:
+                wanted = [branch.ids for branch in walk_through(chain)]
+                assert sequences(chain, len(wanted)) == wanted
+                assert sequences(chain, len(wanted) - 1) is None
+                chain.advance(rng.choice(chain.next()))
+            chain.commit()
+        assert len(chain.triples) == 6
+        assert sequences(chain, 1) == []
 
 
 def test_a_copy_goes_on_by_itself(films: Graph) -> None:

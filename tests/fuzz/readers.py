@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import condgraph
+from condgraph.chains.text import triples_in
 from condgraph.endpoint import formats as results
 from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
@@ -55,6 +56,11 @@ class Reader:
     most: int = 1 << 30
 
 
+#: Where a piece stands in chains: as a part, in quotes, in a bracket, in prose.
+CHAINS = (
+    ("", ""), ("< ", " -> r -> b >"), ("< a -> r -> ", " >"), ('< a -> r -> "', '" >'), ("< a -> r -> b [k: ", "] >"),
+    ("so < a -> ", ""), ("< a -> r -> b > ", "\n< a -> r -> b >"),
+)  # fmt: skip
 # -- what is asked ---------------------------------------------------------------------------------
 
 
@@ -203,6 +209,8 @@ def _formats() -> dict[str, Reader]:
 
 
 READERS: dict[str, Reader] = {
+    "chains": Reader(_asked(lambda text: list(triples_in(text))), CHAINS),
+    "chain verified": Reader(_asked(lambda text: a_graph().verify_chain(text, [], timeout=60)), CHAINS),
     **_languages(),
     **_formats(),
     "kopl json": Reader(_asked(_kopl_json), (*BARE, ('[{"function": "Find", "inputs": ["', '"], "dependencies": []}]'))),

@@ -12,6 +12,7 @@ import numpy as np
 
 from condgraph.chains.backends.base import Proposal, Score
 from condgraph.chains.chain import Chain
+from condgraph.chains.every import every
 from condgraph.chains.walk import triple_of
 from condgraph.engine.bounds import check
 
@@ -27,12 +28,7 @@ def sequences(chain: Chain, most: int) -> list[tuple[int, ...]] | None:
     """The token sequences of all triples that may follow, with the ids of this triple that are
     written already; None where there are more than `most`.
     """
-    found: list[tuple[int, ...]] = []
-    for one in walk_through(chain):
-        found.append(one.ids)
-        if len(found) > most:
-            return None
-    return found
+    return every(chain, walk_through, most)
 
 
 def walk_through(chain: Chain) -> Iterator[Chain]:

@@ -1,0 +1,149 @@
+"""Chains over graphs on servers: what may follow is what may follow in process, by one query a
+triple, with odd names, and never more statements around an entity than are asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.chains.backends.sequences import sequences, walk_through
+from condgraph.chains.methods import place_of
+from condgraph.chains.place import StorePlace
+from condgraph.chains.walk import Walk
+from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.values import Quantity, Time
+from tests.chains.test_chains import JUDGE, ROWS, Toy
+from tests.chains.tokenizers_made import made
+from tests.support.neo4j_servers import pushed
+from tests.support.odd_names import NAMES, items
+
+SERVERS = [pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "oxigraph")]
+ODD = [f"e{number}" for number in range(len(NAMES))]
+
+
+def _graph() -> Graph:
+    """Films, what confuses readers of triples, and odd names, in one graph."""
+    graph = condgraph.open("memory:")
+    graph.add([Statement(head, relation, Ref(tail)) for head, relation, tail in ROWS], source="films")
+    said = [
+        Statement("A -> B", "r -> s", Ref("A")),
+        Statement("A", "r", Ref("B -> C")),
+        Statement("A", "r", "B -> C"),
+        Statement("A", "since", Time.year(1999), (("as of ]", Quantity(3, "> m")), ("by", Ref("A -> B")))),
+        Statement("A", "since", Time.year(1999), (("as of ]", Quantity(4, "> m")),)),
+        Statement("A", "A", Ref("A")),
+        Statement("o'Neil \\u0060 `{$x}", "is <of>", Ref("A")),
+        Entity("q1", "twin"),
+        Entity("q2", "twin"),
+        Statement("q1", "of", Ref("A")),
+    ]
+    graph.add([*said, *items()], source="odd")
+    return graph
+
+
+@pytest.fixture(scope="module")
+def here() -> Graph:
+    return _graph()
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def there(request: pytest.FixtureRequest, here: Graph) -> Iterator[Any]:
+    if request.param == "neo4j":
+        with pushed(here, request.getfixturevalue("neo4j_uri"), "chains") as (_, remote):
+            yield remote
+        return
+    server = request.getfixturevalue("oxigraph_server")
+    remote = condgraph.open(f"sparql+{server.query}", graph="chains", update=server.update)
+    remote.delete()  # type: ignore[attr-defined]
+    remote.push(here)  # type: ignore[attr-defined]
+    yield remote
+    remote.delete()  # type: ignore[attr-defined]
+
+
+def _said(walk: Walk) -> set[tuple[Any, ...]]:
+    """What may follow, by ids and values: names that others have are not written alike."""
+    found = set()
+    for triple in walk.following():
+        for one in triple.evidence:
+            thing = one.object
+            found.add((one.subject.id, one.predicate, getattr(thing, "id", thing), repr(one.qualifiers), repr(one.sources)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["Film 3", "Drama", "Film 1", "A", "A -> B", "o'Neil \\u0060 `{$x}", *ODD])
+def test_the_same_may_follow_as_in_process(here: Graph, there: Any, name: str) -> None:
+    place = place_of(there)
+    assert isinstance(place, StorePlace)
+    start = [Entity(name, "")] if name in ODD else [name]
+    mine, theirs = Walk.of(place_of(here), start, 4, True), Walk.of(place, start, 4, True)
+    assert place.queries == 1
+    rng = random.Random(name)
+    for _ in range(3):
+        assert _said(mine) == _said(theirs)
+        both = {str(one): one for one in mine.following()}
+        again = {str(one): one for one in theirs.following()}
+        if not (texts := sorted(both.keys() & again.keys())):
+            break
+        text = rng.choice(texts)
+        before = place.queries
+        mine, theirs = mine.commit(both[text]), theirs.commit(again[text])
+        list(theirs.following())
+        assert place.queries - before <= 1
+    assert not place.warnings
+
+
+@pytest.mark.parametrize("kind", ["byte BPE", "SentencePiece-like"])
+def test_chains_by_tokens(here: Graph, there: Any, kind: str) -> None:
+    tokenizer, rng = made(kind), random.Random(7)
+    for name in rng.sample([row[0] for row in ROWS], 3):
+        mine, theirs = here.chain([name], tokenizer, max_steps=3), there.chain([name], tokenizer, max_steps=3)
+        while not theirs.done:
+            complete = {one.ids: one for one in walk_through(theirs)}
+            assert sorted(complete) == sequences(theirs, 1000) == sequences(mine, 1000)
+            ids = rng.choice(sorted(complete))
+            before = theirs.walk.place.queries
+            for token in ids:
+                mine.advance(token)
+                theirs.advance(token)
+            mine.commit()
+            theirs.commit()
+            assert theirs.walk.place.queries - before <= 1
+        assert mine.done
+        assert JUDGE.problem(theirs.text, [name], most=3) is None
+        assert there.verify_chain(theirs.text, [name])
+
+
+def test_a_question_is_reasoned_about(here: Graph, there: Any) -> None:
+    mine, theirs = (
+        graph.reason("Who was the film in the genre [Drama] directed by?", Toy(["directed by"]), max_steps=2, beams=3)
+        for graph in (here, there)
+    )
+    assert mine.texts == theirs.texts != []
+    assert list(map(str, mine.chains)) == list(map(str, theirs.chains))
+    assert theirs.evidence[0].sources[0][0].name == "films"
+    with pytest.raises(UnknownNameError):
+        there.chain(["nobody at all"], made("byte BPE"))
+
+
+def test_neighbours_are_bounded(there: Any) -> None:
+    """One entity with more than the bound, and two that have more together: both are said."""
+    store = there._store_of(None)
+    few = StorePlace(store, most=5)
+    found = list(Walk.of(few, ["Drama"], 1, True).following())
+    assert len(found) == 5
+    assert few.warnings == ["only the first 5 statements around 'Drama' are read"]
+    several = StorePlace(store, most=6)
+    films = [several.find(f"Film {number}")[0] for number in (1, 2, 3)]
+    assert not several.warnings
+    together = StorePlace(store, most=6)
+    numbers = [together._number(several.entity(number)) for number in films]
+    together.reach(numbers)
+    assert together.warnings
+    assert sum(len(together.outgoing(number)) for number in numbers) < sum(len(several.outgoing(number)) for number in films)
