@@ -1,5 +1,5 @@
-"""The same replies of a model give the same outcome on every store: the embedded RDF store, Neo4j,
-Virtuoso, Oxigraph's server. Real servers.
+"""The same replies of a model give the same outcome on Neo4j, Virtuoso and Oxigraph's server. Real
+servers.
 """
 
 from __future__ import annotations
