@@ -8,7 +8,6 @@ told at length, as `schema().text()` tells them; as many others as fit by name a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ from condgraph.ask.mentions import Mention, asked_about, masked
 from condgraph.ask.mentions import mentions as mentions_in
 from condgraph.engine.algebra import ByName, Distinct, Node, Predicates, Reached, Scan
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import CondgraphError, OptionError
+from condgraph.engine.errors import OptionError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request
 from condgraph.models.tokens import estimate
@@ -188,9 +187,7 @@ def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArra
     things: list[tuple[Mention, list[str]]] = []
     for one in [one for one in found if one.names][:_MOST_THINGS]:
         check()
-        near: dict[str, list[str]] = {}
-        with suppress(CondgraphError):
-            near = _kept_around(known, store, one.names)
+        near = _kept_around(known, store, one.names)
         told: dict[str, str] = {}
         for way, sign in (("forward", "→"), ("backward", "←"), ("of", "=")):
             for name in near.get(way, ()):
@@ -212,10 +209,9 @@ def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str
         found = around(store, names)
         steps = Scan(ByName(names), None, "subject", "object", "relation")
         back = Scan(ByName(names), None, "object", "subject", "relation")
-        with suppress(CondgraphError):
-            if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
-                beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
-                found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
+        if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
+            beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
+            found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
         if len(kept) > 4_096:
             kept.clear()
         kept[names] = found
