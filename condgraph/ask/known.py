@@ -134,6 +134,15 @@ class Known:
         """The sources by name."""
         return Names([one[0] for one in self.survey["sources"]], [one[2] for one in self.survey["sources"]])
 
+    def rows_named(self, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that name a row of a table; other names are in `linker.entities`."""
+        if not texts or not self.linker.tables:
+            return frozenset()
+        missing = getattr(self.schema, "missing", None)
+        if missing is not None:
+            return frozenset(texts) - frozenset(missing(texts))
+        return frozenset(text for text in texts if self.schema.has_entity(text))
+
     def of_source(self, source: str) -> list[int]:
         """The places of the predicates that stand in a source."""
         return self._of_source.get(source, [])

@@ -53,6 +53,7 @@ def mentions(question: str, known: Known) -> list[Mention]:
             taken.append(
                 Mention(inner, found.start(), found.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
             )
+    rows = known.rows_named(_capital_runs(question, spans))
     for length in range(min(LONGEST, len(spans)), 0, -1):
         check()
         for first in range(len(spans) - length + 1):
@@ -65,6 +66,8 @@ def mentions(question: str, known: Known) -> list[Mention]:
                 places = vocabulary.folded(text + ".")
             if places:
                 taken.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
+            elif text in rows:
+                taken.append(Mention(text, start, end, (text,)))
     taken += _similar(question, spans, taken, known)
     return sorted(taken, key=lambda one: one.start)
 
@@ -107,6 +110,16 @@ def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known:
     if len(said) == 1 and said[0].islower():
         return fold(text) not in known.words
     return not (len(said) > 1 and said[0].casefold() in STOP and said[0].islower() and not text[:1].isupper() and len(said) == 2)
+
+
+def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Runs of words that begin with a capital or a digit: what may name a row."""
+    texts: dict[str, None] = {}
+    for first, (start, _) in enumerate(spans):
+        if question[start].isupper() or question[start].isdigit():
+            for _, end in spans[first : first + LONGEST]:
+                texts[question[start:end]] = None
+    return list(texts)
 
 
 def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:

@@ -130,7 +130,7 @@ class Asking:
             if options.via == "auto":
                 self.via, why = route(known, ranked[:3], similar)
                 about.append(f"{self.via}, since {why}")
-            about += self._linked(found)
+            about += self._linked(found, known)
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [one for one in similar if one.demo.language == self.via]
@@ -159,10 +159,10 @@ class Asking:
     def _asked(self) -> str:
         return " ".join(self.question.split())
 
-    def _linked(self, found: list[Mention]) -> list[str]:
+    def _linked(self, found: list[Mention], known: Known) -> list[str]:
         """What the question names; names of nothing are warned of."""
         for one in found:
-            if not one.names:
+            if not one.names and not known.schema.has_text(one.text):
                 self.warnings.append(f"the graph has no name like {shortened(one.text, 80)!r}, which the question says")
         return [f"{one.text!r} is {', '.join(map(repr, one.names[:3]))}" for one in found[:5] if one.names]
 

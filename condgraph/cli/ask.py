@@ -48,6 +48,11 @@ def ask(
     choose: Annotated[
         list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="What a name means; may be repeated.")
     ] = None,
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
+    demos: Annotated[
+        Path | None,
+        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
+    ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1,
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is put right.")] = 3,
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8,
@@ -75,14 +80,18 @@ def ask(
         if not mark:
             raise typer.BadParameter(f"{one!r} is not of the form NAME=KEY", param_hint="--choose")
         chosen[name] = key
-    with guard(), opened(store, graph, user, password, database) as at:
+    # Demonstrations that are added are kept with the graph.
+    with guard(), opened(store, graph, user, password, database, read_only=demos is None) as at:
         from condgraph.models.budget import Budget
+
+        if demos is not None:
+            at.demos.load(demos)
 
         def tell(step: AskStep) -> None:
             complain(printable(str(step)))
 
         found = at.ask(
-            question, llm, via=via.value, source=source, choose=chosen, samples=samples, retries=retries,
+            question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
             budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
             transcript=transcript, prompts=prompts, on_step=tell if steps else None,
         )  # fmt: skip

@@ -21,6 +21,7 @@ from condgraph.graph import Graph
 from condgraph.models.base import Completion, Completions, Message
 from condgraph.models.budget import Budget
 from condgraph.models.transcript import Replaying
+from condgraph.samples import FOLDER
 from tests.ask.asking import Scripted, countries, springfields
 
 CAPITAL = "Find(Nepal) Relate(capital, forward) QueryName()"
@@ -442,3 +443,19 @@ def test_steps_come_as_they_are_done() -> None:
 def test_a_megabyte_of_nonsense_is_read_in_time(junk: str) -> None:
     for via in ("query", "kopl", "pattern"):
         program_in(junk, via)
+
+
+def test_rows_of_tables_are_named_by_their_keys() -> None:
+    """A question names rows as it names entities, and what is a value of the graph is no unknown name."""
+    graph = condgraph.open("memory:")
+    graph.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
+    graph.load([{"film": "Up", "made by": "Pixar Studios"}, {"film": "Cars", "made by": "Pixar Studios"}], name="films")
+    found = graph.ask("How high is Annapurna I?", Scripted("Find(Annapurna I) QueryAttr(height)"), via="kopl")
+    assert (found.texts, found.warnings) == (["8,091 m"], ())
+    assert found.excerpt is not None
+    assert [one.names for one in found.excerpt.mentions] == [("Annapurna I",)]
+    assert '"Annapurna I" has "height"' in found.excerpt.text
+    value = graph.ask("What did Pixar Studios make?", Scripted("NONE"), via="query")
+    assert not [one for one in value.warnings if "has no name like" in one]
+    unknown = graph.ask("What did Zzyzx Studios make?", Scripted("NONE"), via="query")
+    assert [one for one in unknown.warnings if "'Zzyzx Studios'" in one]

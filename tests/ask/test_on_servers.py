@@ -32,6 +32,8 @@ CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
     ("What is the capital of Nepal?", (query("get_information(relation='capital', head_entity='Nepal')"),), {"via": "query"}),
     ("What is the capital of Nepal?", (PATTERN,), {"via": "pattern"}),
     ("How high is Manaslu?", (query("get_information(relation='height', head_entity='Manaslu')"),), {"source": "mountains"}),
+    # A row of a table is named by its key.
+    ("How high is Annapurna I?", ("Find(Annapurna I) QueryAttr(height)",), {}),
     ("Which countries have mountains above 7,500 m?", (HIGH.format(7500),), {}),
     ("Who led India in 1980?", (f"{LED} QFilterYear(start time, 1980, =) QueryName()",), {}),
     # Faults, each with what puts it right.
