@@ -22,7 +22,7 @@ from condgraph.engine.errors import OptionError
 Ids = tuple[int, ...]
 #: How triples are encoded.
 How = Literal["pieces", "anchored pieces", "whole triples"]
-#: Texts that tokenizers are tried on, beside names of the graph.
+#: Texts that tokenizers are tried on.
 _TRIED: Final = (
     ("Jaws", "directed by", "Steven Spielberg"),
     ("Jaws!", "release_year", "1975"),
@@ -141,6 +141,8 @@ class Coder:
 
     def _tried(self) -> How:
         """How triples can be encoded so that they have the tokens of their whole text."""
+        if any(map(_crosses, self.tokens.pieces().values())):
+            return "whole triples"
         line = self._raw(["\n"])[0]
         wholes = [one[len(line) :] for one in self._raw(["\n" + triple_text(*parts) for parts in _TRIED])]
         texts = [f" {part}" for parts in _TRIED for part in parts]
@@ -217,6 +219,19 @@ class Coder:
         special = self.tokens.special
         found = [one for one, text in self.tokens.pieces().items() if one not in special and wanted(text)]
         return np.array(sorted(found), np.int32)
+
+
+def _crosses(text: str) -> bool:
+    """Whether a token may hold the end of one piece and the beginning of the next: pieces begin with
+    a space, so that it has one behind something else, and a sign beside that.
+
+    >>> [_crosses(text) for text in ("a ", "a -", "-> B", " ->", " New", "  ", "a b")]
+    [True, True, True, False, False, False, False]
+    """
+    before, space, behind = text.lstrip(" ").partition(" ")
+    if not before or not space:
+        return False
+    return "->".startswith(behind) or CLOSE.strip().startswith(behind) or before in ("->", ">", OPEN)
 
 
 _CODERS: WeakKeyDictionary[Any, Coder] = WeakKeyDictionary()

@@ -5,6 +5,7 @@ are made to confuse it, and three tokenizers.
 from __future__ import annotations
 
 import random
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,10 @@ def test_accepted_is_the_subgraph_by_definition(kind: str, made_of: Any, seed: i
                 if kind == "byte BPE":
                     text = tokenizer.decode(list(branch.ids), skip_special_tokens=False)
                     assert judge.read(text) == fact_of(branch)
-                # The tokens are those of the whole text.
+                # The tokens are those of the whole text. Names that only the tokenizer takes for one get
+                # their ids, which the text of a triple does not need.
+                if len({unicodedata.normalize("NFKC", name) for name in names.values()}) < len(set(names.values())):
+                    continue
                 again = Coder(tokens_of(tokenizer)).whole([str(_triple(branch))])[0]
                 assert again == branch.ids
         if not complete:
