@@ -18,10 +18,13 @@ from condgraph.languages.llm.functions import TABLE
 
 #: Lines of a program.
 LINES: Final = 5
-#: Functions whose operands are more than results: conditions, rows, texts.
+#: Functions whose operands are more than results: conditions, rows, texts, values that rows have.
 _OTHERS: Final = frozenset(
-    {"get_information", "keep", "if", "previous_row", "next_row", "row_number", "split", "round", "nth_highest"}
-)
+    {
+        "get_information", "keep", "if", "previous_row", "next_row", "row_number", "split", "round", "nth_highest", "argmax",
+        "argmin",
+    }
+)  # fmt: skip
 ONE: Final = tuple(one.name for one in TABLE if one.operands[0] == 1 and one.name not in _OTHERS)
 TWO: Final = tuple(one.name for one in TABLE if one.operands[0] <= 2 <= one.operands[1] and one.name not in _OTHERS)
 

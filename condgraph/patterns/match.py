@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.engine.bounds import check_bounds, within
+from condgraph.engine.bounds import check, check_bounds, within
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import Terms, TextTerms
@@ -83,12 +83,14 @@ def _match(
     if outcome.complete and not len(hits.totals):
 
         def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
-            found, read, _ = solve(
+            found, read, done = solve(
                 looser,
                 loosened,
                 lambda form: prepare(snapshot, form, loosened, source, []),
                 lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, loosened),
             )
+            if not done.complete:
+                check()  # the time is up: that nothing was found says nothing
             return next(iter(Solutions(found, read)), None)
 
         why = emptied(pattern, chosen, ask)

@@ -62,6 +62,13 @@ def remote(neo4j_uri: str) -> Iterator[Neo4jGraph]:
     found.close()
 
 
+def sure(warnings: list[str]) -> list[str]:
+    """Warnings without what looser searches gave: they have two seconds, in which a server gets less
+    far.
+    """
+    return [one for one in warnings if " there is one: " not in one and not one.startswith("nor is there one")]
+
+
 @pytest.mark.parametrize("batch", range(8))
 def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
     for seed in range(batch * GRAPHS // 8, (batch + 1) * GRAPHS // 8):
@@ -78,8 +85,8 @@ def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
             about = f"seed {seed}: {pattern} {asked}\n{there.cypher}"
             assert there.hits.totals.tolist() == here.hits.totals.tolist(), about
             assert shown(there) == shown(here), about
-            assert (there.texts, there.complete, there.exact, there.warnings) == (
-                here.texts, here.complete, here.exact, here.warnings,
+            assert (there.texts, there.complete, there.exact, sure(there.warnings)) == (
+                here.texts, here.complete, here.exact, sure(here.warnings),
             ), about  # fmt: skip
 
 

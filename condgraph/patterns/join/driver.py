@@ -261,7 +261,7 @@ class _Part:
         found = self._first(Rows.joined([self.rows, rows]) if len(self.rows) else rows, length)
         self.rows = self.sofar[-1] = found
         if len(found) >= length and not any(node in self.nodes for node in self.by):
-            last = {node: int(rank[column[-1]]) for node, column in found.columns.items()}
+            last = {node: int(rank.take(column[-1:])[0]) for node, column in found.columns.items()}
             return min(self.bound, int(found.totals[-1])), last
         return self.bound, None
 

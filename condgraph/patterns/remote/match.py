@@ -204,7 +204,7 @@ def _until(rows: Rows, last: Rows, rank: NDArray[Any]) -> Rows:
     after = rows.totals > last.totals[0]
     same = rows.totals == last.totals[0]
     for node in sorted(rows.columns):
-        own, other = rank.take(rows.columns[node]), rank[last.columns[node][0]]
+        own, other = rank.take(rows.columns[node]), rank.take(last.columns[node][:1])[0]
         after |= same & (own > other)
         same &= own == other
     return rows.take(np.flatnonzero(~after))
@@ -356,9 +356,11 @@ def match_remote(
                 problem.server = store.parts(catalogue, Tally())
                 return problem
 
-            found, own, _ = solve(
+            found, own, done = solve(
                 looser, loosened, price_looser, lambda form, problem, nodes: RemoteReader(store, catalogue, form, problem, loosened)
             )
+            if not done.complete:
+                check()  # the time is up: that nothing was found says nothing
             return next(iter(Solutions(found, own)), None)
 
         why = emptied(pattern, chosen, ask)
