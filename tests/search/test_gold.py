@@ -37,11 +37,11 @@ def films(benchmark: ModuleType, data: Path) -> Any:
     return benchmark.movies(data)
 
 
-def share(graph: Any, questions: list[Any], apart: bool) -> float:
+def share(graph: Any, questions: list[Any], apart: bool, **more: Any) -> float:
     """How many of the questions have all gold answers among the grouped answers, in percent."""
     found = 0
     for triples, node, topic, answers, _ in questions:
-        options = {"k": None, "group_by": node, "distinct_from": topic if apart else None}
+        options = {"k": None, "group_by": node, "distinct_from": topic if apart else None} | more
         found += answers <= set(graph.match(triples, **options).texts)
     return found / len(questions) * 100
 
@@ -49,7 +49,10 @@ def share(graph: Any, questions: list[Any], apart: bool) -> float:
 def test_path_questions(benchmark: ModuleType, data: Path) -> None:
     graph = condgraph.open("memory:")
     graph.load(data / "pathquestions" / "2H-kb.txt", name="pathquestions")
-    assert share(graph, benchmark.path_questions(data), apart=False) == 100
+    questions = benchmark.path_questions(data)
+    # A path that comes back by the statement that it went takes a free walk.
+    assert share(graph, questions, apart=False) >= 99.8
+    assert share(graph, questions, apart=False, free=True) == 100
 
 
 @pytest.mark.parametrize("hop", [1, 2, 3])
