@@ -40,7 +40,9 @@ def everywhere(warning: str) -> str:
     """A warning without what only answers in process say: what an entity has instead of a predicate
     that led to nothing. A server would have to be asked several times for that.
     """
-    return re.sub(r"^(the answer is empty: .*? gave nothing, .*?); '.*$", r"\1", warning, flags=re.DOTALL)
+    found = re.sub(r"^(the answer is empty: .*? gave nothing, .*?); '.*$", r"\1", warning, flags=re.DOTALL)
+    # A long one is cut, and says how much was: by how it begins.
+    return found[:150] if found.startswith("the answer is empty: ") else found
 
 
 def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
