@@ -40,6 +40,7 @@ ROOT = Path(__file__).parent.parent
 #: Sections in this order; others follow by name.
 ORDER = (
     "kopl",
+    "prepared",
     "scale",
     "wtq",
     "llm_query",
@@ -47,6 +48,7 @@ ORDER = (
     "generate",
     "links",
     "cypher",
+    "first_runs",
     "matrix",
     "neo4j_store",
     "rdf",

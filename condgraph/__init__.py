@@ -9,7 +9,11 @@ evidence.
 ['Everest']
 """
 
-from condgraph.aio import AsyncGraph, open_async
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from condgraph.engine.answer import Answer
 from condgraph.engine.check import Checked
 from condgraph.engine.errors import CondgraphError
@@ -19,12 +23,15 @@ from condgraph.engine.outside import FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.step import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
-from condgraph.languages.pattern.pattern import Pattern
 from condgraph.opening import open
-from condgraph.overview.schema import GraphSchema
-from condgraph.patterns.matches import Matches
-from condgraph.patterns.result import Solution
 from condgraph.reports import LoadReport, Status
+
+if TYPE_CHECKING:
+    from condgraph.aio import AsyncGraph, open_async
+    from condgraph.languages.pattern.pattern import Pattern
+    from condgraph.overview.schema import GraphSchema
+    from condgraph.patterns.matches import Matches
+    from condgraph.patterns.result import Solution
 
 __version__ = "0.2.0"
 __all__ = [
@@ -58,3 +65,24 @@ __all__ = [
     "open",
     "open_async",
 ]
+
+#: What fewer programs need, by the module that has it: loaded when it is asked for.
+_LATER = {
+    "AsyncGraph": "condgraph.aio",
+    "GraphSchema": "condgraph.overview.schema",
+    "Matches": "condgraph.patterns.matches",
+    "Pattern": "condgraph.languages.pattern.pattern",
+    "Solution": "condgraph.patterns.result",
+    "open_async": "condgraph.aio",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,20 +1,18 @@
 """The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the
 query.
 
-The threads are as many as there are calls: those that a silent server holds keep no later call
-waiting. asyncio itself is imported in the calls, which a loop of it runs: it takes as long as the
-rest of the package.
+What changes a graph, and the threads, are in `aio_state`. asyncio itself is imported in the calls,
+which a loop of it runs: it takes as long as the rest of the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextvars import copy_context
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from threading import Event, Lock
-from traceback import clear_frames
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from condgraph.aio_state import StateAsync, in_thread
 from condgraph.ask.streams import AskAsync
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
@@ -22,11 +20,11 @@ from condgraph.engine.check import Checked
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.outside import each, on_loop
-from condgraph.engine.workers import Workers
 from condgraph.graph import Graph
 from condgraph.opening import open as open_graph
 from condgraph.patterns.matches import Matches
-from condgraph.reports import LoadReport, Status
+from condgraph.prepared import PreparedProgram
+from condgraph.reports import LoadReport, Status, UnloadReport
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
@@ -44,31 +42,30 @@ if TYPE_CHECKING:
     from condgraph.questions.record import Question
     from condgraph.sparql.text.table import Table
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-_WORKERS: Final = Workers("condgraph-async")
+class AsyncPreparedProgram:
+    """`PreparedProgram` with awaitable calls."""
+
+    def __init__(self, graph: AsyncGraph, prepared: PreparedProgram) -> None:
+        self.graph, self.prepared = graph, prepared
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of their first mention."""
+        return self.prepared.parameters
+
+    async def __call__(self, /, **values: Any) -> Answer:
+        """`PreparedProgram.__call__`."""
+        return await self.run(values)
+
+    async def run(self, values: Mapping[str, Any], **options: Any) -> Answer:
+        """`PreparedProgram.run`; cancelling the task ends the query."""
+        return await self.graph._ask(self.prepared.run, values, options)
 
 
-async def _in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    from asyncio import wrap_future
-
-    # What bounds the task bounds the thread.
-    context = copy_context()
-
-    def run() -> T:
-        try:
-            return context.run(call, *arguments, **options)
-        except BaseException as error:
-            # Results of pyoxigraph that an error holds may be dropped by their own thread alone.
-            clear_frames(error.__traceback__)
-            raise
-
-    return await wrap_future(_WORKERS.submit(run))
-
-
-class AsyncGraph(AskAsync):
+class AsyncGraph(AskAsync, StateAsync):
     """`Graph` with awaitable methods. Use `async with await condgraph.open_async(place) as g: ...`."""
 
     def __init__(self, graph: Graph) -> None:
@@ -84,7 +81,11 @@ class AsyncGraph(AskAsync):
         """`Graph.load`. A load that has begun is not cancelled half way: it ends, and the graph has
         it.
         """
-        return await _in_thread(self.graph.load, source, **options)
+        return await in_thread(self.graph.load, source, **options)
+
+    async def unload(self, *sources: str, **options: Any) -> UnloadReport:
+        """`Graph.unload`. One that has begun is not cancelled half way."""
+        return await in_thread(self.graph.unload, *sources, **options)
 
     async def kopl(self, program: Any, **options: Any) -> Answer:
         """`Graph.kopl`."""
@@ -93,6 +94,10 @@ class AsyncGraph(AskAsync):
     async def query(self, program: Any, **options: Any) -> Answer:
         """`Graph.query`."""
         return await self._ask(self.graph.query, program, options)
+
+    async def prepare(self, program: Any, **options: Any) -> AsyncPreparedProgram:
+        """`Graph.prepare`; the program that is prepared is awaited when it is called."""
+        return AsyncPreparedProgram(self, await in_thread(self.graph.prepare, program, **options))
 
     async def match(self, pattern: Any, **options: Any) -> Matches:
         """`Graph.match`."""
@@ -177,7 +182,7 @@ class AsyncGraph(AskAsync):
                 return call()
 
         try:
-            return await _in_thread(bounded)
+            return await in_thread(bounded)
         except CancelledError:
             ended.set()
             raise
@@ -234,11 +239,11 @@ class AsyncGraph(AskAsync):
 
     async def index(self, encoder: Any = "lexical", **options: Any) -> IndexReport:
         """`Graph.index`."""
-        return await _in_thread(self.graph.index, encoder, **options)
+        return await in_thread(self.graph.index, encoder, **options)
 
-    async def export(self, path: Any, *, to: str = "jsonl") -> int:
+    async def export(self, path: Any, **options: Any) -> int:
         """`Graph.export`."""
-        return await _in_thread(self.graph.export, path, to=to)
+        return await in_thread(self.graph.export, path, **options)
 
     def close(self) -> None:
         """`Graph.close`."""
@@ -289,4 +294,4 @@ def _awaited(llm: Any, ended: Event) -> Any:
 
 async def open_async(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> AsyncGraph:
     """Open a graph for asyncio; places and options are those of `condgraph.open`."""
-    return AsyncGraph(await _in_thread(open_graph, place, graph=graph, read_only=read_only, **options))
+    return AsyncGraph(await in_thread(open_graph, place, graph=graph, read_only=read_only, **options))

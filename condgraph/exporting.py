@@ -5,6 +5,7 @@ Neo4j's import tool.
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import IO, Final
 
@@ -12,13 +13,17 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: What a graph is exported to.
-EXPORTS: Final = ("jsonl", "turtle", "nquads", "neo4j-import")
+EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "neo4j-import")
+#: Those that are RDF: in the layout of `sparql.layout`, and plain.
+RDF: Final = ("turtle", "nquads", "rdf")
 
 
-def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str) -> int:
+def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str, base: str | None = None) -> int:
     """Write a graph; returns how many lines or triples. A file is complete or not there: written
-    beside its place and renamed.
+    beside its place and renamed. `base` is what IRIs of RDF begin with, of what has none of its own.
     """
+    if base is not None and to not in RDF:
+        raise OptionError(f"an export to {to} has no base", hint=f"base= is for {', '.join(RDF)}")
     if to == "neo4j-import":
         from condgraph.cypher.load.bulk import write_import
 
@@ -28,12 +33,12 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
     if to not in EXPORTS:
         raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, EXPORTS), hint=f"known: {', '.join(EXPORTS)}")
     if not isinstance(path, (str, os.PathLike)):
-        return _write(snapshot, graph, path, to)
+        return _write(snapshot, graph, path, to, base)
     target = Path(path)
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with fresh.open("w", encoding="utf-8", newline="\n") as file:
-            lines = _write(snapshot, graph, file, to)
+            lines = _write(snapshot, graph, file, to, base)
         os.replace(fresh, target)
     except OSError as error:
         raise OptionError(f"{target} cannot be written: {error.strerror}") from None
@@ -42,12 +47,23 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
     return lines
 
 
-def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str) -> int:
+def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | None) -> int:
     if to == "jsonl":
         from condgraph.engine.snapshot.readback import items
         from condgraph.loaders.export import write as jsonl_write
 
         return jsonl_write.write(items(snapshot), file, graph=graph)
+    if to == "rdf":
+        from condgraph.sparql.layout import base_iri, checked_base
+        from condgraph.sparql.plain import Plain
+
+        plain, lines = Plain(snapshot, checked_base(base) if base else base_iri(graph)), 0
+        for line in plain.lines():
+            file.write(f"{line}\n")
+            lines += 1
+        for said in plain.warnings:
+            warnings.warn(said, stacklevel=4)
+        return lines
     from condgraph.sparql.load import export
 
-    return export.write(snapshot, file, to, graph=graph)
+    return export.write(snapshot, file, to, graph=graph, base=base)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
@@ -13,27 +14,34 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from condgraph.ask.methods import AskMethods
 from condgraph.chains.methods import ChainMethods
+from condgraph.changing import Changes, check_kind, emptied, knowing_terms, orphaned, planned, scope_of, unclear
 from condgraph.claims.methods import Claims
 from condgraph.engine.addresses import shown
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, check_bounds, within
+from condgraph.engine.changes import Change
 from condgraph.engine.errors import LoadError, OptionError, ReadOnlyError, StoreMissingError, nearest
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.html import page, table
 from condgraph.engine.origins import API
 from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.declared import rows_of_several
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, remove_graph, write_generation, writing
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import Once
 from condgraph.grammars.methods import Grammars
 from condgraph.languages.registry import answer, explain
+from condgraph.languages.registry import checked_on_unknown as _checked
+from condgraph.languages.table.methods import TableMethods
 from condgraph.links.methods import LinkMethods
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.logic.evaluation.methods import EvaluationMethods
 from condgraph.logic.methods import LogicMethods
+from condgraph.prepared import Preparing
 from condgraph.reports import COUNTED, SEE_SCHEMA, LoadReport, Status, report
 from condgraph.snapshot_store import SnapshotStore
+from condgraph.sparql.methods import RdfMethods
 from condgraph.vectors.carry import carry_over
 
 if TYPE_CHECKING:
@@ -56,7 +64,19 @@ Engine = Literal["snapshot", "sparql"]
 ENGINES: Final = ("snapshot", "sparql")
 
 
-class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkMethods, LogicMethods):
+class Graph(
+    AskMethods,
+    ChainMethods,
+    Changes,
+    Claims,
+    EvaluationMethods,
+    Grammars,
+    LinkMethods,
+    LogicMethods,
+    Preparing,
+    RdfMethods,
+    TableMethods,
+):
     """One graph: in a directory (kept, memory-mapped), or in memory. Use it from any thread; loads
     take turns.
 
@@ -140,44 +160,72 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
         on_error: OnError = "raise",
         progress: Progress | None = None,
         wait: float = 0.0,
+        replace: bool = False,
+        append: bool = False,
         **options: Any,
     ) -> LoadReport:
-        """Load a file, a folder, a glob pattern, a list of these, or a dataframe; all of it or
-        nothing.
+        """Load a file, a folder, a glob pattern, an http(s) address, a list of these, or a
+        dataframe; all of it or nothing.
 
         The format is recognised (`format` overrules), and `options` are those of the loader. `name`
         is what the source is called (the file's stem otherwise; a frame gets a name of its own). A
         source that is there already adds nothing; one that has its name and another origin or
-        content is a `SourceError`. `on_error="skip"` leaves bad records out and reports them.
+        content is a `SourceError`, unless `replace` puts it in the place of that, or `append` adds
+        it to that. `on_error="skip"` leaves bad records out and reports them.
         `wait` is how many seconds to wait for another process that is writing.
         """
+        from condgraph.loaders.fetch import fetched, has_address, told_by_address
         from condgraph.loaders.fingerprint import known_by
         from condgraph.loaders.recognise import recognise
+
+        if has_address(source):
+            same: dict[str, Any] = {"format": format, "name": name, "on_error": on_error, "progress": progress, "wait": wait}
+            with fetched(source, progress, pages=format is not None) as files:
+                return told_by_address(Graph.load(self, files, replace=replace, append=append, **same, **options), files)
 
         if on_error not in ("raise", "skip"):
             raise OptionError(f"on_error is 'raise' or 'skip', not {on_error!r}")
         if name == "":
             raise OptionError("the name of a source is empty")
-        found = recognise(source, format, name=name, encoding=options.get("encoding"))
+        found = recognise(source, format, name=name, encoding=options.get("encoding"), options=options)
         for one in found:
             one.format.check_options(options)
-        found = known_by(found, options, self._sources(wait), named=name is not None)
+        seen = self._sources(wait)
+        given = known_by(found, options, seen, named=name is not None)
         begin = time.perf_counter()
         readings: list[Reading] = []
+        found, changed = planned(given, (), named=name is not None, replace=False, append=False)
+
+        def change(known: tuple[Source, ...]) -> Change:
+            nonlocal found, changed, seen
+            seen = known
+            found, changed = planned(given, known, named=name is not None, replace=replace, append=append)
+            return changed
 
         def read(builder: Builder) -> None:
+            readings.clear()
             for one in found:
-                reading = Reading(one.source, on_error, progress, own_rdf=_own_rdf)
+                scope = scope_of(one.source, changed, seen)
+                reading = Reading(knowing_terms(one.source, changed, seen), on_error, progress, own_rdf=_own_rdf, scope=scope)
+                reading.known, reading.gone = partial(self._known, bool(changed)), changed.without
                 readings.append(reading)
+                builder.added_to(changed.more)
                 builder.begin(one.source)
                 builder.add(one.format.read(one.data, reading, options))
 
-        before, after, statements, warnings = self._build(read, wait)
-        names, formats = tuple(one.source.name for one in found), tuple(one.format.name for one in found)
+        if replace or append:
+            check_kind(replace, append)
+            before, after, statements, warnings = self._change(change, read, wait, [one.source.name for one in given])
+            warnings = [*warnings, *orphaned(self)]
+        else:
+            before, after, statements, warnings = self._build(read, wait)
+        names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
         return report(names, formats, before, after, statements, warnings, readings, begin)
 
-    def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0) -> LoadReport:
-        """Add items (`engine.facts`) from Python; all of them or nothing."""
+    def add(self, items: Iterable[Item], *, source: str = "api", wait: float = 0.0, replace: bool = False) -> LoadReport:
+        """Add items (`engine.facts`) from Python; all of them or nothing. They are added to what
+        came from Python under this name before; `replace` puts them in the place of that source.
+        """
         if not source:
             raise OptionError("the name of a source is empty")
         begin = time.perf_counter()
@@ -186,7 +234,13 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
             builder.begin(Source(source, "", API))
             builder.add(items)
 
-        before, after, statements, warnings = self._build(read, wait)
+        def change(known: tuple[Source, ...]) -> Change:
+            return Change(tuple(one.name for one in known if one.name == source))
+
+        if replace:
+            before, after, statements, warnings = self._change(change, read, wait, [source])
+        else:
+            before, after, statements, warnings = self._build(read, wait)
         return report((source,), (API,), before, after, statements, warnings, [], begin)
 
     def index(
@@ -221,6 +275,12 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
         snapshot = self._snapshot
         return () if snapshot is None else tuple(map(snapshot.source_of, range(len(snapshot.schema.sources))))
 
+    def _known(self, changes: bool) -> Snapshot | None:
+        """What the graph holds, for loaders whose sources refer to it; called within a load.
+        `changes`: the load changes sources that are there.
+        """
+        return self._snapshot
+
     def abandon(self) -> bool:
         """Take back a load that was ended half way: the graph holds again what it held before.
         Whether there was one.
@@ -248,24 +308,42 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
             self._snapshot = self._rdf = None
             return found
 
-    def _build(self, read: Any, wait: float) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
-        """Build the next generation from the current one and what `read` adds, and switch to it."""
+    def _build(
+        self, read: Any, wait: float, change: Callable[[tuple[Source, ...]], Change] | None = None
+    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        """Build the next generation from the current one, without what `change` takes away, and
+        with what `read` adds; and switch to it.
+        """
         with self._lock, self._writing(wait):
             before = {} if self._snapshot is None else dict(self._snapshot.counts)
-            builder = Builder(self._snapshot)
+            changed = Change() if change is None else change(self._sources())
+            builder = Builder(self._snapshot, changed.without)
             seeded = builder.statements
-            filled(builder, read)
+            if read is not None:
+                filled(builder, read)
             read_statements = builder.statements - seeded
+            empty = emptied(builder) if read is not None else []
             with _in_bounds():
                 columns, counts = lay_out(builder)
-            warnings = builder.warnings
+            warnings = [*changed.warnings, *empty, *unclear(self._snapshot, changed), *builder.warnings]
+            fresh = frozenset(builder.declared)
             del builder
             if self._directory is None:
                 self._snapshot = carry_over(self._snapshot, Snapshot.of(columns, counts))
             else:
                 write_generation(self._directory, columns, {"graph": self.name, "counts": counts})
                 self._snapshot = Snapshot.open(self._directory)
+            warnings += rows_of_several(self.current, fresh)
         return before, counts, read_statements, warnings
+
+    def _change(
+        self, change: Callable[[tuple[Source, ...]], Change], read: Any, wait: float, names: Sequence[str]
+    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        """`_build` with a change of what is there; `names` are the sources that it is about."""
+        if read is None:
+            # Before a place is made for what is not there.
+            change(self._sources(wait))
+        return self._build(read, wait, change)
 
     @contextmanager
     def _writing(self, wait: float) -> Iterator[None]:
@@ -362,14 +440,18 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
     def _sparql(self, text: str, **options: Any) -> Table:
         return self.rdf().text(text, **options)
 
-    def rdf(self) -> EmbeddedStore:
+    def rdf(self, base: str | None = None) -> EmbeddedStore:
         """The embedded RDF store of the graph as it is now: built on first use, kept beside the
-        generation it was built from.
+        generation it was built from. One whose names begin with a `base` of one's own is built
+        anew each time, in memory.
         """
         # Oxigraph and all that needs it are imported for those who ask it.
         from condgraph.sparql.embedded import BUILDERS, EmbeddedStore
+        from condgraph.sparql.layout import checked_base
 
         snapshot = self.current
+        if base is not None:
+            return EmbeddedStore(snapshot, self.name, base=checked_base(base))
         with self._rdf_lock:
             if self._rdf is None or self._rdf[0] is not snapshot:
                 self._rdf = snapshot, Once(BUILDERS, lambda: EmbeddedStore(snapshot, self.name, self._directory))
@@ -531,17 +613,19 @@ class Graph(AskMethods, ChainMethods, Claims, EvaluationMethods, Grammars, LinkM
         counts = [] if snapshot is None else [(name, f"{snapshot.counts.get(name, 0):,}") for name in COUNTED]
         return page(repr(self), [table("", ("holds", "how many"), counts)] if counts else (), [SEE_SCHEMA])
 
-    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl") -> int:
+    def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
         """Write everything the graph holds, in a form that loads to an equal graph; returns how
         many lines or triples.
 
         `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
-        the command of Neo4j's import tool. A file is complete or not there: it is written beside
+        the command of Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was
+        loaded from, by their own IRIs, and what else there is under `base`; what they cannot say is
+        a warning. A file is complete or not there: it is written beside
         its place and renamed.
         """
         from condgraph.exporting import export
 
-        return export(self.current, self.name, path, to)
+        return export(self.current, self.name, path, to, base)
 
 
 def filled(builder: Builder, read: Callable[[Builder], None]) -> None:
@@ -575,12 +659,6 @@ def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
     from condgraph.sparql.load.pull import read_file
 
     return read_file(triples, base)
-
-
-def _checked(on_unknown: OnUnknown) -> OnUnknown:
-    if on_unknown not in ("error", "empty"):
-        raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
-    return on_unknown
 
 
 def _checked_engine(engine: str) -> str:

@@ -6,15 +6,25 @@ import os
 from typing import Any, Final
 
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, check_scheme, is_misplaced_login, shown
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import OptionError, nearest
 from condgraph.graph import Graph
 
 _EXAMPLE: Final = "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store; a folder has no ://"
 #: What Neo4j's connection takes.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
+#: And what says how a database there is laid out.
+LAYOUTS: Final = ("condgraph", "native")
 
 
-def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = False, **options: Any) -> Graph:
+def open(
+    place: Any = "memory:",
+    *,
+    graph: str = "default",
+    read_only: bool = False,
+    layout: str | None = None,
+    mapping: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Graph:
     """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
 
     Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a
@@ -25,10 +35,22 @@ def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = Fa
     server `timeout` is the deadline in seconds of calls that are given none, and `patience` (30
     seconds) is for how long it may say nothing where it has little to do: accept a connection, tell
     the state of a graph or the plan of a query.
+
+    A Neo4j database that has nodes, and no graph of condgraph's, is asked as it is, and nothing is
+    written there; `layout="native"` asks for that where both are there, `layout="condgraph"` for a
+    graph of condgraph's own. `mapping` is the place of a mapping file, which says what such a
+    database is to be taken for.
     """
+    if layout is not None and layout not in LAYOUTS:
+        raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
     if isinstance(place, (str, os.PathLike)):
+        if not os.fspath(place):
+            # A variable that is not set would make a store of the folder one stands in.
+            raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
+        if (layout or mapping is not None) and not (mark and scheme in NEO4J_SCHEMES):
+            raise OptionError(f"{'layout' if layout else 'mapping'} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
         if scheme in SPARQL_SCHEMES and mark:
             from condgraph.remote_sparql import SparqlGraph
 
@@ -43,7 +65,17 @@ def open(place: Any = "memory:", *, graph: str = "default", read_only: bool = Fa
     wrong = next((name for name in options if name not in LOGIN), None)
     if wrong is not None:
         raise OptionError(f"Neo4j takes no option {wrong!r}", hint=f"it takes: {', '.join(LOGIN)}")
+    if (layout == "native" or mapping is not None) and graph != "default":
+        raise OptionError("a database that condgraph did not write is one graph", hint="leave `graph` out")
+    if layout == "condgraph" and mapping is not None:
+        raise OptionError("mapping is for a database that condgraph did not write", hint="leave `layout` out")
     # The driver and all that needs it are imported for those who have a server.
     from condgraph.remote_neo4j import Neo4jGraph
 
+    if layout == "native" or mapping is not None or (layout is None and graph == "default"):
+        from condgraph.remote_native import native
+
+        found = native(place, sure=layout == "native" or mapping is not None, mapping=mapping, **options)
+        if found is not None:
+            return found
     return Neo4jGraph(place, graph=graph, read_only=read_only, **options)

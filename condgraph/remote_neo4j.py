@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.store import Neo4jStore
 from condgraph.engine.bounds import within
+from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import ENGINES, Graph
@@ -51,8 +52,9 @@ class Neo4jGraph(RemoteGraph):
         finally:
             self._loading.progress = None
 
-    def _write(self, snapshot: Snapshot, wait: float) -> tuple[dict[str, int], dict[str, int]]:
-        return self.store.push(snapshot, wait=wait, on_progress=self._on_progress(getattr(self._loading, "progress", None)))
+    def _write(self, snapshot: Snapshot, wait: float, change: Change) -> tuple[dict[str, int], dict[str, int]]:
+        on_progress = self._on_progress(getattr(self._loading, "progress", None))
+        return self.store.push(snapshot, wait=wait, change=change, on_progress=on_progress)
 
     def _store_of(self, engine: str | None) -> Store:
         """Neo4j alone answers."""
@@ -73,7 +75,12 @@ class Neo4jGraph(RemoteGraph):
             raise OptionError("a graph on Neo4j has the server's own vector index", hint="leave `faiss` out")
         return self.store.patterns.index(encoder_of(encoder), progress)
 
-    def rdf(self) -> EmbeddedStore:
+    @property
+    def content(self) -> str:
+        """A name for what the graph holds, at most a second old: it changes when that does."""
+        return self.store.content
+
+    def rdf(self, base: str | None = None) -> EmbeddedStore:
         """Only graphs in process have an RDF store of their own."""
         raise UnsupportedError("Neo4j", ["SPARQL"], hint="graph.snapshot() is the same graph in process, which has an RDF store")
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.graph import Graph
@@ -58,8 +59,8 @@ class SparqlGraph(RemoteGraph):
         """The graph as it is now, pulled into process and kept until it changes there."""
         return self.store.linked()
 
-    def _write(self, snapshot: Snapshot, wait: float) -> tuple[dict[str, int], dict[str, int]]:
-        return self.store.push(snapshot, wait=wait)
+    def _write(self, snapshot: Snapshot, wait: float, change: Change) -> tuple[dict[str, int], dict[str, int]]:
+        return self.store.push(snapshot, wait=wait, change=change)
 
     def _store_of(self, engine: str | None) -> Store:
         """The store on the server; `engine="snapshot"` answers in process, on the pulled graph."""

@@ -38,6 +38,32 @@ class LoadReport:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class UnloadReport:
+    """What taking sources away did. `removed` counts what the graph has less than before: what only
+    they said.
+    """
+
+    sources: tuple[str, ...]
+    removed: dict[str, int]
+    warnings: tuple[str, ...]
+    seconds: float
+
+    @property
+    def statements(self) -> int:
+        """Relations and attributes that are gone."""
+        return self.removed.get("relations", 0) + self.removed.get("attributes", 0)
+
+    @property
+    def entities(self) -> int:
+        """Entities and concepts that are gone."""
+        return self.removed.get("entities", 0) + self.removed.get("concepts", 0)
+
+    def __str__(self) -> str:
+        named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
+        return f"unloaded {named}: {self.statements} statements, {self.entities} entities less in {self.seconds:.2f} s"
+
+
 #: What a status counts, in this order.
 COUNTED: Final = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
 #: Where more is to be seen.
@@ -56,6 +82,8 @@ class Status:
     bytes: int
     verified: bool = False
     others: tuple[str, ...] = field(default=())
+    #: What is to be known of these counts: which of them are estimates.
+    notes: tuple[str, ...] = field(default=())
 
     @property
     def statements(self) -> int:
@@ -70,6 +98,7 @@ class Status:
         lines.extend(f"{self.counts.get(name, 0):>12,} {name}" for name in COUNTED)
         if self.verified:
             lines.append("every byte is as it was written")
+        lines.extend(self.notes)
         lines.append(SEE_SCHEMA)
         return "\n".join(lines)
 

@@ -14,11 +14,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import asking, lanes, neo4j_servers
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
-from tests.support.neo4j_servers import each_neo4j_uri, neo4j_uri, neo4j_version
-from tests.support.sparql_servers import oxigraph_server, virtuoso_server
+from tests.support.neo4j_servers import each_neo4j_uri, emptied_neo4j_uri, neo4j_uri, neo4j_version
+from tests.support.sparql_servers import fuseki_server, oxigraph_server, virtuoso_server
 
 __all__ = [
     "each_neo4j_uri",
+    "emptied_neo4j_uri",
+    "fuseki_server",
     "neo4j_uri",
     "neo4j_version",
     "oxigraph_server",

@@ -15,14 +15,21 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
     # A deadline that passed is an error, and an error that names what is near keeps to the deadline.
     frozenset({"engine.bounds", "engine.errors", "engine.pieces"}),
     # A snapshot is built from the one before it, and has a schema that reads it.
-    frozenset({"engine.origins", "engine.schema", "engine.snapshot.build", "engine.snapshot.readback", "engine.snapshot.snapshot"}),
+    frozenset(
+        {
+            "engine.origins",
+            "engine.schema",
+            *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout_joins", "readback", "snapshot", "sources")),
+        }
+    ),
     # One recursive descent over the syntax, in files by what is lowered.
     frozenset(
         f"languages.llm.lower.{name}"
-        for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "search_parts", "sets")
+        for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "search_parts", "sets", "tables")
     ),
     # Stores, their answers and their patterns; witnesses and the plans they are compiled from.
-    frozenset({"cypher.answer", "cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
+    frozenset({"cypher.answer", "cypher.asking"}),
+    frozenset({"cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
     frozenset({"cypher.compile.plan", "cypher.witness"}),
     frozenset({"sparql.answer", "sparql.store", "sparql.witness"}),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import os
@@ -14,12 +15,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from rich.text import Text
 from typer.testing import CliRunner, Result
 
 import condgraph
 from condgraph.cli.app import app
+from condgraph.cli.evaluate import evaluate
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.samples import FOLDER, SAMPLES
 
@@ -27,6 +31,7 @@ ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
 COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "schema", "export", "delete", "abandon", "convert"]
+COMMANDS += ["guess", "map", "mcp", "unload"]
 
 
 def call(*arguments: str | Path, text: str | None = None) -> Result:
@@ -56,6 +61,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_says_what_exit_codes_mean(name: str) -> None:
     assert "4 the deadline" in " ".join(ok(name, "--help").split())
+
+
+def test_help_shows_every_word() -> None:
+    """What stands in brackets is no markup: rich would leave it out."""
+    lost = []
+    for verb in [*app.registered_commands, *evaluate.registered_commands]:
+        assert verb.callback is not None
+        told = [inspect.getdoc(verb.callback) or ""]
+        for parameter in inspect.signature(verb.callback, eval_str=True).parameters.values():
+            told += [getattr(one, "help", None) or "" for one in get_args(parameter.annotation)[1:]]
+        lost += [(verb.callback.__name__, text) for text in told if Text.from_markup(text).plain != text]
+    assert lost == []
 
 
 def test_the_module_is_the_command() -> None:
@@ -273,6 +290,17 @@ def test_an_export_is_read_back_exactly(world: Path, tmp_path: Path) -> None:
     assert ok("export", "-d", tmp_path / "again").splitlines()[1:] == file.read_text(encoding="utf-8").splitlines()[1:]
 
 
+def test_a_hyphen_for_the_output_is_standard_output(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "people.csv").write_text("id,name\n1,Ann\n")
+    assert "[tables.people]" in ok("guess", folder, "-o", "-")
+    assert ok("export", "-d", world, "-o", "-") == ok("export", "-d", world)
+    assert ok("generate", "-d", world, "-n", "1", "-o", "-").count("\n") == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["shop"]
+
+
 def test_a_bad_record_stops_a_load_or_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "ragged.csv"
     file.write_text("name,height\nTrisul,7120\nEiger\nToubkal,4167\n", encoding="utf-8")
@@ -457,3 +485,23 @@ def test_a_file_of_settings_names_the_store(world: Path, tmp_path: Path) -> None
     assert (found.returncode, found.stdout.split("\n")[:-1]) == (0, NAMES)
     # The environment goes before the file.
     assert run({**plain, "CONDGRAPH_STORE": str(tmp_path / "nothing")}).returncode == 3
+
+
+def test_values_of_parameters(world: Path) -> None:
+    program = "Find($country) Relate($what, forward) QueryName()"
+    given = ("--param", "what=capital", "--param", "country=Nepal")
+    assert ok("query", "-d", world, program, *given) == "Kathmandu\n"
+    assert "ByName('Nepal')" in ok("query", "-d", world, program, *given, "--show")
+    assert ok("explain", "-d", world, program, *given) == ok("query", "-d", world, program, *given, "--show")
+    table = ("--table", "group by country show count()", "--format", "csv")
+    grouped = ok("query", "-d", world, "FindAll() FilterNum(height, $least, >)", "--param", "least=8100 m", *table)
+    assert grouped == "country,count()\nNepal,2\n"
+    assert ok("query", "-d", world, program, "--param", "what=capital", "--param", "country=x", "--on-unknown", "empty") == ""
+    hostile = call("query", "-d", world, program, "--param", "what=capital", "--param", "country=Nepal) Count() Find(India")
+    assert (hostile.exit_code, hostile.stdout) == (1, "")
+    missing = call("query", "-d", world, program, "--param", "what=capital")
+    assert missing.exit_code == 2
+    assert "no value is given for country" in missing.stderr
+    unknown = call("query", "-d", world, program, "--param", "what=capital", "--param", "contry=Nepal")
+    assert unknown.exit_code == 2
+    assert "nearest: 'country'" in unknown.stderr

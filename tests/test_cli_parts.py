@@ -15,10 +15,12 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import condgraph
+from condgraph.cli.app import app
 from condgraph.cli.exits import Exit, code_of, guard, message_of
-from condgraph.cli.options import loader_options, program_text
+from condgraph.cli.options import loader_options, parameters, program_text
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
 from condgraph.engine.facts import Entity, Ref, Statement
@@ -44,6 +46,42 @@ def graph() -> condgraph.Graph:
     return graph
 
 
+def test_a_place_that_is_empty_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is not set makes no store of the folder one stands in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n", encoding="utf-8")
+    ran = CliRunner().invoke(app, ["load", "", "a.csv"])
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (2, "error[option]: the place of a graph is empty")
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    with pytest.raises(errors.OptionError, match="the place of a graph is empty"):
+        condgraph.open("")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("SELECT * { ?s ?p ?o }", "SPARQL"),
+        ("# films\nPREFIX f: <http://f/> ASK { f:a f:b f:c }", "SPARQL"),
+        ("SELECT (1 AS ?x) {}", "SPARQL"),
+        ("describe <http://f/a>", "SPARQL"),
+        ("MATCH (n)-[r]->(m) RETURN n", "Cypher"),
+        ("CALL db.labels()", "Cypher"),
+        ("select name from films where year > 1990", "SQL"),
+    ],
+)
+def test_languages_of_other_tools_are_told(graph: condgraph.Graph, text: str, language: str) -> None:
+    with pytest.raises(errors.ParseError, match=f"this is {language}") as told:
+        graph.query(text)
+    assert "graph." in str(told.value.hint)
+
+
+@pytest.mark.parametrize("text", ["SelectAmong(height, largest)", "Describe the films {of} 1990", "call me", "Match"])
+def test_words_alone_are_no_language(graph: condgraph.Graph, text: str) -> None:
+    with pytest.raises(errors.CondgraphError) as told:
+        graph.query(text)
+    assert "this is" not in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("texts", "options"),
     [
@@ -60,10 +98,19 @@ def test_options_are_read(texts: list[str], options: dict[str, Any]) -> None:
     assert loader_options(texts) == options
 
 
-@pytest.mark.parametrize("text", ["key", "=x", 'refs=["country"', "format=csv", "on-error=skip"])
+@pytest.mark.parametrize("text", ["key", "=x", 'refs=["country"', "format=csv", "on-error=skip", "replace=true"])
 def test_a_wrong_option_is_wrong_usage(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         loader_options([text])
+
+
+def test_parameters_are_texts_as_they_stand() -> None:
+    texts = ["country=Nepal", "$least=8000 m", "x=a=b", "empty=", 'quoted="Nepal"', "list=[1]"]
+    found = {"country": "Nepal", "least": "8000 m", "x": "a=b", "empty": "", "quoted": '"Nepal"', "list": "[1]"}
+    assert parameters(texts) == found
+    for wrong in (["country"], ["=Nepal"], ["$=Nepal"], ["a=1", "a=1"], ["a=1", "$a=2"]):
+        with pytest.raises(typer.BadParameter):
+            parameters(wrong)
 
 
 def test_a_program_comes_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,7 @@ def completed(words: list[str], typed: str, shell: str = "bash", **environment: 
         (["schema", "-d", "world", "--source"], "gov", ["governments"]),
         (["query", "-d", "world", "--graph"], "", ["default"]),
         (["query", "-d", "world", "--language"], "ko", ["kopl"]),
+        (["query", "-d", "world", "--language"], "pat", ["pattern"]),
         (["load", "world", "x.csv", "--as"], "quin", ["quintuples"]),
         (["load", "world", "x.csv", "--as", "csv", "-O"], "re", ["refs="]),
         (["schema", "-d", "nowhere", "--predicate"], "", []),

@@ -133,3 +133,19 @@ def test_samples_are_copied_and_never_overwrite(tmp_path: Path) -> None:
         samples.copy_to(tmp_path / "new" / "folder")
     assert not written[0].exists()
     assert written[-1].read_text(encoding="utf-8") == "mine"
+
+
+def test_what_few_need_is_loaded_when_it_is_asked_for() -> None:
+    code = (
+        "import sys, condgraph\n"
+        "early = {name for name in ('condgraph.aio', 'condgraph.patterns.matches', 'condgraph.overview.schema', "
+        "'condgraph.vectors.stored', 'condgraph.languages.table.builder') if name in sys.modules}\n"
+        "assert not early, early\n"
+        "assert set(condgraph.__all__) <= set(dir(condgraph))\n"
+        "assert condgraph.Matches is sys.modules['condgraph.patterns.matches'].Matches\n"
+        "from condgraph import AsyncGraph\n"
+        "assert AsyncGraph is sys.modules['condgraph.aio'].AsyncGraph\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        condgraph.Nothing  # noqa: B018

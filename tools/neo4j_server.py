@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,19 +21,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import maven
+from maven import Artifact, java_of
 from service import ServerError, Service, foreground, free_port
 
 LTS = "5.26.14"
 CURRENT = "2026.08.1"
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>condgraph</groupId><artifactId>neo4j-jars</artifactId><version>1</version><packaging>pom</packaging><dependencies>
-<dependency><groupId>org.neo4j</groupId><artifactId>neo4j</artifactId><version>{version}</version></dependency>
-<dependency><groupId>org.neo4j.app</groupId><artifactId>neo4j-server</artifactId><version>{version}</version></dependency>
-{more}</dependencies></project>
-"""
-_BROWSER = (
-    "<dependency><groupId>org.neo4j.client</groupId><artifactId>neo4j-browser</artifactId><version>5.24.0</version></dependency>\n"
-)
+_BROWSER = Artifact("org.neo4j.client", "neo4j-browser", "5.24.0")
 _OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
 #: Java options as Neo4j's own configuration file has them, with all memory touched at the start.
 _USUAL = (
@@ -50,39 +42,16 @@ _ENTRY = "META-INF/services/org.neo4j.server.startup.EntryPoint"
 
 def java_for(version: str) -> str:
     """A Java that runs this version of Neo4j; raises `ServerError` where there is none."""
-    wanted = (17, 21) if version.startswith("5.") else (21, 25)
-    homes = [os.environ.get("JAVA_HOME", ""), *sorted(map(str, Path("/usr/lib/jvm").glob("*")), reverse=True)]
-    found = [str(Path(home, "bin", "java")) for home in homes if home] + [shutil.which("java") or ""]
-    for java in found:
-        if java and os.access(java, os.X_OK):
-            said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-            major = re.search(r'version "(\d+)', said)
-            if major and int(major[1]) in wanted:
-                return java
-    raise ServerError(f"Neo4j {version} needs Java {' or '.join(map(str, wanted))}, and none was found")
+    return java_of((17, 21) if version.startswith("5.") else (21, 25), f"Neo4j {version}")
 
 
 def jars(version: str, *, browser: bool = False) -> Path:
     """The folder of the server's jars, fetched on first use; with Neo4j Browser, which is a jar of
     its own.
     """
-    folder = f"neo4j-{version}-browser" if browser else f"neo4j-{version}"
-    cache = Path(os.environ.get("CONDGRAPH_CACHE", Path.home() / ".cache" / "condgraph")) / folder
-    lib = cache / "lib"
-    if (cache / "complete").exists():
-        return lib
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ServerError("Maven (mvn) fetches the server and is not installed")
-    shutil.rmtree(cache, ignore_errors=True)
-    cache.mkdir(parents=True)
-    (cache / "pom.xml").write_text(_POM.format(version=version, more=_BROWSER if browser else ""))
-    command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
-    said = subprocess.run(command, cwd=cache, capture_output=True, text=True, check=False)
-    if said.returncode:
-        raise ServerError(f"the jars of Neo4j {version} could not be fetched:\n{said.stdout[-2000:]}")
-    (cache / "complete").touch()
-    return lib
+    artifacts = [Artifact("org.neo4j", "neo4j", version), Artifact("org.neo4j.app", "neo4j-server", version)]
+    name = f"neo4j-{version}-browser" if browser else f"neo4j-{version}"
+    return maven.jars(name, f"Neo4j {version}", [*artifacts, _BROWSER] if browser else artifacts)
 
 
 class Neo4jServer(Service):

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.ask.excerpt import plan_texts
 from condgraph.ask.records import Attempt, Choice, Option, Stage
 from condgraph.engine.algebra import ById, ByName, Node, Scan, postorder
 from condgraph.engine.bounds import check
@@ -195,10 +194,6 @@ class Runner:
         made = Lowered(plan, [("", plan)])
         answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
         return "; ".join(f"{one.predicate} {_text(one.object)}" for one in list(answer.evidence)[:3])
-
-    def texts(self, plan: Node) -> list[str]:
-        """The texts of a plan, for feedback."""
-        return plan_texts(self.graph._store_of(None), plan)
 
     # -- patterns ----------------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from condgraph.ask.mentions import Mention, asked_about, masked
 from condgraph.ask.mentions import mentions as mentions_in
-from condgraph.engine.algebra import ByName, Distinct, Node, Predicates, Reached, Scan
+from condgraph.engine.algebra import ByName, Distinct, Predicates, Reached, Scan
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError
-from condgraph.engine.lowered import Lowered
-from condgraph.engine.store import Request
+from condgraph.engine.instead import around
+from condgraph.engine.store import plan_texts
 from condgraph.models.tokens import estimate
 from condgraph.overview.text import predicate_line
 from condgraph.overview.words import quoted
@@ -162,24 +162,6 @@ def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> li
 # -- what stands around the things of a question ---------------------------------------------------
 
 
-def plan_texts(store: Store, plan: Node) -> list[str]:
-    """The texts that a plan gives on a store."""
-    made = Lowered(plan, [("", plan)])
-    return list(store.answer(Request("", "kopl", {}, None, lambda *_: made)).texts)
-
-
-def around(store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The predicates of entities of these names: "forward" and "backward" for relations, "of" for
-    attributes.
-    """
-    of = ByName(names)
-    return {
-        "forward": plan_texts(store, Distinct(Predicates(Scan(of, None, "subject", "object", "relation")))),
-        "backward": plan_texts(store, Distinct(Predicates(Scan(of, None, "object", "subject", "relation")))),
-        "of": plan_texts(store, Distinct(Predicates(Scan(of, None, "subject", "subject", "attribute")))),
-    }
-
-
 def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[tuple[Mention, list[str]]]:
     """The first things with their predicates, those that fit the question first; the predicates
     around them gain in `scores`.
@@ -189,7 +171,7 @@ def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArra
         check()
         near = _kept_around(known, store, one.names)
         told: dict[str, str] = {}
-        for way, sign in (("forward", "→"), ("backward", "←"), ("of", "=")):
+        for way, sign in (("forward", "→"), ("backward", "←"), ("value", "=")):
             for name in near.get(way, ()):
                 told[name] = told.get(name, "") + sign
         for names, gain in ((told, _ONE_STEP), (near.get("beyond", ()), _TWO_STEPS)):
@@ -206,7 +188,7 @@ def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str
     kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
     found = kept.get(names)
     if found is None:
-        found = around(store, names)
+        found = {way: plan_texts(store, plan) for way, plan in around(ByName(names)).items()}
         steps = Scan(ByName(names), None, "subject", "object", "relation")
         back = Scan(ByName(names), None, "object", "subject", "relation")
         if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:

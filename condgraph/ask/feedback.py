@@ -8,25 +8,21 @@ functions or options that it cannot call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from condgraph.engine.algebra import AllEntities, ByName, Node, Scan, postorder
 from condgraph.engine.errors import (
     AmbiguousNameError,
     CondgraphError,
-    InterruptedQueryError,
     UnknownNameError,
     nearest,
     shortened,
 )
-from condgraph.engine.instead import instead
 from condgraph.languages.kopl.table import FUNCTIONS
 from condgraph.names.resolve import resolve
 from condgraph.names.words import near_names
 from condgraph.overview.words import quoted
 
 if TYPE_CHECKING:
-    from condgraph.ask.attempt import Runner
     from condgraph.ask.known import Known
     from condgraph.ask.records import Attempt
 
@@ -37,10 +33,10 @@ MOST: Final = 1_500
 _FOR_PEOPLE: Final = ("()", "source=", "timeout=", "limit=", "put in double quotes in")
 
 
-def feedback_of(attempt: Attempt, known: Known, runner: Runner) -> str:
+def feedback_of(attempt: Attempt, known: Known) -> str:
     """What went wrong with an attempt, in a few lines with the nearest names."""
     if attempt.answer is not None:
-        lines = _of_nothing(attempt, known, runner)
+        lines = _of_nothing(attempt)
     elif attempt.failure is not None:
         lines = _of_error(attempt, attempt.failure, known)
     else:
@@ -114,7 +110,7 @@ _MEANT: Final = (
 )  # fmt: skip
 
 
-def _of_nothing(attempt: Attempt, known: Known, runner: Runner) -> list[str]:
+def _of_nothing(attempt: Attempt) -> list[str]:
     """A program that ran and gave nothing: the step that did, what its things have instead, and
     what was left out on the way.
     """
@@ -123,38 +119,7 @@ def _of_nothing(attempt: Attempt, known: Known, runner: Runner) -> list[str]:
     lines = ["The program ran and gave nothing."]
     warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
     lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
-    if not any(" has no " in one or " have no " in one for one in warnings) and attempt.lowered is not None:
-        told = _instead(attempt.lowered.plan, runner)
-        at = next((number for number, one in enumerate(lines) if one.startswith("The answer is empty")), None)
-        if at is None:
-            lines += told
-        else:
-            # As the answers say it that know it themselves.
-            lines[at] = "; ".join([lines[at], *told])
     return lines
-
-
-def _instead(plan: Node, runner: Runner) -> list[str]:
-    """What the named entities have instead, asked of the store; for answers that do not say it."""
-    told: list[str] = []
-    for node in postorder(plan):
-        if len(told) < 2 and isinstance(node, Scan) and isinstance(node.of, ByName) and node.predicates:
-            try:
-                if not runner.texts(_predicates(node)):
-                    told.append(instead(node, runner.texts))
-            except InterruptedQueryError:
-                raise
-            except CondgraphError:
-                continue
-        elif isinstance(node, Scan) and isinstance(node.of, AllEntities):
-            continue
-    return told
-
-
-def _predicates(node: Scan) -> Any:
-    from condgraph.engine.algebra import Distinct, Predicates
-
-    return Distinct(Predicates(node))
 
 
 def _brackets(program: str) -> str:

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 
 def held_to(graph: Host, model: ChatModel, via: str, question: str, found: Sequence[Mention]) -> Grammar | None:
     """The grammar of programs over the names that the question may mean; None where the model takes
-    none, or the graph has no names. LLM queries are written freely: their grammar is a part of the
-    language, and would keep conditions out.
+    none, or the graph has no names.
     """
-    if via == "query":
-        return None
     # The nodes of a pattern are compared with names, and may be what the question says.
     names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
     try:
-        return constraint(cast("Asking", graph), model, via, question, names)
+        return constraint(cast("Asking", graph), model, "llm_query" if via == "query" else via, question, names)
     except OptionError:
         return None
 

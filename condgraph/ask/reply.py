@@ -21,6 +21,14 @@ _KOPL: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})[ \t]*\(")
 _KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*(?:KoPL|Program)?[ \t]*:?[ \t`\"']*(?=[A-Z]\w*[ \t]*\()", re.MULTILINE)
 _ANY_CALL: Final = re.compile(r"\b\w++[ \t]*+\(")
 _NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*")
+#: What models write where they have no answer, in a few words of their own.
+_GIVES_UP: Final = re.compile(
+    r"\b(?:(?:do not|don't|did not|didn't) (?:know|have)|not sure|"
+    r"(?:cannot|can't|can not|could not|couldn't|unable to|not able to|not possible to) (?:be )?(?:answer|determine|find|say)|"
+    r"(?:no|not enough|insufficient|lacks?(?: the)?) (?:information|data|answer)|"
+    r"(?:does not|doesn't|do not|don't) (?:contain|include|say|provide))",
+    re.IGNORECASE,
+)
 #: Keys of JSON replies that hold the program.
 _KEYS: Final = ("program", "query", "kopl", "code")
 
@@ -28,6 +36,11 @@ _KEYS: Final = ("program", "query", "kopl", "code")
 def declines(reply: str) -> bool:
     """Whether the model says that the data does not answer the question."""
     return len(reply) < 40 and _NONE.fullmatch(reply) is not None
+
+
+def gives_up(reply: str) -> bool:
+    """Whether a reply that has no program says in a sentence or two that there is no answer."""
+    return len(reply) < 400 and _GIVES_UP.search(" ".join(reply.replace("’", "'").split())) is not None
 
 
 def program_in(reply: str, via: str) -> tuple[str, str] | None:

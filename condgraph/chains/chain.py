@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.chains.lexicon import Loose, Names, Ranked, Run, names_of
-from condgraph.chains.place import LocalPlace, Numbers, Place
+from condgraph.chains.lexicon import Loose, Ranked, Run
+from condgraph.chains.place import Numbers, Place
+from condgraph.chains.shared import Shared
 from condgraph.chains.text import named
 from condgraph.chains.tokens import Coder, Ids, coder_of
 from condgraph.chains.walk import Triple, Walk, triple_of
@@ -28,53 +29,8 @@ _HEAD: Final = 1
 _RELATION: Final = 2
 _TAIL: Final = 3
 _COMPLETE: Final = 4
-#: Runs of heads that are kept, and the most entries of all of them.
-_MOST_KEPT: Final = 4_000_000
 #: A run, the part of it that is still possible, and how many of its tokens were written.
 _Item = tuple[Run, int, int, int]
-
-
-class _Shared:
-    """What chains over one place and one tokenizer have in common."""
-
-    def __init__(self, place: Place, coder: Coder) -> None:
-        self.place, self.coder = place, coder
-        self.names: Names | None = names_of(place, coder) if isinstance(place, LocalPlace) else None
-        self._runs: dict[int, Run] = {}
-        self._size = 0
-
-    def leading(self, entity: int) -> Run:
-        """The heads of the statements that lead to an entity."""
-        found = self._runs.get(entity)
-        if found is None:
-            statements = self.place.incoming(entity)
-            found = self.heads(self.place.subjects(statements), statements)
-            self._size += len(found)
-            if self._size > _MOST_KEPT:
-                self._runs.clear()
-                self._size = len(found)
-            self._runs[entity] = found
-        return found
-
-    def heads(self, entities: Numbers, payload: Numbers) -> Run:
-        """Entities as heads."""
-        if self.names is not None:
-            return Ranked(self.names.heads, entities, payload)
-        place = self.place
-        written = {one: " " + place.head(one) for one in np.unique(entities).tolist()}
-        self.coder.learn(written.values())
-        known = {one: self.sequence(text, self.coder.arrow) for one, text in written.items()}
-        return Loose([known[one] for one in entities.tolist()], payload.tolist())
-
-    def sequence(self, text: str, suffix: Ids) -> Ids:
-        """A piece with what follows it; none where a name would have the signs of a triple."""
-        found = self.coder.encode(text)
-        return (*found, *suffix) if found and self.coder.closing.isdisjoint(found) else ()
-
-    def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> Loose:
-        """Texts that are encoded now."""
-        self.coder.learn(texts)
-        return Loose([self.sequence(text, suffix) for text in texts], payload)
 
 
 class Chain:
@@ -85,10 +41,10 @@ class Chain:
     A copy goes on by itself, so that beams may branch.
     """
 
-    def __init__(self, walk: Walk, coder: Coder, shared: _Shared | None = None) -> None:
+    def __init__(self, walk: Walk, coder: Coder, shared: Shared | None = None) -> None:
         self.walk = walk
         self.coder = coder
-        self._shared = shared or _Shared(walk.place, coder)
+        self._shared = shared or Shared(walk.place, coder)
         #: The tokens of the triple that is being written.
         self.ids: tuple[int, ...] = ()
         self._stage = _OPEN

@@ -123,7 +123,8 @@ class ChainMethods:
 
 def place_of(graph: ChainMethods, engine: str | None = None, *, values: bool = True, qualifiers: bool = True) -> Place:
     """Where chains of a graph are read: its snapshot, or the server that has it."""
-    from condgraph.chains.place import LocalPlace, StorePlace
+    from condgraph.chains.place import LocalPlace
+    from condgraph.chains.stored_place import StorePlace
 
     store = graph._store_of(engine)
     snapshot = getattr(store, "snapshot", None)

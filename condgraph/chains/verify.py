@@ -162,6 +162,7 @@ def unquoted(text: str) -> str:
 def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
     """Why a triple is no step: what of it the graph does not know, or that it touches nothing."""
     place = walk.place
+    homonym: tuple[Why, str] | None = None
     for part in (written.head, written.tail):
         name = part.rsplit(" #", 1)[-1] if " #" in part else part
         try:
@@ -171,14 +172,38 @@ def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
                 near = f"; nearest: {', '.join(map(repr, error.candidates))}" if error.candidates else ""
                 return "unknown", f"the graph has no entity {shortened(unquoted(name), 80)!r}{near}"
             continue
+        had: dict[str, None] = {}
         for entity in entities:
             statements = np.unique(np.concatenate([place.outgoing(entity), place.incoming(entity)]))
             kinds = [place.relation(kind) for kind in place.relations(statements).tolist()]
+            had |= dict.fromkeys(kinds)
             for one, kind in zip(statements.tolist(), kinds, strict=True):
                 if kind == relation and is_it(place, one, written):
                     return "unconnected", "it is in the graph, and touches no entity of the question or of an earlier triple"
-            if part is written.head and relation not in kinds:
-                near_names = nearest(relation, dict.fromkeys(kinds))
-                hint = f"; nearest: {', '.join(map(repr, near_names))}" if near_names else ""
-                return "absent", f"{place.entity(entity).name!r} has no relation {shortened(relation, 80)!r}{hint}"
-    return "absent", "the graph does not say it"
+                if kind == relation and homonym is None:
+                    homonym = _homonym(place, one, written)
+        if part is written.head and relation not in had:
+            near_names = nearest(relation, had)
+            hint = f"; nearest: {', '.join(map(repr, near_names))}" if near_names else ""
+            return "absent", f"{place.entity(entities[0]).name!r} has no relation {shortened(relation, 80)!r}{hint}"
+    return homonym or ("absent", "the graph does not say it")
+
+
+def _homonym(place: Place, statement: int, written: Written) -> tuple[Why, str] | None:
+    """Why a triple is no statement where all that differs is a name that leaves its entity open: the
+    graph writes it with its id. None where more is amiss.
+    """
+    head, thing = place.ends(statement)
+    tail = _split(place.tail(statement))[0]
+    ends = [(written.head, head, place.head(head))]
+    if written.tail != tail:
+        ends.append((written.tail, thing, tail))
+    found = None
+    for text, entity, full in ends:
+        if entity >= 0 and _means(text, place.entity(entity), full):
+            continue
+        if entity < 0 or unquoted(text) != place.entity(entity).name:
+            return None
+        open_name = f"{shortened(unquoted(text), 80)!r} leaves open which entity it is"
+        found = found or f"{open_name}; one of that name is written {shortened(full, 200)}"
+    return None if found is None else ("ambiguous", found)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
@@ -19,8 +20,10 @@ from condgraph.cli.arguments import (
     FileOption,
     GraphOption,
     LanguageOption,
+    ParamOption,
     PasswordOption,
     StoreOption,
+    TableOption,
     TextArgument,
     UserOption,
     opened,
@@ -31,11 +34,14 @@ from condgraph.cli.evaluate import evaluate
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
 from condgraph.cli.foreign import cypher, sparql
 from condgraph.cli.generate import generate
+from condgraph.cli.guess import guess
 from condgraph.cli.logic import logic
+from condgraph.cli.map import map_database
 from condgraph.cli.match import match, write_matches
-from condgraph.cli.options import loader_options, program_text
+from condgraph.cli.mcp import mcp
+from condgraph.cli.options import file_of, loader_options, parameters, program_text
 from condgraph.cli.progress import counting_progress, loading_progress
-from condgraph.cli.remove import abandon, convert, delete
+from condgraph.cli.remove import abandon, convert, delete, unload
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_check, write_table
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
@@ -90,6 +96,7 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     TURTLE = "turtle"
     NQUADS = "nquads"
+    RDF = "rdf"
     NEO4J_IMPORT = "neo4j-import"
 
 
@@ -165,6 +172,8 @@ def load(
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
+    replace: Annotated[bool, typer.Option("--replace", help="Put the sources in the place of those of their names.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Add to the sources of their names.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Load sources into a store, as one new generation: all of it, or nothing."""
@@ -178,6 +187,8 @@ def load(
                 on_error=on_error.value,
                 progress=progress,
                 wait=wait,
+                replace=replace,
+                append=append,
                 **options,
             )
         for problem in report.problems[:SHOWN_PROBLEMS]:
@@ -229,6 +240,8 @@ def query(
     text: TextArgument = None,
     file: FileOption = None,
     language: LanguageOption = None,
+    table: TableOption = None,
+    param: ParamOption = None,
     graph: GraphOption = "default",
     user: UserOption = None,
     password: PasswordOption = None,
@@ -252,12 +265,19 @@ def query(
     """Ask a program of a store."""
     with guard():
         program = program_text(text, file)
-    options: dict[str, Any] = {} if engine is None else {"engine": engine.value}
+    values = parameters(param or [])
+    options: dict[str, Any] = {"language": language, "on_unknown": on_unknown.value}
+    options |= {} if engine is None else {"engine": engine.value}
+    options |= {} if table is None else {"table": table}
     with guard(program), opened(store, graph, user, password, database) as at:
+        prepared = at.prepare(program, **options) if values else None
         if show:
-            typer.echo(at.explain(program, language=language, on_unknown=on_unknown.value, **options))
+            typer.echo(at.explain(program, **options) if prepared is None else prepared.explain(**values))
             return
-        answer = at.query(program, language=language, timeout=timeout, limit=limit, on_unknown=on_unknown.value, **options)
+        if prepared is None:
+            answer = at.query(program, timeout=timeout, limit=limit, **options)
+        else:
+            answer = prepared.run(values, timeout=timeout, limit=limit)
         checked = answer.check(full=True, timeout=timeout) if check else None
         if isinstance(answer, Matches):
             write_matches(answer, form, evidence=evidence, trace=trace)
@@ -283,6 +303,8 @@ def explain(
     text: TextArgument = None,
     file: FileOption = None,
     language: LanguageOption = None,
+    table: TableOption = None,
+    param: ParamOption = None,
     graph: GraphOption = "default",
     user: UserOption = None,
     password: PasswordOption = None,
@@ -291,8 +313,10 @@ def explain(
     """Show the plan of a program, or on a server the compiled query, and do not run it."""
     with guard():
         program = program_text(text, file)
+    values = parameters(param or [])
+    options: dict[str, Any] = {"language": language} | ({} if table is None else {"table": table})
     with guard(program), opened(store, graph, user, password, database) as at:
-        typer.echo(at.explain(program, language=language))
+        typer.echo(at.prepare(program, **options).explain(**values) if values else at.explain(program, **options))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -333,19 +357,28 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import); standard output by default."),
     ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
+    ] = None,
 ) -> None:
     """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for
     Neo4j's import tool.
     """
+    output = file_of(output)
     if to is ExportFormat.NEO4J_IMPORT and output is None:
         raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
     with guard(), opened(store, graph, user, password, database) as at:
-        at.export(sys.stdout if output is None else output, to=to.value)
+        with catch_warnings(record=True) as said:
+            simplefilter("always")
+            at.export(sys.stdout if output is None else output, to=to.value, base=base)
+        for one in said:
+            complain(f"warning: {one.message}")
 
 
-for command in (ask, delete, abandon, convert, generate, train_links, serve, verify):
+for command in (ask, delete, unload, abandon, convert, generate, guess, train_links, serve, mcp, verify):
     app.command(epilog=EXIT_CODES)(command)
 
+app.command("map", epilog=EXIT_CODES)(map_database)
 app.add_typer(evaluate)
 
 

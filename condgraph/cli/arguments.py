@@ -4,14 +4,16 @@ program.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import condgraph
 from condgraph.cli import complete
+from condgraph.engine.addresses import NEO4J_SCHEMES
 from condgraph.graph import Graph
 
 StoreOption = Annotated[
@@ -44,6 +46,18 @@ FileOption = Annotated[
     Path | None,
     typer.Option("--file", "-f", metavar="FILE", exists=True, dir_okay=False, help="Read the program from a file."),
 ]
+TableOption = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="CLAUSE",
+        help="Make a table of the rows: `group by country show count() having count() > 5 order by count() desc limit 3`.",
+    ),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="The value of a parameter ($NAME) of the program, without quotes."),
+]
 LanguageOption = Annotated[
     str | None,
     typer.Option(
@@ -53,6 +67,12 @@ LanguageOption = Annotated[
         autocompletion=complete.languages,
     ),
 ]
+
+
+def is_neo4j(store: str) -> bool:
+    """Whether a store is the address of a Neo4j server."""
+    scheme, mark, _ = store.partition("://")
+    return bool(mark) and scheme.lower() in NEO4J_SCHEMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +94,15 @@ def opened(
     *,
     read_only: bool = True,
 ) -> Graph:
-    """The graph that a command is about; what to log in with is passed on where it was given."""
+    """The graph that a command is about; what to log in with is passed on where it was given.
+
+    A command that writes is about a graph of condgraph's own. For others the environment says how a
+    Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file.
+    """
     given = {"user": user, "password": password, "database": database}
-    login = {name: value for name, value in given.items() if value is not None}
+    if is_neo4j(store):
+        given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
+        if not read_only:
+            given |= {"layout": "condgraph", "mapping": None}
+    login: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return condgraph.open(store, graph=graph, read_only=read_only, **login)

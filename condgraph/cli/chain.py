@@ -41,7 +41,7 @@ def chain(
         typer.Option(
             "--llm",
             metavar="MODEL",
-            help="Who writes the chain: llama.cpp@http://HOST:PORT, vllm:MODEL@http://HOST:PORT/v1, or openai:MODEL[@ADDRESS].",
+            help="Who writes the chain: llama.cpp@http://HOST:PORT, vllm:MODEL@http://HOST:PORT/v1, or openai:MODEL@ADDRESS.",
         ),
     ] = None,
     entity: Annotated[

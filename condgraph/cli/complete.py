@@ -72,9 +72,9 @@ def loader_options(context: typer.Context, incomplete: str) -> list[str]:
 
 def languages(context: typer.Context, incomplete: str) -> list[str]:
     """The languages of programs."""
-    from condgraph.languages.registry import LANGUAGES
+    from condgraph.languages.registry import OPTIONS
 
-    return offered(LANGUAGES, incomplete)
+    return offered(OPTIONS, incomplete)
 
 
 def offered(words: Iterable[str], incomplete: str, *, plain: bool = True) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.options import file_of
 
 
 class QuestionFormat(StrEnum):
@@ -60,11 +61,12 @@ def generate(
         found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
         counted = Distribution()
         questions = counted.counted(found) if shares else found
-        if output is None:
+        file = file_of(output)
+        if file is None:
             write(questions, sys.stdout, form.value)
         else:
-            with output.open("w", encoding="utf-8", newline="") as file:
-                write(questions, file, form.value)
+            with file.open("w", encoding="utf-8", newline="") as stream:
+                write(questions, stream, form.value)
         for warning in found.warnings:
             typer.echo(f"warning: {warning}", err=True)
         if shares:

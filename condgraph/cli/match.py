@@ -91,8 +91,8 @@ def match(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
 ) -> None:
-    """Find the subgraphs that are most similar to a pattern, like (UNKNOWN film 1) -[directed by]->
-    (Clint Eastwood).
+    """Find the subgraphs that are most similar to a pattern, like ("UNKNOWN film 1", "directed by",
+    "Clint Eastwood").
     """
     with guard():
         program = program_text(text, file)

@@ -1,5 +1,5 @@
-"""Texts of the command line as what the library takes: `-O option=value`, and the program from
-TEXT, a file or standard input.
+"""Texts of the command line as what the library takes: `-O option=value`, `--param name=value`, and
+the program from TEXT, a file or standard input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,19 @@ from typing import Any, Final
 import typer
 
 #: Arguments of `Graph.load` that have a switch of their own.
-_SWITCHES: Final = {"format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait"}
+_SWITCHES: Final = {
+    "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
+    "replace": "--replace", "append": "--append",
+}  # fmt: skip
+
+
+def file_of(output: Path | None) -> Path | None:
+    """The file that `--output` names; None for standard output, which `-` is as well.
+
+    >>> file_of(Path("-")), file_of(Path("a.jsonl")).name
+    (None, 'a.jsonl')
+    """
+    return None if output is None or str(output) == "-" else output
 
 
 def loader_options(texts: Sequence[str]) -> dict[str, Any]:
@@ -50,6 +62,22 @@ def _value(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise typer.BadParameter(f"the value of {name!r} begins like JSON and is none: {error}", param_hint="-O") from None
+
+
+def parameters(texts: Sequence[str]) -> dict[str, str]:
+    """`["country=Nepal", "least=8000 m"]` as values of parameters, by name; values are texts as they
+    stand. Raises `typer.BadParameter`.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("$")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form name=value", param_hint="--param")
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
+        found[name] = value
+    return found
 
 
 def program_text(text: str | None, file: Path | None) -> str:

@@ -1,5 +1,5 @@
-"""Commands that take something away from a store, or write it anew: a graph, a load that was not
-finished, an earlier layout.
+"""Commands that take something away from a store, or write it anew: a graph, sources of it, a load
+that was not finished, an earlier layout.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from condgraph.cli import complete
 from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
 from condgraph.cli.exits import Exit, complain, guard
+from condgraph.cli.render import printable
 from condgraph.engine.errors import OptionError, StoreBusyError
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -36,6 +38,30 @@ def delete(
         _ask(f"Delete graph {graph!r}{holds} in {at.place}?", yes=yes)
         at.delete()
         typer.echo(f"graph {graph!r} is deleted")
+
+
+def unload(
+    store: StoreOption,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCES...", help="Names of sources, as `condgraph status` lists them.", autocompletion=complete.sources
+        ),
+    ],
+    graph: GraphOption = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
+    ] = 0.0,
+) -> None:
+    """Take sources away from a graph, all of them or none; what other sources say as well stays."""
+    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+        report = at.unload(*sources, wait=wait)
+        for warning in report.warnings:
+            complain(f"warning: {printable(warning)}")
+        typer.echo(str(report))
 
 
 def abandon(

@@ -63,9 +63,9 @@ def write_answer(
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-    elif len(answer.texts) < len(rows):
+    elif answer.columns or len(answer.texts) < len(rows):
         # Names that repeat are told apart by their ids.
-        write_table(columns, rows)
+        write_table(columns, rows, right=_numeric(answer))
     else:
         for row in rows:
             typer.echo(printable(row[0]))
@@ -96,10 +96,12 @@ def write_check(checked: Checked, form: Format) -> None:
         typer.echo("  " + printable(line), err=beside)
 
 
-def answer_rows(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Column names and rows of an answer: the names and ids of its entities, or the texts of its
-    values.
+def answer_rows(answer: Answer) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
+    """Column names and rows of an answer: the cells of a table, the names and ids of its entities, or
+    the texts of its values.
     """
+    if answer.columns:
+        return answer.columns, answer.cells
     records = answer.data()
     # An empty answer has the columns that it would have otherwise.
     named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
@@ -120,6 +122,9 @@ def json_value(value: Any) -> Any:
         return {"id": value.id, "name": value.name}
     if value is UNKNOWN:
         return {"unknown": True}
+    if isinstance(value, tuple):
+        # A row of a table, or what a cell of it lists.
+        return [json_value(one) for one in value]
     if isinstance(value, Decimal):
         # A JSON number would lose digits in most readers.
         return str(value)
@@ -133,8 +138,22 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def write_table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err: bool = False) -> None:
-    """Aligned columns; the last is as long as it is, and a terminal wraps it: no value is ever cut."""
+def _numeric(answer: Answer) -> frozenset[str]:
+    """The columns of a table that have nothing but numbers."""
+    found = set()
+    for at, name in enumerate(answer.columns):
+        cells = [row[at] for row in answer.values if row[at] is not None]
+        if cells and all(isinstance(cell, Quantity | int) for cell in cells):
+            found.add(name)
+    return frozenset(found)
+
+
+def write_table(
+    columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err: bool = False, right: frozenset[str] = _NUMBERS
+) -> None:
+    """Aligned columns, those named in `right` to the right; the last is as long as it is, and a
+    terminal wraps it: no value is ever cut.
+    """
     from rich.cells import cell_len
 
     stream = sys.stderr if err else sys.stdout
@@ -144,7 +163,7 @@ def write_table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err:
         aligned = []
         for column, cell in enumerate(row):
             gap = " " * (widths[column] - cell_len(cell))
-            aligned.append(gap + cell if columns[column] in _NUMBERS else cell + gap)
+            aligned.append(gap + cell if columns[column] in right else cell + gap)
         line = "  ".join(aligned).rstrip()
         typer.echo(typer.style(line, bold=True) if number == 0 and stream.isatty() else line, err=err)
 
@@ -156,6 +175,7 @@ def _sample(step: Step) -> str:
 
 def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked | None = None) -> dict[str, Any]:
     document: dict[str, Any] = {
+        **({"columns": list(answer.columns)} if answer.columns else {}),
         "answers": answer.texts,
         "values": [json_value(value) for value in answer.values],
         "entities": [json_value(entity) for entity in answer.entities],

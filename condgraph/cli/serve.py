@@ -1,30 +1,39 @@
-"""`condgraph serve`: a SPARQL endpoint over a graph of a store, until it is stopped."""
+"""`condgraph serve`: the studio, its API, and of a graph in a folder a SPARQL endpoint, until it is
+stopped.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-import condgraph
+from condgraph.cli.arguments import DatabaseOption, PasswordOption, StoreOption, UserOption, opened
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.addresses import shown
+from condgraph.engine.errors import CondgraphError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.endpoint.clients import Bounds
+    from condgraph.endpoint.replica import Replica
     from condgraph.graph import Graph
     from condgraph.sparql.embedded import EmbeddedStore
+    from condgraph.studio.api import Api
 
 #: Seconds between two looks for a newer generation.
 _LOOK: Final = 1.0
+#: Seconds after which a database of others is read anew: its counts do not tell every change.
+_OLD: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +105,119 @@ class ClientOptions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StudioOptions:
+    """Who may use the studio and its API, and what it may do."""
+
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", envvar="CONDGRAPH_TOKEN_FILE", metavar="FILE", exists=True, dir_okay=False,
+            help="Users and their tokens, a line NAME:TOKEN each; needed where HOST is not this machine alone.",
+        ),
+    ] = None  # fmt: skip
+    allow_origin: Annotated[
+        list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help="A page of another server that may use the API.")
+    ] = None
+    rate: Annotated[
+        float, typer.Option("--rate", metavar="N", min=0.0, help="The most requests of a client a second, to the API; 0 for any.")
+    ] = 50.0
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", envvar="CONDGRAPH_LLM", metavar="MODEL", help="The model that questions in words are asked of."),
+    ] = None
+    ask_timeout: Annotated[
+        float, typer.Option("--ask-timeout", metavar="SECONDS", min=0.001, help="The deadline of a question in words.")
+    ] = 120.0
+    drop_size: Annotated[
+        int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most of files that are dropped on a scratch graph.")
+    ] = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOptions:
+    """SPARQL over a graph that stands in Neo4j."""
+
+    replica_size: Annotated[
+        int,
+        typer.Option(
+            "--replica-size", metavar="N",
+            help="The most statements of a graph in Neo4j that are read into process for SPARQL; 0 for no SPARQL.",
+        ),
+    ] = 1_000_000  # fmt: skip
+    refresh: Annotated[
+        float | None,
+        typer.Option(
+            "--refresh",
+            metavar="SECONDS",
+            min=1.0,
+            help="Read a graph in Neo4j anew when it is so old; one that condgraph did not write, after 60.",
+        ),
+    ] = None
+
+
 @grouped
 def serve(
     *,
-    store: Annotated[
-        str, typer.Option("--directory", "-d", envvar="CONDGRAPH_STORE", metavar="STORE", help="The folder of the store.")
-    ],
+    store: StoreOption,
     graph: Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")] = "default",
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7878,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="IRI", help="What the graph's own names begin with, such as http://example.org/."),
+    ] = None,
     queries: QueryOptions,
     clients: ClientOptions,
+    studio: StudioOptions,
+    replica: ReplicaOptions,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
-    """Answer SPARQL over HTTP, with a page for people; a graph that is loaded anew is served anew."""
-    with guard(), condgraph.open(store, graph=graph, read_only=True) as opened:
+    """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
+    folder or in Neo4j; a graph that is loaded anew is served anew.
+    """
+    with guard(), opened(store, graph, user, password, database) as at:
         from condgraph.endpoint.app import application
         from condgraph.endpoint.clients import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
         from condgraph.endpoint.service import Limits
+        from condgraph.studio.app import Locked, routes
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
         # As many as may take more than a moment beside those that are computed.
         streams = 2 * queries.at_once
         limits = Limits(queries.timeout, queries.limit or None, queries.data_timeout, clients.body_size << 10, streams=streams)
-        embedded = opened.rdf()
+        local = "://" not in at.place
+        if not local:
+            at.status(timeout=queries.timeout)  # a server that cannot be reached is told at once
+        login = {name: value for name, value in (("user", user), ("password", password), ("database", database)) if value}
+        api = _api(at, store, login, host, queries, studio)
         log_to_stderr(requests=not quiet)
-        backend = _backend(embedded, queries)
+        copy = None if local else _replica(at, base, replica)
+        embedded = at.rdf(base) if local else None if copy is None else copy.embedded
+        backend = None if embedded is None else _backend(embedded, queries, {} if copy is None else copy.headers)
 
         def started(address: str) -> None:
-            typer.echo(f"{address}/ serves {graph!r} of {store}; SPARQL at {address}/sparql")
+            sparql = f"; SPARQL at {address}/sparql" if backend is not None else ""
+            pages = "" if api.guard.closed else f"; the studio at {address}/studio/"
+            typer.echo(f"{address}/ serves {graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
-        running = server(application(backend, limits), [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
-        stop = Event()
-        watching = Thread(target=_follow, args=(opened, backend, graph_directory(Path(store), graph), stop), daemon=True)
-        watching.start()
+        site = application(backend, limits, routes=routes(api, sparql=backend is not None), closing=api.close)
+        locked = Locked(site, api.guard)
+        running = server(locked, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
+        stop, watching = Event(), None
+        if backend is not None:
+            following: Callable[[], None]
+            if copy is None:
+                following = partial(_follow, at, base, backend, api, graph_directory(Path(at.place), graph), stop)
+            else:
+                following = partial(copy.follow, partial(_use, backend, api), complain, stop)
+            watching = Thread(target=following, daemon=True)
+            watching.start()
         # The server handles these itself and raises them again when it has ended, which is all that
         # they are for.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -140,20 +226,71 @@ def serve(
             running.run(sockets=[sock])
         finally:
             stop.set()
-            watching.join()
-            backend.close()
+            if watching is not None:
+                watching.join()
+            if backend is not None:
+                backend.close()
+            api.close()
 
 
-def _backend(embedded: EmbeddedStore, queries: QueryOptions) -> OxigraphBackend:
+def _api(at: Graph, store: str, login: dict[str, str], host: str, queries: QueryOptions, studio: StudioOptions) -> Api:
+    """The API as the options say."""
+    from condgraph.studio.api import Api, ApiLimits
+    from condgraph.studio.guard import Guard, Rates, Tokens, is_loopback, origins_of
+    from condgraph.studio.pools import Workers
+
+    tokens = Tokens() if studio.token_file is None else Tokens.read(studio.token_file)
+    loopback, closed = is_loopback(host), ""
+    if not loopback and not tokens:
+        closed = "the API is closed: the server listens beyond its own machine and has no tokens (--token-file)"
+        complain(f"warning: {closed}")
+    place = store if "://" in at.place else os.path.abspath(store)
+    source = {"place": place, "graph": at.name, "login": login, "llm": studio.llm}
+    limits = ApiLimits(
+        queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
+    )
+    workers = Workers(source, workers=queries.at_once, memory=queries.memory << 20)
+    rates = Rates(studio.rate, 4 * studio.rate)
+    # Where the model, or its recording, is, is nobody's business.
+    model = "replay" if (studio.llm or "").startswith("replay:") else (studio.llm or "").partition("@")[0] or None
+    return Api(workers, Guard(tokens, rates, loopback, closed, origins_of(studio.allow_origin or ())), limits, model)
+
+
+def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:
+    """A graph in Neo4j as RDF in process; None where it has no SPARQL, which is said."""
+    from condgraph.endpoint.replica import Replica
+    from condgraph.remote_native import NativeGraph
+    from condgraph.remote_neo4j import Neo4jGraph
+
+    if not isinstance(at, Neo4jGraph) or not options.replica_size:
+        return None
+    try:
+        refresh = options.refresh or (_OLD if isinstance(at, NativeGraph) else None)
+        return Replica(at, base=base, most=options.replica_size, refresh=refresh)
+    except UnsupportedError as error:
+        complain(f"warning: there is no SPARQL: {error}")
+        return None
+
+
+def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None:
+    """Serve what a replica has now; what is not fresh differs by what its headers say."""
+    if fresh:
+        backend.use(copy.embedded.kept, **_served(copy.embedded))
+        api.workers.renew()
+    backend.headers = copy.headers
+
+
+def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[str, str]) -> OxigraphBackend:
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.sparql.layout import PRED
+    from condgraph.sparql.text.prologue import PREFIXES
 
-    base = embedded.base
     return OxigraphBackend(
         embedded.kept,
-        graphs=[base],
-        default=base,
-        base=base,
+        **_served(embedded),
+        base=embedded.base,
+        headers=headers,
+        predeclared=PREFIXES,
         # None for the names: what has to be escaped behind a prefix is not understood by every
         # reader of Turtle.
         prefixes={"pred": PRED},
@@ -162,7 +299,19 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions) -> OxigraphBackend:
     )
 
 
-def _follow(opened: Graph, backend: OxigraphBackend, directory: Path, stop: Event) -> None:
+def _served(embedded: EmbeddedStore) -> dict[str, Any]:
+    """What a generation serves, which another one may serve otherwise."""
+    from condgraph.sparql.examples import examples
+
+    return {
+        "graphs": embedded.graphs,
+        "default": embedded.defaults,
+        "is_name": embedded.is_name,
+        "examples": examples(embedded),
+    }
+
+
+def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
     """Serve the generation that a load makes, as soon as its RDF is there."""
     seen = _written(directory)
     while not stop.wait(_LOOK):
@@ -172,7 +321,9 @@ def _follow(opened: Graph, backend: OxigraphBackend, directory: Path, stop: Even
         seen = now
         try:
             opened.refresh()
-            backend.use(opened.rdf().kept)
+            embedded = opened.rdf(base)
+            backend.use(embedded.kept, **_served(embedded))
+            api.workers.renew()
         except (CondgraphError, OSError) as error:
             complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")
 

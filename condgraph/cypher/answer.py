@@ -5,6 +5,7 @@ process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from condgraph.cypher.compile.plan import Compiled
@@ -13,7 +14,7 @@ from condgraph.cypher.layout.quote import quote
 from condgraph.engine.algebra import Count, Scalar, Shown
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.execute.aggregates import leading_numbers, median_of
+from condgraph.engine.execute.aggregates import median_of, summed_numbers
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.facts import Entity, EntityKind
@@ -22,7 +23,7 @@ from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Quantity, text_of
 
 if TYPE_CHECKING:
-    from condgraph.cypher.store import Neo4jStore
+    from condgraph.cypher.asking import AskingStore
     from condgraph.engine.execute import Run
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request
@@ -37,10 +38,10 @@ class Neo4jAnswer(StoredAnswer):
     answer from these.
     """
 
-    _store: Neo4jStore
+    _store: AskingStore
 
     def __init__(
-        self, store: Neo4jStore, request: Request, lowered: Lowered, compiled: Compiled, rows: Sequence[dict[str, Any]]
+        self, store: AskingStore, request: Request, lowered: Lowered, compiled: Compiled, rows: Sequence[dict[str, Any]]
     ) -> None:
         super().__init__(store, request, lowered)
         self._compiled, self._rows = compiled, rows
@@ -81,7 +82,7 @@ class Neo4jAnswer(StoredAnswer):
     def _median(self, row: dict[str, Any]) -> Quantity | None:
         """The median from the middle of the numbers, or from all texts where nothing is a number."""
         if not row["numbers"]:
-            numbers = leading_numbers(row["rows"])
+            numbers = summed_numbers(row["rows"])
             return None if numbers is None else median_of(numbers, NO_UNIT)
         cells = [dict(zip(self._compiled.fields, cell, strict=True)) | {"kind": self._compiled.kind} for cell in row["rows"]]
         found: list[Any] = list(map(value_of, cells))
@@ -123,7 +124,7 @@ class Neo4jAnswer(StoredAnswer):
             return self._store.witness(self.plan)
         from condgraph.cypher.witness import run_witness
 
-        return run_witness(self.plan, self._rows, self._store.known_sources)
+        return run_witness(self.plan, self._rows, self._store.known_sources, self._compiled.layout)
 
     @kept
     def trace(self) -> list[Step]:
@@ -156,7 +157,8 @@ class Neo4jAnswer(StoredAnswer):
         if nodes:
             beyond = lowered(self.plan)
             there = [node if beyond.isdisjoint(map(id, node.inputs())) else placed(node, beyond, self._witness) for node in nodes]
-            left = left + counted(nodes, self._store.run(compile_tallies(there, self._store.name, schema)))
+            tallies = compile_tallies(there, self._store.name, schema, layout=self._compiled.layout)
+            left = left + counted(nodes, self._store.run(tallies))
         return found + left_out_warnings(left)
 
     @timed
@@ -207,6 +209,10 @@ def literal(value: Any) -> str:
         return str(value).lower()
     if value is None:
         return "null"
+    if isinstance(value, date):
+        # A time is one as well.
+        name = "date" if not isinstance(value, datetime) else "localdatetime" if value.tzinfo is None else "datetime"
+        return f"{name}('{value.isoformat()}')"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
     # The least number there is cannot be written as it is.

@@ -16,6 +16,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from condgraph.cypher.compile.plan import Compiled, compile_plan
+from condgraph.cypher.layout.base import Layout
+from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, fields_of, postorder
 from condgraph.engine.errors import ParseError, PlanError, UnsupportedError
@@ -49,7 +51,9 @@ class Asked:
             self._again()
 
 
-def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema]) -> Asked:
+def ask(
+    request: Request, graph: str, schema: StoredSchema, named: Callable[[], LinkingSchema], layout: Layout = CONDGRAPH
+) -> Asked:
     """A program as its query. KoPL learns from the query which names of entities there are. Other
     languages look names up before, in the schema that `named` gives; so does a program with a
     mistake, so that the first of its errors is reported.
@@ -58,7 +62,7 @@ def ask(request: Request, graph: str, schema: StoredSchema, named: Callable[[], 
     def prepared(known: StoredSchema, *, looks_up: bool) -> Asked:
         lowered = request.lowered(known)
         every, some = names_of(lowered, schema) if looks_up else ([], [])
-        compiled = compile_plan(lowered.plan, graph, schema, some)
+        compiled = compile_plan(lowered.plan, graph, schema, some, layout=layout)
         return Asked(lowered, compiled, every, lambda: prepared(named(), looks_up=False))
 
     if request.language == "kopl" and request.options.get("on_unknown", "error") == "error":

@@ -91,6 +91,9 @@ class Connection:
             import neo4j
         except ImportError:
             raise MissingExtraError("the neo4j driver", "neo4j") from None
+        # What was written here, and not what was read: a database that was put back from a backup is
+        # not asked for a state that it never had, but by those who wrote to it.
+        self._written = neo4j.GraphDatabase.bookmark_manager()
         self.owned = not isinstance(place, neo4j.Driver)
         if isinstance(place, neo4j.Driver):
             self.driver, self.place = place, repr(place)
@@ -211,10 +214,18 @@ class Connection:
         query = neo4j.Query(text, timeout=limit, metadata=None if token is None else {"condgraph": token})
 
         def work() -> list[T]:
-            with self._session(line, default_access_mode="READ", fetch_size=_FETCH) as session:
+            with self._session(line, **self._reading(), fetch_size=_FETCH) as session:
                 return [shaped(record) for record in session.run(query, parameters)]
 
         return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY, line)
+
+    def _reading(self) -> dict[str, Any]:
+        """Options of a session that reads: whichever member of a cluster answers has what this
+        connection wrote.
+        """
+        from neo4j import Bookmarks
+
+        return {"default_access_mode": "READ", "bookmarks": Bookmarks.from_raw_values(self._written.get_bookmarks())}
 
     @contextmanager
     def _session(self, line: Line, **options: Any) -> Iterator[neo4j.Session]:
@@ -237,7 +248,7 @@ class Connection:
             return
         with self._errors():
             self._patient(self._check_version, Line(), self.patience)
-            with self.driver.session(database=self.database, default_access_mode="READ", fetch_size=_FETCH) as session:
+            with self.driver.session(database=self.database, **self._reading(), fetch_size=_FETCH) as session:
                 for record in session.run(text, parameters):
                     yield record.values()
 
@@ -249,7 +260,7 @@ class Connection:
         line = Line()
 
         def work() -> tuple[neo4j.ResultSummary, tuple[str, ...]]:
-            with self._session(line, default_access_mode="READ") as session:
+            with self._session(line, **self._reading()) as session:
                 result = session.run("EXPLAIN " + text, parameters)
                 columns = result.keys()
                 return result.consume(), columns
@@ -268,7 +279,7 @@ class Connection:
         line = Line()
 
         def once() -> T:
-            with self._session(line) as session, session.begin_transaction() as transaction:
+            with self._session(line, bookmark_manager=self._written) as session, session.begin_transaction() as transaction:
                 found = work(Transaction(transaction))
                 if not transaction.closed():
                     transaction.commit()

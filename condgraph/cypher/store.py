@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from condgraph.cypher.answer import Neo4jAnswer, pasteable
-from condgraph.cypher.asked import Asked
-from condgraph.cypher.asked import ask as asked_of
-from condgraph.cypher.compile.plan import Compiled, compile_sizes
+from condgraph.cypher.asking import AskingStore
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.indexes import make_indexes, prepare
+from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.layout.schema import FORMAT, GRAPH
 from condgraph.cypher.load.abandon import abandon
 from condgraph.cypher.load.convert import convert
@@ -22,11 +19,9 @@ from condgraph.cypher.load.earlier import check_layout
 from condgraph.cypher.load.limits import check_graph
 from condgraph.cypher.load.lock import unfinished
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.push import LEASE, look, push
+from condgraph.cypher.load.push import LEASE, NOTHING, look, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
-from condgraph.cypher.records import Records
-from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
     ReadOnlyError,
@@ -35,20 +30,17 @@ from condgraph.engine.errors import (
     StoreVersionError,
     nearest,
 )
-from condgraph.engine.execute.searched import countable
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.names.remote import LinkingSchema
 from condgraph.overview.partial import stored_survey
 from condgraph.overview.survey import Survey
 
 if TYPE_CHECKING:
+    from condgraph.cypher.names import Neo4jNames
     from condgraph.cypher.patterns.match import Neo4jPatterns
-    from condgraph.engine.check import KnownIds
-    from condgraph.engine.execute import Run
-    from condgraph.engine.store import Request, Size
+    from condgraph.engine.changes import Change
     from condgraph.patterns.matches import Matches
 
 T = TypeVar("T")
@@ -56,33 +48,17 @@ T = TypeVar("T")
 _LAST: Final = 0.2
 
 
-class Neo4jStore:
+class Neo4jStore(AskingStore):
     """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
     or a `py2neo.Graph`.
     """
 
     def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
-        self.name, self.read_only = check_graph(graph), read_only
-        self.connection = Connection(place, **options)
-        self.place = self.connection.place
+        super().__init__(Connection(place, **options), check_graph(graph), CONDGRAPH)
+        self.read_only = read_only
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None
         self._looked = 0.0
-
-    def __enter__(self) -> Neo4jStore:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self.connection.close()
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds of a call without a deadline of its own."""
-        return self.connection.timeout
 
     def __repr__(self) -> str:
         return f"<Neo4jStore {self.name!r} at {self.place}>"
@@ -169,10 +145,15 @@ class Neo4jStore:
     # -- loading -----------------------------------------------------------------------------------
 
     def push(
-        self, snapshot: Snapshot, *, wait: float = 0.0, on_progress: OnProgress = lambda written, part: None
+        self,
+        snapshot: Snapshot,
+        *,
+        wait: float = 0.0,
+        on_progress: OnProgress = lambda written, part: None,
+        change: Change | None = None,
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, beside what the graph holds already; what it held, and
-        holds now.
+        """Write a snapshot as this graph, beside what the graph holds already but for what `change`
+        takes away; what it held, and holds now.
 
         The same content twice changes nothing. `wait` is how many seconds to wait for other
         processes that are writing; `on_progress` hears how many records are written so far, and which part
@@ -180,9 +161,19 @@ class Neo4jStore:
         """
         self._check_writable()
         self.refresh()
-        found = push(self.connection, self.name, snapshot, wait=wait, on_progress=on_progress)
+        found = push(
+            self.connection, self.name, snapshot, wait=wait, on_progress=on_progress, change=NOTHING if change is None else change
+        )
         self.refresh()
         return found
+
+    def under_way(self) -> tuple[list[str], bool] | None:
+        """The sources of a load that is not finished, and whether its writer is gone."""
+        about, now = look(self.connection, self.name)
+        if "loading" not in about:
+            return None
+        silent = (now - about.get("beat", 0)) / 1000
+        return list(about.get("what") or ()), not about.get("owner") or Owner.gone(about["owner"], silent)
 
     def abandon(self) -> bool:
         """Take back a load that was not finished: the graph holds what it held before. Whether
@@ -221,79 +212,17 @@ class Neo4jStore:
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def answer(self, request: Request) -> Neo4jAnswer:
-        """Answer a program with one query; names that it looks up are known only then."""
+    def names(self) -> Neo4jNames:
+        """Names read from the graph."""
+        from condgraph.cypher.names import Neo4jNames
 
-        def ask() -> tuple[Asked, list[dict[str, Any]]]:
-            asked = self._asked(request)
-            return asked, self.run(asked.compiled)
-
-        asked, rows = self.steady(ask)
-        asked.check(asked.compiled.unknown(rows), self._named_schema)
-        answer = Neo4jAnswer(self, request, asked.lowered, asked.compiled, rows)
-        if asked.names and (not answer.values or answer.values in ([0], [False])):
-            asked.check(self._named_schema.missing(asked.names), self._named_schema)
-        return answer
-
-    def explain(self, request: Request) -> str:
-        """The Cypher of a program as Browser takes it, with its parameters, without running it."""
-        return pasteable(self._asked(request).compiled)
+        return Neo4jNames(self.connection, self.name, self.schema)
 
     def match(self, pattern: Any, **options: Any) -> Matches:
         """Joined and ranked by the server. With `exact=False` candidates come from its vector
         index, which may miss some.
         """
         return self.patterns.match(pattern, **options)
-
-    def _asked(self, request: Request) -> Asked:
-        """A program as its query."""
-        return asked_of(request, self.name, self.schema, lambda: self._named_schema)
-
-    @property
-    def _named_schema(self) -> LinkingSchema:
-        """The schema with names looked up."""
-        named: LinkingSchema | None = self.schema.kept.get("named")
-        if named is None:
-            from condgraph.cypher.names import Neo4jNames
-
-            named = self.schema.kept["named"] = LinkingSchema(self.schema, Neo4jNames(self.connection, self.name, self.schema))
-        return named
-
-    def run(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """The rows of a compiled query."""
-        return self.connection.read(compiled.text, compiled.parameters)
-
-    def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
-        """How many results each operator gives, and the first of them: one query for all. None for
-        those it does not give.
-        """
-        compiled = compile_sizes(list(nodes), self.name, self.schema)
-        found = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
-        return [found.get(i) for i in range(len(nodes))]
-
-    def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
-        from condgraph.cypher.witness import compile_witness, run_witness
-
-        return run_witness(plan, self.run(compile_witness(plan, self.name, self.schema)), self.known_sources)
-
-    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
-        """The statements around entities, for chains: one query."""
-        from condgraph.cypher.around import around
-
-        return around(self, ids, names, most, values=values)
-
-    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives: one query; `known` has the ids of
-        what the client works out.
-        """
-        from condgraph.cypher.compile.support import lowered
-        from condgraph.cypher.witness import compile_counts
-
-        asked = [countable(node, lambda one: id(one) in lowered(one), known) for node in nodes]
-        compiled = compile_counts(asked, self.name, self.schema)
-        found = {row["step"]: row["size"] for row in self.run(compiled)}
-        return [found.get(step, 0) for step in range(len(asked))]
 
     @property
     def known_sources(self) -> tuple[Source, ...]:
@@ -303,13 +232,6 @@ class Neo4jStore:
             by_name = {source.name: source for source in self.sources()}
             found = self.schema.kept["sources"] = tuple(by_name[name] for name in self.schema.sources if name in by_name)
         return found
-
-    def cypher(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """Run a reading query that a person (or a model) wrote, after its text and the server's
-        plan of it were checked.
-        """
-        self.connection.check_reading(text, parameters)
-        return Records(self.connection.read(text, parameters))
 
     @cached
     def patterns(self) -> Neo4jPatterns:
@@ -354,3 +276,7 @@ class Neo4jStore:
         is loaded meanwhile.
         """
         return self.steady(lambda: pull(self.connection, self.name))
+
+    def left(self) -> Snapshot | None:
+        """What a load that was ended half way left in the graph; None where that is nothing."""
+        return pull(self.connection, self.name) if "content" in self._state() else None

@@ -67,6 +67,11 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
     between.
     """
     assert unit.concepts is not None
+    if isinstance(unit.concepts, alg.ByName) and not compiler.layout.complete:
+        members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
+        found = compiler.layout.memberships_in(compiler, unit.concepts.names, members)
+        if found is not None:
+            return found
     concepts = compiler.set_of(unit.concepts)
     members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
     return compiler.layout.memberships(compiler, concepts, members)

@@ -16,14 +16,14 @@ and that are sent at once, have the header `X-SPARQL-MaxRows` and a warning.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.endpoint import description as protocol_description
 from condgraph.endpoint import page
 from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
-from condgraph.endpoint.formats import GRAPHS, HTML, SOLUTIONS, Chosen, choose, require
+from condgraph.endpoint.formats import DATASETS, GRAPHS, HTML, SOLUTIONS, Chosen, choose, require, wanted
 from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
 from condgraph.endpoint.service import Backend, Limits
 from condgraph.endpoint.streams import Streams
@@ -44,8 +44,8 @@ MOST_HELD: Final = 64 << 20
 class Endpoint:
     """The requests of the protocols, answered from a backend."""
 
-    def __init__(self, backend: Backend, limits: Limits) -> None:
-        self.backend, self.limits = backend, limits
+    def __init__(self, backend: Backend, limits: Limits, *, studio: bool = False) -> None:
+        self.backend, self.limits, self._studio = backend, limits, studio
         self._streams = Streams(limits.streams)
 
     # -- requests ----------------------------------------------------------------------------------
@@ -66,13 +66,17 @@ class Endpoint:
         """A request to /data."""
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
-        wanted = read_graph(exchange.address)
-        chosen = require(exchange.header("accept"), GRAPHS)
+        asked = read_graph(exchange.address)
+        chosen = wanted(asked.formats, exchange.header("accept"), DATASETS if asked.whole else (*GRAPHS, *DATASETS))
+        default = self.backend.default
         query = Query(
             "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
             triples=chosen.format.name,  # type: ignore[arg-type]
             output_prefixes=self.backend.prefixes,
-            graph=wanted.graph or self.backend.default,
+            # The default graph may be the union of several.
+            dataset=asked.whole,
+            graph=asked.graph or (default[0] if default is not None and len(default) == 1 else None),
+            default_graphs=None if asked.graph or default is None or len(default) == 1 else default,
         )
         # A graph is wanted whole: there is no limit but a deadline, which is its own.
         await self._send(exchange, query, chosen, self.limits.data_timeout)
@@ -81,7 +85,7 @@ class Endpoint:
         """The page for people."""
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
-        await exchange.reply(200, page.render(self.backend, self.limits, exchange.root), page.HEADERS)
+        await exchange.reply(200, page.render(self.backend, self.limits, exchange.root, studio=self._studio), page.HEADERS)
 
     async def health(self, exchange: Exchange) -> None:
         """Whether the server runs."""
@@ -113,13 +117,13 @@ class Endpoint:
             raise ProtocolError(400, "this is an update and no query; the endpoint is for reading")
         if found.service:
             raise ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
-        accept = exchange.header("accept")
-        chosen = require(accept, GRAPHS if found.form in ("construct", "describe") else SOLUTIONS)
+        formats = (*GRAPHS, *DATASETS) if found.form in ("construct", "describe") else SOLUTIONS
+        chosen = wanted(asked.formats, exchange.header("accept"), formats)
         dataset = asked.dataset
         query = Query(
             text,
             solutions=chosen.format.name if chosen.format in SOLUTIONS else "json",  # type: ignore[arg-type]
-            triples=chosen.format.name if chosen.format in GRAPHS else "turtle",  # type: ignore[arg-type]
+            triples="turtle" if chosen.format in SOLUTIONS else chosen.format.name,  # type: ignore[arg-type]
             base=self.backend.base or exchange.at("sparql"),
             default_graphs=asked.default_graphs if dataset else None,
             named_graphs=asked.named_graphs if dataset else None,
@@ -133,21 +137,10 @@ class Endpoint:
 
     async def _send(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
         """Run a query and send its results; ends the query when the other side goes away."""
-        work = asyncio.ensure_future(self._results(exchange, query, chosen, timeout))
-        gone = asyncio.ensure_future(exchange.gone())
-        try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                exchange.outcome = "gone"
-                return
-            await work
-        finally:
-            for task in (work, gone):
-                task.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+        await exchange.while_there(self._results(exchange, query, chosen, timeout))
 
     async def _results(self, exchange: Exchange, query: Query, chosen: Chosen, timeout: float) -> None:
-        headers = {"Content-Type": chosen.content_type, "Vary": "Accept"}
+        headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
         until, stream = asyncio.get_running_loop().time() + timeout, None
         results = await self.backend.query(query, timeout)
         try:
@@ -167,12 +160,12 @@ class Endpoint:
                 if results.cut:
                     exchange.outcome = "cut"
                     headers |= {"X-SPARQL-MaxRows": str(query.limit), "Warning": f'299 - "cut after {query.limit} results"'}
-                await exchange.reply(200, b"".join(parts), headers)
+                await exchange.reply(200, b"".join(parts), headers, packs=True)
                 return
             # Who reads slowly does not keep the query longer than its deadline.
             async with asyncio.timeout_at(until) as deadline:
                 stream = self._streams.enter(deadline)
-                await exchange.start(200, headers)
+                await exchange.start(200, headers, packs=True)
                 if exchange.method == "HEAD":
                     await exchange.end()
                     return
@@ -207,8 +200,12 @@ class _Route:
         await Exchange(scope, receive, send).run(self._handler)
 
 
-def application(backend: Backend, limits: Limits | None = None) -> Starlette:
-    """The ASGI application. It closes the backend when it ends. Raises `MissingExtraError`."""
+def application(
+    backend: Backend | None, limits: Limits | None = None, *, routes: Sequence[Any] = (), closing: Callable[[], None] | None = None
+) -> Starlette:
+    """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
+    closes the backend, and calls `closing`, when it ends. Raises `MissingExtraError`.
+    """
     try:
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
@@ -216,23 +213,27 @@ def application(backend: Backend, limits: Limits | None = None) -> Starlette:
     except ImportError:
         raise MissingExtraError("starlette", "serve") from None
 
-    endpoint = Endpoint(backend, limits or Limits())
-
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            backend.close()
+            if backend is not None:
+                backend.close()
+            if closing is not None:
+                closing()
 
-    paths = {
-        "/": endpoint.page,
-        "/sparql": endpoint.sparql,
-        "/sparql/": endpoint.sparql,
-        "/data": endpoint.data,
-        "/description": endpoint.description,
-        "/health": endpoint.health,
-    }
-    routes: list[Any] = [Route(path, _Route(handler)) for path, handler in paths.items()]
-    routes.append(Mount("/static", StaticFiles(directory=page.STATIC)))
-    return Starlette(routes=routes, lifespan=lifespan)
+    own: list[Any] = []
+    if backend is not None:
+        endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes))
+        paths = {
+            "/": endpoint.page,
+            "/sparql": endpoint.sparql,
+            "/sparql/": endpoint.sparql,
+            "/data": endpoint.data,
+            "/description": endpoint.description,
+            "/health": endpoint.health,
+        }
+        own += [Route(path, _Route(handler)) for path, handler in paths.items()]
+        own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
+    return Starlette(routes=[*own, *routes], lifespan=lifespan)

@@ -5,9 +5,11 @@ in the log.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
@@ -32,6 +34,12 @@ _PREFLIGHT: Final = {
     "Access-Control-Allow-Headers": "Accept, Content-Type, Authorization, X-Requested-With",
     "Access-Control-Max-Age": "86400",
 }
+
+
+#: How results are packed: quickly, and from how many bytes on.
+_LEVEL, _GZIP, _WORTH = 1, 31, 1_400
+#: Characters of `Accept-Encoding` that are read.
+_MOST_ENCODINGS: Final = 1_000
 
 
 class BrokenOffError(Exception):
@@ -65,6 +73,7 @@ class Exchange:
         self.chunked = scope["http_version"] != "1.0"
         self.outcome, self.status, self.sent = "", 0, 0
         self._begin = time.perf_counter()
+        self._packer: Any = None
 
     def header(self, name: str) -> str | None:
         """A header of the request; several of one name are one list."""
@@ -107,51 +116,105 @@ class Exchange:
             raise too_long
         return b"".join(parts)
 
+    async def arriving(self) -> AsyncIterator[bytes]:
+        """The parts of the body as they come."""
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise BrokenOffError("gone")
+            yield message.get("body", b"")
+            more = message.get("more_body", False)
+
     async def gone(self) -> None:
         """Wait until the other side goes away."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def start(self, status: int, headers: Headers) -> None:
-        """Send the head of the response."""
+    async def while_there(self, answer: Awaitable[None]) -> None:
+        """Answer, unless the other side goes away before: that ends the work."""
+        work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(self.gone())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                self.outcome = "gone"
+                return
+            await work
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    @property
+    def packed(self) -> bool:
+        """Whether the client takes gzip."""
+        for one in (self.header("accept-encoding") or "")[:_MOST_ENCODINGS].lower().split(","):
+            name, _, quality = one.partition(";")
+            if name.strip() in ("gzip", "x-gzip"):
+                return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+        return False
+
+    @property
+    def always(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Headers of every response."""
+        return _CORS
+
+    async def options(self) -> None:
+        """Which methods there are."""
+        allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else READING
+        await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
+
+    async def start(self, status: int, headers: Headers, *, packs: bool = False) -> None:
+        """Send the head of the response; `packs`: with the body packed, where the client takes that."""
+        if packs and self.packed:
+            self._packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+            headers = headers | {"Content-Encoding": "gzip"}
         self.status = status
         raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *_CORS]})
+        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *self.always]})
 
     async def part(self, data: bytes) -> None:
         """Send a part of the body."""
+        if self._packer is not None:
+            # What was packed is sent at once: who reads results as they come need not wait.
+            data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last part of the body."""
+        if self._packer is not None:
+            data = self._packer.compress(data) + self._packer.flush()
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data})
 
-    async def reply(self, status: int, body: bytes, headers: Headers) -> None:
-        """Send a whole response."""
+    async def reply(self, status: int, body: bytes, headers: Headers, *, packs: bool = False) -> None:
+        """Send a whole response; `packs`: packed, where that is worth it and the client takes it."""
+        if packs and len(body) >= _WORTH and self.packed:
+            body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
+            headers = headers | {"Content-Encoding": "gzip"}
         await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
         await self.end(body)
 
-    async def run(self, handler: Callable[[Exchange], Awaitable[None]]) -> None:
+    async def run(self, handler: Callable[[Any], Awaitable[None]]) -> None:
         """Answer the request, whatever happens, and write its line to the log."""
         try:
             if self.method == "OPTIONS":
-                allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else READING
-                await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
+                await self.options()
             else:
                 await handler(self)
         except BrokenOffError as error:
             self.outcome = str(error)
         except (ProtocolError, CondgraphError) as error:
-            await self._failed(_problem(error))
+            await self.failed(_problem(error))
         except asyncio.CancelledError:
             self.outcome = "shutdown"
             raise
         finally:
             self._logged()
 
-    async def _failed(self, problem: ProtocolError) -> None:
+    async def failed(self, problem: ProtocolError) -> None:
+        """Say what is wrong."""
         self.outcome = problem.message.partition("\n")[0]
         if self.status:
             return  # the head is out: the response stays without its end

@@ -40,6 +40,13 @@ GRAPHS: Final = (
     Format("jsonld", ("application/ld+json", "application/json"), _W3 + "JSON-LD"),
     Format("rdfxml", ("application/rdf+xml", "application/xml", "text/xml"), _W3 + "RDF_XML"),
 )
+#: For all graphs together, each with its name.
+DATASETS: Final = (
+    Format("trig", ("application/trig", "application/x-trig"), _W3 + "TriG"),
+    Format("nquads", ("application/n-quads", "text/x-nquads"), _W3 + "N-Quads"),
+)
+#: Names that `format=` has beside those of the formats and their media types.
+_ALSO: Final = {"nt": "ntriples", "ttl": "turtle", "json-ld": "jsonld", "rdf": "rdfxml", "rdf+xml": "rdfxml", "nq": "nquads"}
 HTML: Final = Format("html", ("text/html", "application/xhtml+xml"), "")
 #: With a charset, since text without one is read as anything.
 _TEXTS: Final = frozenset({"text/csv", "text/tab-separated-values", "text/turtle", "text/plain", "text/html", "text/xml"})
@@ -85,6 +92,27 @@ def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
             if quality > 0 and (best is None or quality > best[0]):
                 best = quality, Chosen(form, media_type)
     return None if best is None else best[1]
+
+
+def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> Chosen:
+    """The format that `format=` names, by its name or a media type, else the one that `Accept` likes
+    best. Some clients send several names, not all of which are ours.
+
+    Raises status 406 with a list of what there is, where no name is known and `Accept` takes
+    anything.
+
+    >>> wanted(("CSV",), None, SOLUTIONS).media_type, wanted(("odd", "application/json"), None, SOLUTIONS).format.name
+    ('text/csv', 'json')
+    """
+    for name in names:
+        known = _ALSO.get(name.strip().lower(), name.strip().lower())
+        for form in formats:
+            if known == form.name or known in form.media_types:
+                return Chosen(form, known if known in form.media_types else form.media_type)
+    if names and ("*", "*") in _ranges(accept):
+        there = ", ".join(form.name for form in formats)
+        raise ProtocolError(406, f"format={names[0][:_SHOWN]!r} cannot be given here; there is: {there}")
+    return require(accept, formats)
 
 
 def require(accept: str | None, formats: tuple[Format, ...]) -> Chosen:

@@ -39,7 +39,8 @@ _PAGE: Final = """<!DOCTYPE html>
 <header>
 <h1>condgraph</h1>
 <p>SPARQL 1.1 endpoint at <code>/sparql</code>, graphs at <code>/data</code>. Queries end after {timeout:g} s; {rows}.
-<a href="description">Description of the service</a></p>
+<a href="description">Description of the service</a>{studio}</p>
+<label id="examples" hidden>Examples: <select><option value="">choose a query</option></select></label>
 </header>
 <main id="yasgui"></main>
 <noscript>The query editor needs JavaScript; the endpoint does not.</noscript>
@@ -51,14 +52,25 @@ _PAGE: Final = """<!DOCTYPE html>
 """
 
 
-def render(backend: Backend, limits: Limits, root: str) -> bytes:
-    """The page as HTML; `root` is the path that the application is at."""
+def render(backend: Backend, limits: Limits, root: str, *, studio: bool = False) -> bytes:
+    """The page as HTML; `root` is the path that the application is at, `studio` says whether there
+    is a studio beside it.
+    """
     first = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in backend.prefixes.items())
     first += "\nSELECT ?subject ?predicate ?object WHERE {\n  ?subject ?predicate ?object\n} LIMIT 10\n"
     # Within a script element nothing is unescaped, and `<` alone could end it.
-    settings = json.dumps({"query": first.lstrip(), "prefixes": dict(backend.prefixes)}).replace("<", "\\u003c")
+    examples = [{"about": about, "query": query} for about, query in backend.examples]
+    said = {
+        "query": first.lstrip(),
+        "prefixes": {**backend.predeclared, **backend.prefixes},
+        "examples": examples,
+        "base": backend.base,
+        "most": limits.rows,
+    }
+    settings = json.dumps(said).replace("<", "\\u003c")
     rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"
-    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=settings, root=escape(root)).encode()
+    link = ' <a href="studio/">Studio</a>' if studio else ""
+    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=settings, root=escape(root), studio=link).encode()
 
 
 def health(backend: Backend) -> bytes:

@@ -49,6 +49,8 @@ class Request:
     default_graphs: tuple[str, ...] = ()
     named_graphs: tuple[str, ...] = ()
     timeout: float | None = None
+    #: Formats that the request names beside `Accept`, the first that is known goes before it.
+    formats: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> bool:
@@ -130,24 +132,35 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
         raise ProtocolError(413, f"a query has at most {MOST_CHARACTERS:,} characters")
     if query is None and method == "POST":
         raise ProtocolError(400, "no query: the field 'query' is missing")
-    return Request(query, parameters.graphs("default-graph-uri"), parameters.graphs("named-graph-uri"), parameters.timeout())
+    return Request(
+        query,
+        parameters.graphs("default-graph-uri"),
+        parameters.graphs("named-graph-uri"),
+        parameters.timeout(),
+        tuple(parameters.all("format")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:
-    """A read of the Graph Store Protocol; `graph` is None for the default graph."""
+    """A read of the Graph Store Protocol; `graph` is None for the default graph. `whole` asks for
+    all graphs, each with its name.
+    """
 
     graph: str | None
+    whole: bool = False
+    formats: tuple[str, ...] = ()
 
 
 def read_graph(address: bytes) -> GraphRequest:
-    """Which graph a Graph Store request names: `?default` or `?graph=IRI`."""
+    """Which graph a Graph Store request names: `?default` or `?graph=IRI`; without either, all."""
     parameters = _Parameters()
     parameters.add(address, "address")
     graphs, default = parameters.graphs("graph"), parameters.all("default")
-    if len(graphs) + len(default) != 1:
+    others = {key for key, _ in parameters.pairs} - {"graph", "default", "format"}
+    if len(graphs) + len(default) > 1 or others:
         raise ProtocolError(400, "name one graph: ?default, or ?graph= and its IRI")
-    return GraphRequest(graphs[0] if graphs else None)
+    return GraphRequest(graphs[0] if graphs else None, not graphs and not default, tuple(parameters.all("format")))
 
 
 def _media_type(content_type: str | None) -> str | None:

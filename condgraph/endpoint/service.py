@@ -4,7 +4,7 @@ limits of each.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,8 +45,20 @@ class Backend(Protocol):
         """The named graphs."""
 
     @property
-    def default(self) -> str | None:
-        """The named graph that is the default graph, too; None where that is all of them."""
+    def default(self) -> Sequence[str] | None:
+        """The named graphs whose union is the default graph; None where that is all of them."""
+
+    @property
+    def predeclared(self) -> Mapping[str, str]:
+        """Prefixes that queries need not declare."""
+
+    @property
+    def examples(self) -> Sequence[tuple[str, str]]:
+        """Queries that the page offers: what each is about, and its text."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of every answer."""
 
     async def query(self, query: Query, timeout: float) -> Answers:
         """Run a query; raises what is wrong with it as a `CondgraphError`."""

@@ -8,21 +8,24 @@ until the answer goes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from condgraph.engine import html
-from condgraph.engine.algebra import Count, Entities, Facts, Names, Node, Scalar, Shown
+from condgraph.engine import html, rows
+from condgraph.engine.algebra import Count, Entities, Facts, Names, Node, Scalar, Shown, Table
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import numbered, shortened
+from condgraph.engine.errors import PlanError, numbered, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList
-from condgraph.engine.execute.bags import Bag, Result, order_key
+from condgraph.engine.execute.bags import Bag, order_key
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.grid import Grid
+from condgraph.engine.execute.groups_asked import row_asked
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
 from condgraph.engine.instead import followed, instead
@@ -34,6 +37,8 @@ from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
 
 
 class Answer(Tabular):
@@ -76,9 +81,17 @@ class Answer(Tabular):
             self._timeout = timeout
         return self
 
+    #: What was given for the parameters of a prepared program, by name.
+    parameters: Mapping[str, Any] = MappingProxyType({})
+
+    def asked_with(self, program: str, parameters: Mapping[str, Any]) -> Self:
+        """Itself, as the answer to a program with parameters, which are shown as they were given."""
+        self._program, self.parameters = program, parameters
+        return self
+
     @property
     def program(self) -> str:
-        """The program as text."""
+        """The program as text; of a prepared one with its parameters, whose values are `parameters`."""
         return self._program if isinstance(self._program, str) else json.dumps(self._program, ensure_ascii=False, default=str)
 
     # -- values ------------------------------------------------------------------------------------
@@ -93,12 +106,17 @@ class Answer(Tabular):
                     self._found = self._work_out()
         return self._found
 
+    def _result(self) -> tuple[Any, Snapshot]:
+        """What the plan gave, and where its numbers are those of."""
+        return self.run.results[id(self.plan)], self.run.snapshot
+
     def _work_out(self) -> tuple[list[Any], list[str]]:
-        found: Any = self.run.results[id(self.plan)]
-        snapshot = self.run.snapshot
+        found, snapshot = self._result()
         if isinstance(found, FactSet):
             found = found.ends()
-        if isinstance(found, Bag):
+        if isinstance(found, Grid):
+            values, texts = found.values_and_texts()
+        elif isinstance(found, Bag):
             values, texts = found.values_and_texts()
             if len(values) > 1 and not found.in_order():
                 order = places_in_order(len(values), lambda i: (order_key(values[i]), texts[i]))
@@ -117,9 +135,23 @@ class Answer(Tabular):
     _cut = 0
 
     @property
-    def values(self) -> list[Result]:
-        """Typed values in the fixed order."""
+    def values(self) -> list[Any]:
+        """Typed values in the fixed order; of a table a tuple for each of its rows, in their order."""
         return self._outcome()[0]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a table; none of other answers."""
+        return rows.columns_of(self.plan)
+
+    @kept
+    def cells(self) -> list[tuple[str, ...]]:
+        """The texts of each row of a table, "" where a cell has no value; none of other answers."""
+        return self._grid().cell_texts()[: self._limit] if isinstance(self.plan, Table) else []
+
+    def _grid(self) -> Grid:
+        found: Grid = self.run.results[id(self.plan)]
+        return found
 
     @property
     def texts(self) -> list[str]:
@@ -143,13 +175,15 @@ class Answer(Tabular):
             numbers = self.run.entities(self.plan.entities).tolist()
         elif isinstance(self.plan, Shown):
             numbers = self.run.entities(self.plan.rows).tolist()
+        elif isinstance(found, Grid):
+            return rows.entities_of(self.values)
         elif isinstance(found, Bag):
             numbers = sorted({i for part in found.parts if part.kind in ("ent", "name") for i in part.ids.tolist()})
         else:
             numbers = []
         return mapped(snapshot.entity, numbers[: self._limit])
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.values)
 
     def __len__(self) -> int:
@@ -167,9 +201,9 @@ class Answer(Tabular):
 
     def _repr_html_(self) -> str:
         """The first answers and warnings, for notebooks."""
-        texts = self.texts
-        shown = [(text,) for text in texts[: html.MOST_ROWS]]
-        below = [html.table("answers", ("answer",), shown, len(texts) - len(shown))] if shown else []
+        found = self.cells if self.columns else [(text,) for text in self.texts]
+        shown = found[: html.MOST_ROWS]
+        below = [html.table("answers", self.columns or ("answer",), shown, len(found) - len(shown))] if shown else []
         return html.page(f"{type(self).__name__} of {len(self.values):,}", below, self.warnings[: html.MOST_ROWS])
 
     # -- how it came about -------------------------------------------------------------------------
@@ -191,6 +225,8 @@ class Answer(Tabular):
         if isinstance(found, Bag):
             first = [part.take(np.arange(min(3, len(part.ids)))) for part in found.parts[:1]]
             return len(found), tuple(Bag(found.scope, first).texts())
+        if isinstance(found, Grid):
+            return len(found), tuple(map(rows.BETWEEN.join, found.take(range(min(3, len(found)))).cell_texts()))
         if isinstance(found, (bool, int, float)):
             return 1, (text_of(found),)
         return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))
@@ -201,6 +237,20 @@ class Answer(Tabular):
         through.
         """
         return EvidenceList(trace_back(self.run, self.plan), self.plan, self._counted)
+
+    def evidence_of(self, row: int) -> EvidenceList:
+        """What one row of a table rests on: the statements of the rows of the graph behind it, by its
+        place from 0; raises `IndexError` where there is none, and `PlanError` for what is no table.
+        """
+        return self._evidence_of(self.run, row)
+
+    @timed
+    def _evidence_of(self, run: Run, row: int) -> EvidenceList:
+        if not isinstance(self.plan, Table):
+            raise PlanError("only the rows of a table have evidence of their own", hint="evidence is that of the whole answer")
+        if not 0 <= row < len(self.values):
+            raise IndexError(f"there is no row {row}: the table has {len(self.values)}, from 0")
+        return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._counted)
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]
@@ -290,7 +340,8 @@ class Answer(Tabular):
         notes = {}
         for node in self.run.order:
             size, sample = self._size(node)
-            unit = {True: "entities"}.get(isinstance(node, Entities), "facts" if isinstance(node, Facts) else "values")
+            kinds = ((Entities, "entities"), (Facts, "facts"), (Table, "rows"))
+            unit = next((word for sort, word in kinds if isinstance(node, sort)), "values")
             notes[id(node)] = f"{size} {unit}" + (f": {', '.join(sample)}" if sample else "")
         lines = [self.program, "", tree(self.plan, notes)] if self.program else [tree(self.plan, notes)]
         lines.extend(f"warning: {warning}" for warning in self.warnings)
@@ -300,10 +351,13 @@ class Answer(Tabular):
 
     @timed
     def data(self) -> list[dict[str, Any]]:
-        """One record a value: its `text` and `type`, and as the type asks `id` and `name`, `number`
-        and `unit`, `count`, `truth`, or `precision`, `start` and `end` (the first moment and the
-        first one after it, as ISO text; None for an open side).
+        """One record a row of a table, its cells by their columns (`rows.records`); else one a value:
+        its `text` and `type`, and as the type asks `id` and `name`, `number` (None where it is too
+        large for a float) and `unit`, `count`, `truth`, or `precision`, `start` and `end` (the first
+        moment and the first one after it, as ISO text; None for an open side).
         """
+        if isinstance(self.plan, Table):
+            return rows.records(self.columns, self.values, self.cells)
         entities: list[Entity | None]
         values, texts = self._outcome()
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
@@ -315,6 +369,8 @@ class Answer(Tabular):
         """The same as a pyarrow Table; every column is nullable, columns that nothing fills are
         left out.
         """
+        if isinstance(self.plan, Table):
+            return rows.arrow(self.columns, self.values, self.cells)
         return arrow_table(self.data(), {"number": "double", "count": "int64", "truth": "bool"})
 
 
@@ -328,7 +384,7 @@ def _record(value: Any, text: str, entity: Entity | None) -> dict[str, Any]:
     if isinstance(value, int):
         return record | {"type": "count", "count": value}
     if isinstance(value, Quantity):
-        return record | {"type": Kind.QUANTITY.name.lower(), "number": float(value.number), "unit": value.unit}
+        return record | {"type": Kind.QUANTITY.name.lower(), "number": rows.as_float(value.number), "unit": value.unit}
     if isinstance(value, Time):
         bounds = {"start": bound_text(value.start), "end": bound_text(value.end)}
         return record | {"type": Kind.TIME.name.lower(), "precision": value.precision.name.lower()} | bounds

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import wraps
+from numbers import Integral, Real
 from threading import Event, Lock
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -31,13 +32,23 @@ LOOK: Final = 0.05
 
 
 def check_bounds(timeout: float | None, limit: int | None = None, *, what: str = "values to give") -> None:
-    """Raise `OptionError` for a `timeout` (seconds) that is not more than 0, or a `limit` (the most
-    of `what`) less than 0.
+    """Raise `OptionError` for a `timeout` that is no number of seconds above 0, or a `limit` (the most
+    of `what`) that is no whole number from 0.
     """
-    if timeout is not None and not timeout > 0:
-        raise OptionError(f"timeout is in seconds and more than 0, not {timeout}")
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is the most {what}, not {limit}")
+    if timeout is not None and not (is_number(timeout) and timeout > 0):
+        raise OptionError(f"timeout is in seconds and more than 0, not {timeout!r}")
+    if limit is not None and not (is_whole(limit) and limit >= 0):
+        raise OptionError(f"limit is the most {what}, not {limit!r}")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; `True` and `False` are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number, of Python or NumPy; `True` and `False` are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 class Budget:

@@ -233,6 +233,9 @@ def shown(answer: Answered) -> tuple[list[Any], list[str], list[Any]]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        # A row of a table, or what a cell of it lists.
+        return tuple(map(_plain, value))
     return (value.id, value.name) if isinstance(value, Entity) else value
 
 
@@ -252,6 +255,8 @@ def _difference(here: tuple[list[Any], ...], there: tuple[list[Any], ...]) -> tu
 
 def _words(part: Any) -> str:
     value = part[1] if isinstance(part, tuple) and len(part) == 2 else part
+    if isinstance(part, tuple) and part[0] == "tuple":
+        return " | ".join("" if one is None else _words(one) for one in value)
     if isinstance(part, tuple) and isinstance(value, str):
         return f"{value} ({part[0]})" if part[0] != "str" else value
     if isinstance(value, tuple):

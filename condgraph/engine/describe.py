@@ -7,6 +7,7 @@ from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
+from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.values import Quantity, Time, text_of
 
 
@@ -33,6 +34,8 @@ def describe(node: Node) -> str:
         predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates))
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
+    elif isinstance(node, alg.Table):
+        words = [word for part in fields(node) for word in _of_table(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
     else:
         for part in fields(node):  # type: ignore[arg-type]
             words.extend(_words(getattr(node, part.name)))
@@ -40,6 +43,36 @@ def describe(node: Node) -> str:
     if source is not None and isinstance(node, alg.Scan):
         words.append(f"source {source!r}")
     return f"{type(node).__name__}({', '.join(words)})"
+
+
+def describe_cells(test: ex.Test) -> str:
+    """A test of cells as text: `count() > 5`, `country = 'Peru'`; columns that are known by their
+    place are counted from 1.
+    """
+    if isinstance(test, ex.CellTest):
+        of = f"column {test.of + 1}" if isinstance(test.of, int) else test.of.name
+        if not test.readings:
+            return f"{of} is {test.operator}"
+        listed = " or ".join(dict.fromkeys([repr(one) if isinstance(one, str) else str(one) for one in test.readings]))
+        return f"{of} {test.operator} {listed}"
+    if isinstance(test, ex.No):
+        return f"not ({describe_cells(test.test)})"
+    return f" {'and' if isinstance(test, ex.Every) else 'or'} ".join([f"({describe_cells(part)})" for part in test.tests])
+
+
+def _of_table(value: Any, field: str) -> list[str]:
+    """What a field of a table's operator says: names of columns, tests, numbers; what is not set says
+    nothing.
+    """
+    if isinstance(value, tuple):
+        return [word for part in value for word in _of_table(part, field)]
+    if isinstance(value, ex.Key | ex.Measure | ex.By):
+        return [value.name]
+    if isinstance(value, ex.CellTest | ex.Every | ex.Some | ex.No):
+        return [f"{field} {describe_cells(value)}"]
+    if isinstance(value, bool) or not value or isinstance(value, Node):
+        return [field] if value is True else []
+    return [str(value) if field == "number" else f"{field} {value}"]
 
 
 def _words(value: Any) -> list[str]:

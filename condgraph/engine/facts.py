@@ -1,15 +1,15 @@
 """What a loader gives and a store keeps: entities, memberships, statements with qualifiers, and
 where they came from.
 
-A loader is a generator of `Item`s. Everything that is not an `Entity`, a `Member`, a `Subclass` or
-a `Statement` is a `Batch`: many statements side by side, for sources that are columns already.
+A loader is a generator of `Item`s. `Rows` are many entities, `Members` many memberships, and a
+`Batch` many statements, side by side: for sources that are columns already.
 Subjects, objects and predicates are named by their ids; an id that no `Entity` declares is an
 entity whose name is its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -40,13 +40,15 @@ class Source:
     file or address read.
 
     `content` is a fingerprint of what was read and with which options, by which a source that is
-    loaded again is known (empty where nothing is known of it).
+    loaded again is known (empty where nothing is known of it). `terms` is what RDF calls what was
+    read, as JSON (`engine.terms`); empty where it was no RDF.
     """
 
     name: str
     location: str = ""
     format: str = ""
     content: str = field(default="", repr=False, compare=False)
+    terms: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,10 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A column of objects that are texts, white space collapsed."""
+    """A column of objects that are texts, white space collapsed; `collapsed`: it is known to be."""
 
     texts: Sequence[str]
+    collapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,8 @@ class Batch:
 
     `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text
     where it differs from the printed value and None elsewhere. `qualifiers` are columns of one key
-    each; a None in such a column means that the statement lacks it.
+    each; a None in such a column means that the statement lacks it. `source` is the name of the
+    source they come from, where it is another than the one being read.
     """
 
     subjects: Sequence[str]
@@ -161,9 +165,50 @@ class Batch:
     rows: Sequence[int]
     raws: Sequence[str | None] | None = None
     qualifiers: Sequence[tuple[str, Sequence[Ref | Value | None]]] = field(default=())
+    source: str = ""
 
     def __len__(self) -> int:
         return len(self.subjects)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table side by side, as entities of kind row: their ids, their names, and their
+    1-based positions in the source; `source` as in a `Batch`.
+    """
+
+    ids: Sequence[str]
+    names: Sequence[str]
+    rows: Sequence[int]
+    source: str = ""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def entities(self) -> Iterator[Entity]:
+        """The same one by one."""
+        for ident, name, row in zip(self.ids, self.names, self.rows, strict=True):
+            yield Entity(ident, name, EntityKind.ROW, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Entities side by side that are instances of one concept, and the 1-based positions in the
+    source that say so; `source` as in a `Batch`.
+    """
+
+    entities: Sequence[str]
+    concept: str
+    rows: Sequence[int]
+    source: str = ""
+
+    def __len__(self) -> int:
+        return len(self.entities)
+
+    def one_by_one(self) -> Iterator[Member]:
+        """The same as single items."""
+        for entity, row in zip(self.entities, self.rows, strict=True):
+            yield Member(entity, self.concept, int(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +223,4 @@ class Sourced:
 
 #: A `Source` among the items only tells where statements of that name come from; it does not change
 #: the one being read.
-Item: TypeAlias = Entity | Member | Subclass | Statement | Batch | Sourced | Source
+Item: TypeAlias = Entity | Rows | Member | Members | Subclass | Statement | Batch | Sourced | Source

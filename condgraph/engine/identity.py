@@ -48,6 +48,45 @@ def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
     return hashes.view(np.int64)
 
 
+def content_digest(snapshot: Snapshot) -> str:
+    """A name for everything that a snapshot holds: statements, memberships, names, and who says
+    them. The same content has the same name, however it came about.
+    """
+    get, texts = snapshot.arrays.get, text_hashes(snapshot)
+    sids = statement_ids(snapshot).view(np.uint64)
+    ids = texts.take(snapshot.entity_id) if snapshot.entities else texts[:0]
+    sources = texts.take(get("src.name")) if len(get("src.name")) else texts[:0]
+    digest = blake2b(digest_size=12)
+
+    def of(numbers: Any, hashes: Hashes) -> Hashes:
+        """The hashes of numbers, of which those below 0 are none."""
+        known: Hashes = np.where(numbers >= 0, np.append(hashes, np.uint64(0))[numbers], np.uint64(0))
+        known += (numbers < -1).astype(np.uint64)
+        return known
+
+    def add(*columns: Any) -> None:
+        found = np.zeros(len(columns[0]), np.uint64)
+        for column in columns:
+            found = mix(found, column if column.dtype == np.uint64 else column.astype(np.int64).view(np.uint64))
+        digest.update(np.sort(found).tobytes())
+
+    raw = np.full(snapshot.statements, -1, np.int32)
+    if len(get("att.raw")):
+        raw[snapshot.relations :] = get("att.raw")
+    add(sids, of(snapshot.source, sources), snapshot.row, of(raw, texts))
+    further = get("prov.raw") if len(get("prov.raw")) else np.full(len(get("prov.stmt")), -1, np.int32)
+    add(of(get("prov.stmt"), sids), of(get("prov.src"), sources), get("prov.row"), of(further, texts))
+    for prefix, first, second in (("mem", "e", "c"), ("sub", "c", "p")):
+        ends = (of(get(f"{prefix}.{name}"), ids) for name in (first, second))
+        add(*ends, of(get(f"{prefix}.src"), sources), get(f"{prefix}.row"))
+    add(ids, of(snapshot.entity_name, texts), snapshot.entity_kind)
+    add(of(get("dec.e"), ids), of(get("dec.src"), sources), of(get("dec.name"), texts), get("dec.kind"), get("dec.row"))
+    for number in range(len(sources)):
+        one = snapshot.source_of(number)
+        digest.update(repr((one.name, one.location, one.format, one.content)).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
 def text_hashes(snapshot: Snapshot) -> Hashes:
     """One hash for each text of the pool."""
     pool = snapshot.texts

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from condgraph.engine.algebra import AllEntities, ByName, Distinct, Names, Node, Predicates, Scan, postorder
+from condgraph.engine.algebra import AllEntities, ByName, Distinct, Entities, Group, Names, Node, Predicates, Scan, postorder
 from condgraph.engine.errors import nearest
 
 #: Entities whose predicates are looked at; of more it is no help to know them.
@@ -23,14 +23,40 @@ Size = Callable[[Node], int]
 Texts = Callable[[Node], Sequence[str]]
 
 
+def following(plan: Node) -> list[Scan]:
+    """The operators of a plan that follow predicates from some entities, inputs first. What the
+    columns of a table lead to empties nothing, and is left out.
+    """
+    nodes = postorder(plan)
+    for group in [node for node in nodes if isinstance(node, Group)]:
+        rows = {id(node) for node in postorder(group.of)}
+        columns = {id(node) for way in (*group.facts, *group.values) for node in postorder(way)} - rows
+        nodes = [node for node in nodes if id(node) not in columns]
+    scans = [node for node in nodes if isinstance(node, Scan) and node.predicates]
+    return [scan for scan in scans if scan.of is not None and not isinstance(scan.of, AllEntities)]
+
+
 def followed(plan: Node, size: Size) -> Scan | None:
-    """The first operator of a plan that followed predicates from some entities, and found nothing."""
-    for node in postorder(plan):
-        if not isinstance(node, Scan) or node.of is None or isinstance(node.of, AllEntities) or not node.predicates:
-            continue
-        if size(node) == 0 and 0 < size(node.of) <= MOST_ENTITIES:
-            return node
+    """The first operator of a plan that followed predicates from some entities, and found nothing.
+    Sizes are asked of `following` and of what these follow from.
+    """
+    for scan in following(plan):
+        assert scan.of is not None
+        if size(scan) == 0 and 0 < size(scan.of) <= MOST_ENTITIES:
+            return scan
     return None
+
+
+def around(of: Entities) -> dict[str, Node]:
+    """What gives the predicates of entities: "forward" and "backward" for relations, "value" for
+    attributes.
+    """
+    ways = {
+        "forward": Scan(of, None, "subject", "object", "relation"),
+        "backward": Scan(of, None, "object", "subject", "relation"),
+        "value": Scan(of, None, "subject", "subject", "attribute"),
+    }
+    return {way: Distinct(Predicates(scan)) for way, scan in ways.items()}
 
 
 def instead(scan: Scan, texts: Texts) -> str:
@@ -41,12 +67,7 @@ def instead(scan: Scan, texts: Texts) -> str:
     """
     assert scan.of is not None
     assert scan.predicates is not None
-    ways = {
-        "forward": Scan(scan.of, None, "subject", "object", "relation"),
-        "backward": Scan(scan.of, None, "object", "subject", "relation"),
-        "value": Scan(scan.of, None, "subject", "subject", "attribute"),
-    }
-    found = {way: list(texts(Distinct(Predicates(node)))) for way, node in ways.items()}
+    found = {way: list(texts(node)) for way, node in around(scan.of).items()}
     if isinstance(scan.of, ByName):
         names = [repr(name) for name in scan.of.names[:3]]
     else:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 API = "api"
 #: Between the fingerprint of the data and that of the options it was read with.
 PARTS = "+"
+#: Between the fingerprints of what was added to a source, one after the other.
+ALSO = ","
 
 
 def check_source(known: Source, new: Source) -> None:
@@ -31,6 +33,9 @@ def check_source(known: Source, new: Source) -> None:
         return
     if known.format and new.format and (known.format == API) != (new.format == API):
         raise _error(known, new, f"{_place(new)} has the same name")
+    if new.content and ALSO in known.content and new.content in known.content.split(ALSO):
+        # One of those that were added to each other.
+        return
     if known.content and new.content and known.content != new.content:
         if known.location and not _elsewhere(known, new):
             same_data = known.content.partition(PARTS)[0] == new.content.partition(PARTS)[0]
@@ -76,5 +81,6 @@ def _error(known: Source, new: Source, what: str) -> SourceError:
     return SourceError(
         f"a source {known.name!r} is loaded already, from {_place(known)}; {what}",
         file=new.location or None,
-        hint="name= loads it beside the other, as a source of its own name",
+        hint="replace=True puts it in place of the other, append=True adds it to that; "
+        "name= loads it beside the other, as a source of its own name",
     )

@@ -7,6 +7,7 @@ made from here, so that one plan means the same on every store.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.terms import ALTERNATIVE, loads
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
@@ -51,6 +53,11 @@ class Schema:
         """The generation this is the schema of: for indexes of names, never for choices of a plan."""
         return self._snapshot
 
+    @property
+    def spelled(self) -> Callable[[str, str], str] | None:
+        """Names are written as they are."""
+        return None
+
     # -- what a name is ----------------------------------------------------------------------------
 
     def has_relation(self, name: str) -> bool:
@@ -72,6 +79,29 @@ class Schema:
     def has_entity(self, name: str) -> bool:
         """Some entity or concept has exactly this name."""
         return len(self._snapshot.named(name)) > 0
+
+    def also_called(self, name: str) -> tuple[tuple[str, str], ...]:
+        """The entities, id and name, of which an alternative label is exactly this name: of graphs
+        that were loaded from RDF, whose labels beyond the first are facts.
+        """
+        snapshot, get = self._snapshot, self._snapshot.arrays.get
+        text = snapshot.texts.find(name)
+        if text < 0 or not self._labels:
+            return ()
+        found: set[int] = set()
+        offsets, kinds, refs, subjects = (get(f"att.{part}") for part in ("offsets", "kind", "ref", "s"))
+        for predicate in self._labels:
+            here = slice(*offsets[predicate : predicate + 2].tolist())
+            found.update(subjects[here][(kinds[here] == Kind.TEXT) & (refs[here] == text)].tolist())
+        entities = map(snapshot.entity, sorted(found))
+        return tuple((one.id, one.name) for one in entities)
+
+    @cached_property
+    def _labels(self) -> list[int]:
+        """The predicates whose texts are further names."""
+        terms = [loads(self._snapshot.source_of(i).terms) for i in range(len(self._snapshot.arrays.get("src.name")))]
+        names = {name for one in terms for name, own in one.predicates.items() if own.iri in ALTERNATIVE}
+        return sorted(number for name in names if (number := self._snapshot.predicate(name)) >= 0)
 
     def has_text(self, text: str) -> bool:
         """Something in the graph is exactly this text: a name, a value, an id."""
@@ -164,17 +194,19 @@ class Schema:
         return tuple(dict.fromkeys(self._snapshot.texts.take(self._snapshot.entity_name[numbers])))
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`: the same without case, then by likeness among those of a
-        similar beginning or length.
+        """Entity names most like `name`: that of the entity whose id it is, the same without case, then
+        by likeness among those of a similar beginning or length.
         """
         snapshot = self._snapshot
+        number = snapshot.identified(name)
+        own = [snapshot.name(number)] if number >= 0 else []
         names = np.unique(snapshot.entity_name)
         if snapshot.entities > MOST_COMPARED:
             # Texts are sorted: look around where the name would stand, and where its capitalised
             # form would.
             at = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
             names = np.unique(np.concatenate([names[max(i - AROUND, 0) : i + AROUND] for i in at]))
-        return nearest(name, snapshot.texts.take(names), most=most)
+        return list(dict.fromkeys([*own, *nearest(name, snapshot.texts.take(names), most=most)]))[:most]
 
     def _used(self, offsets: str) -> tuple[str, ...]:
         numbers = np.flatnonzero(np.diff(self._snapshot.arrays.get(offsets)))

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
+from condgraph.engine.lowered import Lowered
+
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
-    from condgraph.engine.lowered import Lowered
     from condgraph.engine.schema import Schema
     from condgraph.engine.stored_schema import StoredSchema
 
@@ -76,6 +77,10 @@ class QueryStore(Protocol):
     one further query each.
     """
 
+    def answer(self, request: Request) -> Answer:
+        """As of `Store`."""
+        ...
+
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """As of `Store`."""
         ...
@@ -87,3 +92,9 @@ class QueryStore(Protocol):
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """The size of each operator, for the trace; None of those that only the client works out."""
         ...
+
+
+def plan_texts(store: Store | QueryStore, plan: Node, limit: int | None = None) -> list[str]:
+    """The texts that a plan gives on a store, at most `limit`."""
+    made = Lowered(plan, [("", plan)])
+    return list(store.answer(Request("", "kopl", {}, limit, lambda *_: made)).texts)

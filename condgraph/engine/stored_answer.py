@@ -12,10 +12,13 @@ from condgraph.engine.bounds import kept, within
 from condgraph.engine.check import known_ids
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
+from condgraph.engine.instead import followed, following, instead
+from condgraph.engine.store import plan_texts
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
     from condgraph.engine.execute import Run
+    from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import QueryStore, Request
 
@@ -55,8 +58,35 @@ class StoredAnswer(Answer):
         """What the answer rests on: one further query, and one for what was looked through."""
         return EvidenceList(trace_back(self._witness, self.plan), self.plan, self._counted)
 
+    def evidence_of(self, row: int) -> EvidenceList:
+        """What one row of a table rests on."""
+        return self._evidence_of(self._witness, row)
+
+    def _grid(self) -> Grid:
+        return self._local._grid()
+
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self.recounted(nodes, timeout)
+
+    def _instead(self) -> str:
+        """What the entities have that a predicate was followed from: one query for which they are,
+        and some for their predicates.
+        """
+        nodes = [node for scan in following(self.plan) for node in (scan, *scan.inputs())]
+        if not nodes:
+            return ""
+        sizes = {id(node): size for node, size in zip(nodes, self._sizes(nodes), strict=True)}
+        scan = followed(self.plan, lambda node: sizes[id(node)])
+        return "" if scan is None else f"; {instead(scan, self._asked)}"
+
+    def _sizes(self, nodes: Sequence[Node]) -> list[int]:
+        """How many results operators of the plan have; of those that the client works out, here."""
+        found = self._store.sizes(nodes)
+        return [len(self._witness.outcome(node)) if size is None else size[0] for node, size in zip(nodes, found, strict=True)]  # type: ignore[arg-type]
+
+    def _asked(self, plan: Node) -> Sequence[str]:
+        """The texts of another plan on the same store."""
+        return plan_texts(self._store, plan)
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         """How many statements, or entities, each operator gives on the store."""

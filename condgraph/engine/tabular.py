@@ -9,6 +9,7 @@ from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.pieces import pieces, watched
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
     import polars
     import pyarrow
@@ -41,6 +42,16 @@ class Tabular:
         frame = polars.from_arrow(self.to_arrow())
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The same as a relation of DuckDB, in a connection (the default one of the module), to be
+        joined with what else is there: `answer.to_duckdb().filter("number > 8000")`.
+        """
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", "duckdb") from None
+        return duckdb.from_arrow(self.to_arrow(), connection=connection or duckdb.default_connection())
 
 
 def arrow_table(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> pyarrow.Table:

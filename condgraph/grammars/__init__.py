@@ -6,8 +6,12 @@
     kopl        the grammar of KoPL, from its table of functions and the sorts that they take and give
     kopl_tree   the same as a JSON schema: programs as trees, and back
     pattern     the grammar of patterns
-    llm_query   the grammar of a part of the LLM queries
+    llm_query   the grammar of LLM queries
+    llm_tree    the same as a JSON schema: the last query as a tree of those that it takes
+    logic       the grammar of logical queries
+    logic_tree  the same as a JSON schema: sets within sets
     grammar     what comes out
+    kept        what grammars of one graph have in common
     methods     `Graph.grammar`
 
 No grammar recurses: sets within sets and steps in a row have a limit, so that each of them is a

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from condgraph.engine.errors import OptionError
-from condgraph.grammars.parts import Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text
+from condgraph.grammars.parts import Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, mentioned
 
 #: Characters of the longest regular expression; servers refuse those of megabytes.
 LONGEST_REGEX: Final = 4_000_000
@@ -35,7 +35,7 @@ def regex(rules: Rules) -> str:
     pending = ["root"]
     while pending:
         name = pending[-1]
-        missing = [other for other in sorted(_refs(rules[name])) if other not in done]
+        missing = [other for other in sorted(mentioned(rules[name])) if other not in done]
         if missing:
             pending += missing
             continue
@@ -52,14 +52,6 @@ def regex(rules: Rules) -> str:
 
 def _root_first(rules: Rules) -> list[tuple[str, Part]]:
     return sorted(rules.items(), key=lambda item: item[0] != "root")
-
-
-def _refs(part: Part) -> set[str]:
-    if isinstance(part, Ref):
-        return {part.name}
-    if isinstance(part, Seq | Alt):
-        return {name for one in part.parts for name in _refs(one)}
-    return _refs(part.part) if isinstance(part, Repeat) else set()
 
 
 # -- GBNF and Lark ---------------------------------------------------------------------------------
@@ -81,7 +73,7 @@ def _written(
         return " ".join(f"({again(one)})" if isinstance(one, Alt) else again(one) for one in part.parts)
     if isinstance(part, Alt):
         return " | ".join(again(one) for one in part.parts)
-    if tilde and part.most > _FEW and not _refs(part.part):
+    if tilde and part.most > _FEW and not mentioned(part.part):
         # Lark spells out what repeats, and reads a regular expression as it is; none may be empty.
         pattern = _regex(Repeat(part.part, max(part.least, 1), part.most), {}).replace("/", "\\/")
         return f"/{pattern}/" + ("" if part.least else "?")

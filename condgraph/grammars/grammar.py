@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.grammars import forms, kopl, kopl_tree, llm_query, pattern
-from condgraph.grammars.parts import Ref, alt
-from condgraph.grammars.vocabulary import Asking, candidates, everybody, vocabulary
+from condgraph.grammars import forms, kopl, kopl_tree, llm_query, llm_tree, logic, logic_tree, pattern
+from condgraph.grammars.kept import kept
+from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
+from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, vocabulary
 
 if TYPE_CHECKING:
     from condgraph.models.base import ChatModel
 
 Format = Literal["gbnf", "json-schema", "lark", "regex"]
 FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")
-LANGUAGES: Final = ("kopl", "llm_query", "pattern")
+LANGUAGES: Final = ("kopl", "llm_query", "pattern", "logic")
 #: Names that a JSON schema may list to be given to a server; OpenAI's takes no more.
 MOST_LISTED: Final = 1_000
 #: What a model writes that finds nothing in the graph that answers, where it is let.
 NONE: Final = "NONE"
+#: The languages whose programs are trees under a JSON schema, with the module that reads them back.
+_TREES: Final = {"kopl": kopl_tree, "llm_query": llm_tree, "logic": logic_tree}
 _WRITERS: Final = {"gbnf": forms.gbnf, "lark": forms.lark, "regex": forms.regex}
 
 
@@ -44,14 +47,14 @@ class Grammar:
         """
         if self.format != "json-schema":
             return written
-        if self.language == "kopl":
-            return kopl_tree.program(written) or NONE
+        if self.language != "pattern":
+            return _TREES[self.language].program(written) or NONE
         return NONE if pattern.is_empty(written) else written
 
     @property
     def told(self) -> str:
         """What a model has to be told of the form that it writes in; nothing where it is the usual one."""
-        return kopl_tree.TOLD if self.language == "kopl" and self.format == "json-schema" else ""
+        return _TREES[self.language].TOLD if self.language != "pattern" and self.format == "json-schema" else ""
 
     def options(self) -> dict[str, Any]:
         """The constraint as options of `ChatModel.chat`."""
@@ -82,31 +85,84 @@ def grammar_of(
             )
     if not 0 <= depth <= 4 or not 0 <= steps <= 20:
         raise OptionError("depth is from 0 to 4, and steps from 0 to 20")
+    if entities is None and question is None:
+        # All names of the graph: the same text until it changes.
+        key = "all", language, format, depth, steps, none
+        return kept(graph._survey(), key, lambda: _made(graph, language, everybody(graph), [], format, depth, steps, none))
     warnings = []
     if entities is not None:
         allowed = list(entities)
-    elif question is None:
-        allowed = everybody(graph)
     else:
-        allowed = candidates(graph, question)
+        allowed = candidates(graph, question or "")
         if not allowed:
             warnings.append("the question names nothing of the graph: programs begin with all entities")
+    return _made(graph, language, allowed, warnings, format, depth, steps, none)
+
+
+def _made(
+    graph: Asking, language: str, allowed: Iterable[str], warnings: list[str], format: str, depth: int, steps: int, none: bool
+) -> Grammar:
+    """The grammar over these entities."""
     names = vocabulary(graph, allowed)
-    if language == "llm_query" and (left := len(names.entities) - len(llm_query.plain(names.entities))):
-        warnings.append(f"{left} entities have quotes in their names, and are left out")
+    if language == "llm_query" and (left := sum(not llm_query.writable(name) for name in names.entities)):
+        warnings = [*warnings, f"{left} entities have names that cannot stand in quotes, and are left out"]
+    if language == "pattern" and (left := sum(not pattern.writable(name) for name in names.entities)):
+        warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
     told = tuple(warnings)
     if format == "json-schema":
-        if language == "llm_query":
-            raise OptionError("LLM queries have no JSON schema: they are lines of text", hint="gbnf, lark and regex have them")
-        schema = kopl_tree.schema(names, none=none) if language == "kopl" else pattern.schema(names, none=none)
+        schema = _schema(graph, language, names, none)
         return Grammar(language, "json-schema", json.dumps(schema, ensure_ascii=False), names.entities, schema, told)
+    text = _text(graph, language, names, format, depth, steps, none)
+    return Grammar(language, format, text, names.entities, None, told)  # type: ignore[arg-type]
+
+
+def _schema(graph: Asking, language: str, names: Vocabulary, none: bool) -> dict[str, Any]:
+    """The rules as a JSON schema; what does not say which entities there are, is made once for a graph."""
+    if language == "pattern":
+        return pattern.schema(names, none=none)
+    rule = "entity" if language == "llm_query" else "name"
+    entities = [one for one in names.entities if language != "llm_query" or llm_query.writable(one)]
+    found = kept(graph._survey(), ("schema", language, none, bool(entities)), lambda: _TREES[language].schema(names, none=none))
+    definitions = found["$defs"]
+    return {**found, "$defs": {**definitions, rule: {"enum": entities}}} if rule in definitions else found
+
+
+def _text(graph: Asking, language: str, names: Vocabulary, format: str, depth: int, steps: int, none: bool) -> str:
+    """The rules as text. Those that do not say which entities there are, are written once for a graph."""
+    write = _WRITERS[format]
+    rule, part = _ENTITIES[language](names) if format != "regex" else ("", None)
+
+    def others() -> str:
+        rules = _rules(language, names, depth, steps)
+        if none:
+            rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
+        return write({name: one for name, one in rules.items() if name != rule})
+
+    if part is None:
+        rule = ""
+        return others()
+    return kept(graph._survey(), ("rules", language, format, depth, steps, none), others) + write({rule: part})
+
+
+def _quoted_names(names: Vocabulary) -> tuple[str, Part | None]:
+    return "name", trie(map(kopl.quoted, names.entities)) if names.entities and names.relations else None
+
+
+#: The rule that the entities of a grammar are, and what it says; None where a grammar has none.
+_ENTITIES: Final[Mapping[str, Callable[[Vocabulary], tuple[str, Part | None]]]] = {
+    "kopl": _quoted_names,
+    "logic": _quoted_names,
+    "llm_query": lambda names: ("entity", llm_query.names_of(names.entities)),
+    "pattern": lambda names: ("known", pattern.known_of(names)),
+}
+
+
+def _rules(language: str, names: Vocabulary, depth: int, steps: int) -> Rules:
     if language == "kopl":
-        rules = kopl.rules(names, depth=depth, steps=steps)
-    else:
-        rules = llm_query.rules(names) if language == "llm_query" else pattern.rules(names)
-    if none:
-        rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
-    return Grammar(language, format, _WRITERS[format](rules), names.entities, None, told)  # type: ignore[arg-type]
+        return kopl.rules(names, depth=depth, steps=steps)
+    if language == "llm_query":
+        return llm_query.rules(names, steps=steps)
+    return logic.rules(names, depth=depth) if language == "logic" else pattern.rules(names)
 
 
 def constraint(
@@ -122,7 +178,7 @@ def constraint(
     accepts = model.accepts
     if "gbnf" in accepts:
         return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True)
-    if "json-schema" not in accepts or language == "llm_query":
+    if "json-schema" not in accepts:
         return None
     found = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True)
     return found if _listed(found.schema) <= MOST_LISTED else None

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from condgraph.engine.errors import OptionError
-from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
@@ -65,7 +65,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS) -> Rules
         two_sets.append(Seq((*relation, maybe(alt(*verify)))))
     second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_sets)))
     found["root"] = Seq((Ref(f"set-{depth}"), Text(" "), alt(*one_set, second)))
-    return _reached(found)
+    return reached(found)
 
 
 def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
@@ -179,22 +179,3 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
         "moment": seq('"', alt(Ref("years"), Ref("days")), '"'),
         "number-or-moment": seq('"', alt(Ref("amount"), Ref("days")), '"'),
     }
-
-
-def _reached(found: Mapping[str, Part]) -> Rules:
-    """The rules that the root needs."""
-    needed, pending = {"root"}, ["root"]
-    while pending:
-        for name in _mentioned(found[pending.pop()]):
-            if name not in needed:
-                needed.add(name)
-                pending.append(name)
-    return {name: part for name, part in found.items() if name in needed}
-
-
-def _mentioned(part: Part) -> set[str]:
-    if isinstance(part, Ref):
-        return {part.name}
-    if isinstance(part, Seq | Alt):
-        return {name for one in part.parts for name in _mentioned(one)}
-    return _mentioned(part.part) if isinstance(part, Repeat) else set()

@@ -1,60 +1,392 @@
 """The grammar of LLM queries: numbered lines of get_information, and of functions over the results of
-the lines before.
+the lines before, as the instructions of `ask` teach them.
 
-It is a part of the language: of the 32 cases those with a relation and one of its ends, and the
-functions of the table that take results alone. Names with quotes or backslashes are left out, since
-texts stand in quotes within quotes.
+A relation decides what may stand beside it: what its objects are (entities, texts, numbers with its
+units, times) decides how they are compared, and the qualifiers of its facts are the keys. What a
+function takes has to be what the line before gives: functions of rows follow a search for rows in a
+table, superlatives of rows one for their values, tables of groups one for rows of that table. Texts
+stand in quotes within quotes, with backslashes before quotes of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from condgraph.engine.errors import OptionError
-from condgraph.grammars.parts import Part, Ref, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.kopl import literal_of, literals_of
+from condgraph.grammars.parts import DIGIT, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import TABLE
 
-#: Lines of a program.
-LINES: Final = 5
-#: Functions whose operands are more than results: conditions, rows, texts, values that rows have.
+#: Lines of the longest program.
+LINES: Final = 9
+#: Characters of the longest text that is a value, and of the words of a step.
+LONGEST_TEXT: Final = 100
+LONGEST_WORDS: Final = 160
+#: Functions whose operands are more than results, or results of some sorts alone.
 _OTHERS: Final = frozenset(
     {
         "get_information", "keep", "if", "previous_row", "next_row", "row_number", "split", "round", "nth_highest", "argmax",
-        "argmin",
+        "argmin", "set_negation", "group_by", "having", "order_by", "limit", "top", "bottom",
     }
 )  # fmt: skip
 ONE: Final = tuple(one.name for one in TABLE if one.operands[0] == 1 and one.name not in _OTHERS)
 TWO: Final = tuple(one.name for one in TABLE if one.operands[0] <= 2 <= one.operands[1] and one.name not in _OTHERS)
+#: Functions of the rows that a search gave, and of the values that rows or entities have.
+OF_ROWS: Final = ("previous_row", "next_row", "row_number")
+OF_VALUES: Final = ("argmax", "argmin")
+#: Functions of which the second operand may be a number, and those of which it may be an entity.
+WITH_NUMBER: Final = ("compare", "difference", "add", "multiply", "divide", "percentage", "equal")
+WITH_ENTITY: Final = ("set_difference", "is_in", "equal")
+ALL_OPERATORS: Final = ("=", "!=", ">", "<", ">=", "<=")
+SAME_OPERATORS: Final = ("=", "!=")
+_TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "start time": ("start time",), "end time": ("end time",)}
+_MENTION: Final = re.compile(r"output_?(?:of_?)?query_?\d", re.IGNORECASE)
+_QUOTES: Final = "'\"‘’‚‛´′“”„‟″"
+_UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
 
 
-def plain(names: Iterable[str]) -> list[str]:
-    """The names that can stand in the quotes of an LLM query."""
-    return [name for name in names if name.isprintable() and not set(name) & set("'\"\\‘’“”") and not name.startswith("output_of")]
+def writable(name: str) -> bool:
+    """Whether a name can stand in the quotes of an LLM query."""
+    return bool(name.strip()) and name.isprintable() and not name.endswith("\\") and _MENTION.search(name) is None
 
 
-def rules(names: Vocabulary) -> Rules:
-    """The rules of LLM queries over these names; raises `OptionError` where none can be written."""
-    predicates = plain(dict.fromkeys([*names.relations, *names.keys]))
-    entities = plain(names.entities)
-    if not predicates or not entities:
-        missing = "predicates" if entities else "entities"
-        raise OptionError(f"there are no {missing} for the grammar to name", hint="name them with entities=, or load some")
-    found: dict[str, Part] = {"relation": trie(predicates), "entity": trie(entities), "one": trie(ONE), "two": trie(TWO)}
-    ending: Part = Text("")
-    for line in range(LINES, 0, -1):
-        who = Ref(f"who-{line}")
-        search = seq("get_information(relation='", Ref("relation"), "', ", alt("head_entity", "tail_entity"), "='", who, "')")
-        earlier = Ref(f"result-{line}")
-        calls: list[Part] = [search]
-        found[f"who-{line}"] = Ref("entity")
+def written(name: str) -> str:
+    """A name as it stands between the quotes."""
+    return re.sub(r"([\\'\"‘’“”])", r"\\\1", name)
+
+
+def names_of(names: Iterable[str]) -> Part | None:
+    """One of these names, as far as they can be written; None where none can."""
+    found = [written(name) for name in names if writable(name)]
+    return trie(found) if found else None
+
+
+def rules(names: Vocabulary, *, steps: int) -> Rules:
+    """The rules of LLM queries over these names, of at most so many lines; raises `OptionError` where
+    none can be written.
+    """
+    made = Made.of(names)
+    return reached(made.rules(max(1, min(steps, LINES))))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Predicates beside which the same may stand: `objects` is the rule of literals that their
+    objects are compared with ("" for entities alone), `things` whether objects are entities, `keys`
+    their qualifiers with the rule of each ("when" for time words), `tables` those whose columns they are, and `sources`
+    those of which one has to be said.
+    """
+
+    objects: str
+    things: bool
+    keys: tuple[tuple[str, str], ...]
+    tables: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    def scopes(self, *, rows: bool) -> tuple[str, ...]:
+        """The sources of which one has to be said; of `rows` those that have rows."""
+        return tuple(one for one in self.sources if not rows or one in self.tables)
+
+
+class Made:
+    """The rules while they are made: `groups` are the predicates that the same may stand beside,
+    `found` the rules by name.
+    """
+
+    def __init__(self, names: Vocabulary, spelled: Callable[[str], str]) -> None:
+        self.names, self._spelled = names, spelled
+        self.literals = literals_of(names)
+        self.found: dict[str, Part] = {one: self.literals[one] for one in ("upto28", "four", "years", "days")}
+        self.found |= _texts()
+        self.found["moment"] = self.found["when"] = alt(Ref("years"), Ref("days"))
+        self.found["extreme"], self.found["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
+        if (entities := names_of(names.entities)) is not None:
+            self.found["entity"] = entities
+        self._shared: dict[tuple[str, Hashable], int] = {}
+        self._amounts: dict[tuple[str, tuple[str, ...]], int] = {}
+        self.groups: dict[Group, list[str]] = {}
+        for name in dict.fromkeys([*names.relations, *names.keys]):
+            if writable(name):
+                self.groups.setdefault(self._group(name), []).append(name)
+
+    @classmethod
+    def of(cls, names: Vocabulary, spelled: Callable[[str], str] = written) -> Made:
+        """The rules over these names; raises `OptionError` where none can be written. `spelled` is how
+        units stand in literals.
+        """
+        made = cls(names, spelled)
+        if not made.groups:
+            raise OptionError("there are no predicates for the grammar to name", hint="load something first")
+        return made
+
+    def _group(self, name: str) -> Group:
+        names = self.names
+        kinds = names.keys.get(name)
+        qualifiers = names.qualified.get(name, {})
+        keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(one in qualifiers for one in those)]
+        told = {word for word, _ in keys}
+        keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in told and writable(key)]
+        objects = "" if kinds is None else self._literal(name, kinds)
+        return Group(objects, name in names.relations, tuple(sorted(keys)), names.columns.get(name, ()), names.scopes.get(name, ()))
+
+    def _literal(self, name: str, kinds: frozenset[str]) -> str:
+        """The rule of the literals that values of these types are compared with."""
+        kind = literal_of(kinds)
+        if "number" not in kind:
+            return kind
+        units = tuple(unit for unit in self.names.units_of.get(name, ()) if writable(unit))
+        rule = f"{kind}-{self._amounts.setdefault((kind, units), len(self._amounts))}"
+        if rule not in self.found:
+            digits = Repeat(DIGIT, 1, 15)
+            amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
+            if units:
+                amount = seq(amount, maybe(seq(" ", trie(map(self._spelled, units)))))
+            self.found[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
+        return rule
+
+    # -- lines -------------------------------------------------------------------------------------
+
+    def rules(self, lines: int) -> dict[str, Part]:
+        """All rules."""
+        found = self.found
+        found |= {"one": trie(ONE), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
+        found["of-rows"], found["of-values"] = trie(OF_ROWS), trie(OF_VALUES)
+        for number, members in enumerate(self.groups.values()):
+            found[f"relation-{number}"] = trie(map(written, members))
+        for line in range(lines, 0, -1):
+            found |= self._line(line, lines)
+        target = seq("## Target type: {", Ref("words"), "}\n")
+        found["root"] = seq(maybe(target), Ref("line-1"))
+        return found
+
+    def _line(self, line: int, lines: int) -> dict[str, Part]:
+        made: dict[str, Part] = {}
         if line > 1:
-            found[f"result-{line}"] = seq("output_of_query", alt(*(str(one) for one in range(1, line))))
-            found[f"who-{line}"] = alt(Ref("entity"), earlier)
-            calls.append(seq(Ref("one"), "(set='", earlier, "')"))
-            calls.append(seq(Ref("two"), "(set1='", earlier, "', set2='", earlier, "')"))
-        found[f"line-{line}"] = Seq((Text(f'Query{line}: "'), alt(*calls), Text('"'), ending))
-        ending = maybe(seq("\n", Ref(f"line-{line}")))
-    found["root"] = Ref("line-1")
-    return found
+            made[f"result-{line}"] = seq("output_of_query", alt(*(str(one) for one in range(1, line))))
+        searches = self._searches(line)
+        made[f"search-{line}"] = alt(*searches)
+        calls: list[Part] = [Ref(f"search-{line}")]
+        if line > 1:
+            calls += self._functions(Ref(f"result-{line}"))
+        made[f"call-{line}"] = _said(line, alt(*calls))
+        more = Seq((Text("\n"), Ref(f"line-{line + 1}"))) if line < lines else None
+        single: Part = Ref(f"call-{line}") if more is None else Seq((Ref(f"call-{line}"), maybe(more)))
+        ways = [single]
+        if line < lines:
+            made[f"pair-{line}"] = alt(*self._pairs(line))
+            after = maybe(Seq((Text("\n"), Ref(f"line-{line + 2}")))) if line + 1 < lines else Text("")
+            ways.append(Seq((Ref(f"pair-{line}"), after)))
+            ways += self._groups_of_rows(line)
+        made[f"line-{line}"] = alt(*ways)
+        return made
+
+    def _functions(self, result: Ref) -> list[Part]:
+        """Calls of functions over results of any sort."""
+        first, two = ("(set='", result, "')"), ("(set1='", result, "', set2='")
+        calls = [seq(Ref("one"), *first), seq(Ref("two"), *two, result, "')")]
+        calls.append(seq(alt("set_union", "set_intersection"), *two, result, "', set3='", result, "')"))
+        calls.append(seq(Ref("with-number"), *two, Ref("plain-number"), "')"))
+        if "entity" in self.found:
+            calls.append(seq(Ref("with-entity"), *two, Ref("entity"), "')"))
+        calls.append(seq("keep(set='", result, "', value", alt(*ALL_OPERATORS), "'", result, "')"))
+        calls.append(seq("sort(set='", result, "', order='", alt("ascending", "descending"), "')"))
+        calls.append(seq("round(set='", result, "', digits='", DIGIT, "')"))
+        calls.append(seq("compare", *two, result, "', operator='", alt(*ALL_OPERATORS), "')"))
+        calls.append(seq(alt("difference", "duration"), *two, result, "', unit='", alt("years", "months", "days"), "')"))
+        sides = alt(Seq((Text("'"), Ref("result-text"), Text("'"))), result)
+        test = seq(result, " ", alt(*ALL_OPERATORS), " ", alt(result, Ref("plain-number")))
+        calls.append(seq("if(", test, ", ", sides, ", ", sides, ")"))
+        return calls
+
+    # -- get_information ---------------------------------------------------------------------------
+
+    def _searches(self, line: int) -> list[Part]:
+        """Searches by relation, and those by an entity alone."""
+        return [*(self._search(number, group, line) for number, group in enumerate(self.groups)), *self._anywhere(line)]
+
+    def _once(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
+        """A part as a rule, which those that say the same share."""
+        rule = f"{kind}-{self._shared.setdefault((kind, what), len(self._shared))}-{line}"
+        self.found[rule] = part
+        return Ref(rule)
+
+    def _head(self, line: int) -> Part | None:
+        ends = [Ref(one) for one in ("entity", f"result-{line}") if one in self.found or (one != "entity" and line > 1)]
+        return self._once("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
+
+    def _search(self, number: int, group: Group, line: int) -> Part:
+        relation = seq("relation='", Ref(f"relation-{number}"), "'")
+        head = self._head(line)
+        begin = relation if head is None else alt(Seq((relation, maybe(seq(", ", head)))), seq(head, ", ", relation))
+        rest = [maybe(seq(", ", tail))] if (tail := self._tail(group, line)) is not None else []
+        rest += [maybe(seq(", ", key))] if (key := self._key(group, line)) is not None else []
+        return seq("get_information(", begin, *rest, self._scope(group), ")")
+
+    def _tail(self, group: Group, line: int) -> Part | None:
+        """A condition on the object."""
+        results = [Ref(f"result-{line}")] if line > 1 else []
+        same: list[Part] = [Ref("entity")] if group.things and "entity" in self.found else []
+        ordered: list[Part] = []
+        if group.objects:
+            (same if group.objects == "text" else ordered).append(Ref(group.objects))
+        if not ordered:
+            same += results
+        conditions = [seq("tail_entity", alt(*SAME_OPERATORS), "'", alt(*same), "'")] if same else []
+        if ordered:
+            conditions.append(seq("tail_entity", alt(*ALL_OPERATORS), "'", alt(*ordered, *results), "'"))
+            conditions.append(seq("tail_entity='", Ref("extreme-time" if group.objects == "moment" else "extreme"), "'"))
+        return self._once("tail", (group.objects, group.things), line, alt(*conditions)) if conditions else None
+
+    def _key(self, group: Group, line: int) -> Part | None:
+        """A qualifier that is asked for, or has a value."""
+        results = [Ref(f"result-{line}")] if line > 1 else []
+        pairs: dict[str, list[str]] = {}
+        for key, literal in group.keys:
+            pairs.setdefault(literal, []).append(written(key))
+        ways = []
+        for literal, keys in pairs.items():
+            operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
+            value = seq(", value", alt(*operators), "'", alt(Ref(literal), *results), "'")
+            if literal == "when":
+                value = alt(value, seq(", value='", Ref("extreme-time"), "'"))
+            ways.append(seq("key='", trie(keys), "'", maybe(value)))
+        return self._once("key", group.keys, line, alt(*ways)) if ways else None
+
+    def _scope(self, group: Group, *, rows: bool = False) -> Part:
+        """The source, where the relation alone does not say which is meant; of `rows` one that has such."""
+        sources = names_of(group.scopes(rows=rows))
+        return Text("") if sources is None else seq(", source='", sources, "'")
+
+    @property
+    def times(self) -> list[str]:
+        """The time words that some facts have."""
+        return sorted({key for group in self.groups for key, literal in group.keys if literal == "when"})
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether a search without a relation says which source it means."""
+        return len(set(self.names.columns.values())) < 2 and not self.names.scopes
+
+    def _anywhere(self, line: int) -> list[Part]:
+        """Searches without a relation: what is known of an entity, what joins two, when it was."""
+        head, tail = self._head(line), seq("tail_entity='", Ref("entity"), "'")
+        if "entity" not in self.found or head is None or not self.anywhere:
+            return []
+        ways = [Seq((head, maybe(seq(", ", tail)))), tail]
+        if self.times:
+            ways.append(seq(head, ", key='", trie(self.times), "'"))
+        return [seq("get_information(", alt(*ways), ")")]
+
+    # -- two lines that belong together ------------------------------------------------------------
+
+    def _pairs(self, line: int) -> list[Part]:
+        """A search, and a function of rows or values that takes what it gives."""
+        subjects: list[Part] = []
+        rows: list[Part] = []
+        values: list[Part] = []
+        for number, group in enumerate(self.groups):
+            search = self._rows(number, group, line)
+            subjects.append(search)
+            if group.tables:
+                rows.append(self._rows(number, group, line, alone=True))
+            relation = seq("get_information(relation='", Ref(f"relation-{number}"), "'")
+            if (head := self._head(line)) is not None:
+                relation = Seq((relation, maybe(seq(", ", head))))
+            if group.objects and group.objects != "text":
+                values.append(seq(relation, self._scope(group), ")"))
+        mine = f"output_of_query{line}"
+        kept = [self._kept(number, group, line) for number, group in enumerate(self.groups)]
+        negated = _said(line + 1, seq(f"set_negation(set='{mine}')"))
+        found: list[Part] = [Seq((_said(line, alt(*subjects)), Text("\n"), negated)), *(one for one in kept if one is not None)]
+        if rows:
+            found.append(Seq((_said(line, alt(*rows)), Text("\n"), _said(line + 1, seq(Ref("of-rows"), f"(set='{mine}')")))))
+        if values:
+            calls = alt(seq(Ref("of-values"), f"(set='{mine}')"), seq(f"nth_highest(set='{mine}', n='", Ref("few"), "')"))
+            found.append(Seq((_said(line, alt(*values)), Text("\n"), _said(line + 1, calls))))
+        return found
+
+    def _kept(self, number: int, group: Group, line: int) -> Part | None:
+        """A search for values, or for when facts hold, and those of them that satisfy a condition."""
+        head = self._head(line)
+        search: Part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", maybe(seq(", ", head)) if head else "")
+        ways = [(search, group.objects)] if group.objects else []
+        if times := [written(key) for key, literal in group.keys if literal == "when"]:
+            ways.append((seq(search, ", key='", trie(times), "'"), "when"))
+        found: list[Part] = []
+        for begin, literal in ways:
+            test = seq("', value", alt(*(SAME_OPERATORS if literal == "text" else ALL_OPERATORS)), "'", Ref(literal), "')")
+            call = _said(line + 1, seq(f"keep(set='output_of_query{line}", test))
+            found.append(Seq((_said(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))
+        return alt(*found) if found else None
+
+    def _rows(self, number: int, group: Group, line: int, *, alone: bool = False) -> Part:
+        """A search for subjects; `alone` for those that are rows of a table."""
+        tail = self._tail(group, line)
+        condition = Text("") if tail is None else seq(", ", tail)
+        part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", condition, self._scope(group, rows=alone), ")")
+        return self._once("rows", (number, group.scopes(rows=alone)), line, part)
+
+    def tables(self) -> dict[str, list[int]]:
+        """The groups whose predicates are columns of one table, by that table."""
+        found: dict[str, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            if len(group.tables) == 1 and not group.sources:
+                found.setdefault(group.tables[0], []).append(number)
+        return found
+
+    def summed(self, numbers: Iterable[int]) -> list[int]:
+        """Of some groups those whose values are numbers alone."""
+        groups = list(self.groups)
+        return [one for one in numbers if groups[one].objects.startswith("number-") and "moment" not in groups[one].objects]
+
+    def _groups_of_rows(self, line: int) -> list[Part]:
+        """Rows of a table, and the table that they are put into: the end of a program."""
+        return [self._grouped(line, numbers) for numbers in self.tables().values()]
+
+    def _grouped(self, line: int, numbers: list[int]) -> Part:
+        groups = list(self.groups)
+        rows = alt(*(self._rows(number, groups[number], line) for number in numbers))
+        key = alt(*(Ref(f"relation-{number}") for number in numbers))
+        summed = [Ref(f"relation-{number}") for number in self.summed(numbers)]
+        mine = f"(set='output_of_query{line}', key='"
+        calls = [seq("group_by", mine, key, "', aggregate='count')"), seq("order_by", mine, key, "')")]
+        if summed:
+            numeric = alt(*summed)
+            calls.append(seq("group_by", mine, key, "', aggregate='", alt("sum", "mean", "max", "min"), "', of='", numeric, "')"))
+            calls.append(seq(alt("top", "bottom"), mine, numeric, "', n='", Ref("few"), "')"))
+        return Seq((_said(line, rows), Text("\n"), _said(line + 1, alt(*calls))))
+
+
+def _said(line: int, call: Part) -> Part:
+    """A numbered call, with the words of its step where a model writes them."""
+    step = maybe(seq(f"Step{line}: ", Ref("words"), "\n"))
+    return Seq((step, Text(f'Query{line}: "'), call, Text('"')))
+
+
+def _texts() -> dict[str, Part]:
+    """The rules of words and of texts that are values: none of these reads as a result."""
+    shut = tuple((quote, quote) for quote in _QUOTES)
+    words = Chars((*_UNSEEN, ("{", "{"), ("}", "}")), negated=True)
+    first = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), (" ", " "), ("\xa0", "\xa0"), ("Y", "Y"), ("y", "y")), negated=True)
+    plain = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("Y", "Y"), ("y", "y")), negated=True)
+    # No digit stands behind a y, so that no text is an output of a query.
+    behind = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("0", "9"), ("_", "_")), negated=True)
+    why = Chars((("Y", "Y"), ("y", "y")))
+    escaped = seq("\\", Chars((("'", "'"), ('"', '"'))))
+    return {
+        "words": seq(Chars((*_UNSEEN, ("{", "{"), ("}", "}"), (" ", " ")), negated=True), Repeat(words, 0, LONGEST_WORDS)),
+        "text": Seq(
+            (
+                alt(first, escaped, seq(why, maybe(behind))),
+                Repeat(alt(plain, escaped, seq(why, behind)), 0, LONGEST_TEXT),
+                maybe(why),
+            )
+        ),
+        "result-text": alt("yes", "no", "equal"),
+        "plain-number": seq(maybe(Text("-")), Repeat(DIGIT, 1, 12), maybe(seq(".", Repeat(DIGIT, 1, 6)))),
+        "few": seq(Chars((("1", "9"),)), maybe(DIGIT)),
+    }

@@ -17,7 +17,7 @@ class Grammars:
 
     def grammar(
         self: Asking,
-        language: Literal["kopl", "llm_query", "pattern"] = "kopl",
+        language: Literal["kopl", "llm_query", "pattern", "logic"] = "kopl",
         *,
         question: str | None = None,
         entities: Iterable[str] | None = None,
@@ -31,9 +31,10 @@ class Grammars:
 
         `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex".
         Entities are those given, else those that the `question` names, else all; a graph on a
-        server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, `steps` how many lead on in a
-        row. `timeout` is in seconds. Raises `OptionError` for an unknown language or format, and
-        where the graph has no names.
+        server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, and how
+        many `exists` of a logical query within each other; `steps` how many steps of KoPL lead on in
+        a row, and how many lines an LLM query has. `timeout` is in seconds. Raises `OptionError` for
+        an unknown language or format, and where the graph has no names.
         """
         from condgraph.grammars.grammar import grammar_of
 

@@ -103,3 +103,23 @@ def _shared(one: str, two: str) -> str:
     """What two different texts begin with alike."""
     most = min(len(one), len(two))
     return one[: next((at for at in range(most) if one[at] != two[at]), most)]
+
+
+def reached(found: Mapping[str, Part]) -> Rules:
+    """The rules that the root needs."""
+    needed, pending = {"root"}, ["root"]
+    while pending:
+        for name in mentioned(found[pending.pop()]):
+            if name not in needed:
+                needed.add(name)
+                pending.append(name)
+    return {name: part for name, part in found.items() if name in needed}
+
+
+def mentioned(part: Part) -> set[str]:
+    """The names of the rules that a part refers to."""
+    if isinstance(part, Ref):
+        return {part.name}
+    if isinstance(part, Seq | Alt):
+        return {name for one in part.parts for name in mentioned(one)}
+    return mentioned(part.part) if isinstance(part, Repeat) else set()

@@ -8,9 +8,12 @@ import json
 from typing import Any, Final
 
 from condgraph.engine.errors import OptionError
+from condgraph.engine.values import collapse
 from condgraph.grammars.kopl import quoted
-from condgraph.grammars.parts import Chars, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
+from condgraph.grammars.parts import Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
+from condgraph.languages.pattern.pattern import Pattern
+from condgraph.languages.pattern.values import condition_of
 
 #: Triples of a pattern, and unknown nodes of each kind.
 MOST_TRIPLES: Final = 6
@@ -18,10 +21,18 @@ MOST_TRIPLES: Final = 6
 INSTANCE_OF: Final = "instance of"
 
 
+def writable(name: str) -> bool:
+    """Whether a name is read as one: "> 5" is a value, and "UNKNOWN 1" stands for anything."""
+    text = collapse(name)
+    return bool(text) and Pattern.is_name(text)
+
+
 def _relations(names: Vocabulary) -> list[str]:
     """What an edge can be: relations, memberships, and attributes whose values are texts."""
     texts = [name for name, kinds in names.keys.items() if "text" in kinds]
-    found = dict.fromkeys([*names.relations, *texts, *([INSTANCE_OF] if names.concepts else [])])
+    # No relation is a value.
+    relations = (name for name in (*names.relations, *texts) if writable(name) or condition_of(collapse(name)))
+    found = dict.fromkeys([*relations, *([INSTANCE_OF] if names.concepts else [])])
     if not found:
         raise OptionError("the graph has no names that a pattern could hold", hint="load something first")
     return list(found)
@@ -31,8 +42,8 @@ def rules(names: Vocabulary) -> Rules:
     """The rules of patterns over these names."""
     letter = Chars((("a", "z"),))
     unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
-    known = sorted({*names.entities, *names.concepts})
-    node = alt(Ref("unknown"), trie(map(quoted, known))) if known else Ref("unknown")
+    known = known_of(names)
+    node = alt(Ref("unknown"), Ref("known")) if known is not None else Ref("unknown")
     more = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
     triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
     return {
@@ -40,8 +51,19 @@ def rules(names: Vocabulary) -> Rules:
         "unknown": unknown,
         "triple": triple,
         "node": node,
+        **({"known": known} if known is not None else {}),
         "relation": alt('"UNKNOWN relation"', trie(map(quoted, _relations(names)))),
     }
+
+
+def known_of(names: Vocabulary) -> Part | None:
+    """The entities and concepts that a node can be; None where there are none."""
+    known = _known(names)
+    return trie(map(quoted, known)) if known else None
+
+
+def _known(names: Vocabulary) -> list[str]:
+    return sorted(filter(writable, {*names.entities, *names.concepts}))
 
 
 def is_empty(text: str) -> bool:
@@ -55,7 +77,7 @@ def is_empty(text: str) -> bool:
 
 def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     """The JSON schema of patterns over these names: triples as objects; with `none` there may be none."""
-    known = sorted({*names.entities, *names.concepts})
+    known = _known(names)
     unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
     triple = {
         "type": "object",

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.values import NO_UNIT
+from condgraph.grammars.kept import kept
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -51,7 +52,9 @@ class Asking(Protocol):
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """Names by what they are. `keys` and `qualifiers` have the types of their values ("text",
-    "quantity", "time", "entity"); `units` are those of all numbers.
+    "quantity", "time", "entity"); `units` are those of all numbers, `units_of` those of the values
+    of each predicate and qualifier. `qualified` has the qualifiers of the facts of each predicate,
+    `columns` the tables of which it is a column, and `scopes` its sources where one has to be said.
     """
 
     entities: tuple[str, ...]
@@ -60,27 +63,56 @@ class Vocabulary:
     keys: Mapping[str, frozenset[str]]
     qualifiers: Mapping[str, frozenset[str]]
     units: tuple[str, ...]
+    units_of: Mapping[str, tuple[str, ...]]
+    qualified: Mapping[str, Mapping[str, frozenset[str]]]
+    columns: Mapping[str, tuple[str, ...]]
+    scopes: Mapping[str, tuple[str, ...]]
 
 
 def vocabulary(graph: Asking, entities: Iterable[str]) -> Vocabulary:
     """The names of a graph, with the entities that are given."""
     survey = graph._survey()
+    named = tuple(sorted({one for one in entities if one}))
+    return replace(kept(survey, "vocabulary", lambda: _names(survey)), entities=named)
+
+
+def _names(survey: Survey) -> Vocabulary:
+    """The names of a survey, without entities."""
     keys: dict[str, frozenset[str]] = {}
     qualifiers: dict[str, frozenset[str]] = {}
-    units: set[str] = set()
+    units_of: dict[str, set[str]] = {}
+    qualified: dict[str, dict[str, frozenset[str]]] = {}
+    columns: dict[str, tuple[str, ...]] = {}
+    scopes: dict[str, tuple[str, ...]] = {}
     relations = []
-    for name, with_entities, with_values, values, with_keys, *_ in survey["predicates"]:
+    for number, (name, with_entities, with_values, values, with_keys, sources, *_) in enumerate(survey["predicates"]):
         if with_entities:
             relations.append(name)
         if with_values:
             keys[name] = frozenset(value[0] for value in values)
-            units |= {value[1] for value in values}
+            units_of.setdefault(name, set()).update(value[1] for value in values)
         for key, its in with_keys:
-            qualifiers[key] = qualifiers.get(key, frozenset()) | {value[0] for value in its}
-            units |= {value[1] for value in its}
+            kinds = frozenset(value[0] for value in its)
+            qualifiers[key] = qualifiers.get(key, frozenset()) | kinds
+            qualified.setdefault(name, {})[key] = kinds
+            units_of.setdefault(key, set()).update(value[1] for value in its)
+        if tables := _tables(survey, number):
+            columns[name] = tables
+            scopes |= {name: tuple(source for source, _ in sources)} if len(sources) > 1 else {}
+    units = {unit for several in units_of.values() for unit in several}
     concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
-    named = tuple(sorted({one for one in entities if one}))
-    return Vocabulary(named, tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})))
+    written = {name: tuple(sorted(several - {NO_UNIT, ""})) for name, several in units_of.items()}
+    return Vocabulary(
+        (), tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})), written,
+        qualified, columns, scopes,
+    )  # fmt: skip
+
+
+def _tables(survey: Survey, predicate: int) -> tuple[str, ...]:
+    """The tables whose rows are subjects of a predicate."""
+    starts, kinds, _ = survey["subjects"]
+    its = (survey["kinds"][kind] for kind in kinds[starts[predicate] : starts[predicate + 1]])
+    return tuple(kind[1] for kind in its if kind[0] == "table")
 
 
 def candidates(graph: Asking, question: str) -> list[str]:

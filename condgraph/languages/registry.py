@@ -13,13 +13,12 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import optimise
 from condgraph.engine.store import Request
 from condgraph.languages.fences import unfenced
-from condgraph.languages.logic.structures import is_nested
-from condgraph.languages.pattern.pattern import is_pattern
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema, Store
+    from condgraph.languages.parameters import Template
 
 
 #: (program, schema, options of the language) to a plan.
@@ -44,6 +43,30 @@ def _logic() -> Lower:
     return lower
 
 
+def _kopl_template() -> Callable[[Any], Template]:
+    from condgraph.languages.kopl.template import KoplTemplate
+
+    return KoplTemplate
+
+
+def _llm_template() -> Callable[[Any], Template]:
+    from condgraph.languages.llm.template import LlmTemplate
+
+    return LlmTemplate
+
+
+def _logic_template() -> Callable[[Any], Template]:
+    from condgraph.languages.logic.template import LogicTemplate
+
+    return LogicTemplate
+
+
+def _pattern_template() -> Callable[[Any], Template]:
+    from condgraph.languages.pattern.template import PatternTemplate
+
+    return PatternTemplate
+
+
 #: The language of graph patterns, which have a search of their own and no plan.
 PATTERN: Final = "pattern"
 #: The languages that have plans, by name: each gives its `lower`, imported when it is first asked
@@ -53,30 +76,63 @@ LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {
     "llm_query": cache(_llm_query),
     "logic": cache(_logic),
 }
+#: What reads programs with parameters, by language, imported as above.
+TEMPLATES: Final[dict[str, Callable[[], Callable[[Any], Template]]]] = {
+    "kopl": cache(_kopl_template),
+    "llm_query": cache(_llm_template),
+    "logic": cache(_logic_template),
+    PATTERN: cache(_pattern_template),
+}
 #: The options that each language takes.
 OPTIONS: Final[dict[str, frozenset[str]]] = {
-    "kopl": frozenset({"on_unknown"}),
-    "llm_query": frozenset({"on_unknown", "source", "llm_function", "question"}),
-    "logic": frozenset({"on_unknown", "bound"}),
+    "kopl": frozenset({"on_unknown", "table"}),
+    "llm_query": frozenset({"on_unknown", "source", "llm_function", "question", "table"}),
+    "logic": frozenset({"on_unknown", "bound", "table"}),
     PATTERN: frozenset({"on_unknown", "encoder", *MATCH_OPTIONS}),
 }
 _LLM_QUERY: Final = re.compile(r"\bQuery\s*\d+\s*:|\bget_information\s*\(", re.IGNORECASE)
 _LOGIC: Final = re.compile(r"\s*[?$][^\W\d]\w{0,99}\s{0,9}:(?!:)")
 _KOPL: Final = re.compile(r"\s*(?:\[|[A-Z]\w*\s*\(|[A-Z]\w*\s*(?:<arg>|<func>))")
+_SPARQL: Final = re.compile(
+    r"(?:\s++|#[^\n]*+\n)*+(?:(?:PREFIX|BASE|SELECT|ASK|CONSTRUCT)\b(?=[^{<]*+[{<])|DESCRIBE\s*+[<?$])", re.IGNORECASE
+)
+_CYPHER: Final = re.compile(r"\s*+(?:(?:OPTIONAL\s++)?MATCH\s*+\(|CALL\s++[\w.]++\s*+\()", re.IGNORECASE)
+_SQL: Final = re.compile(r"\s*+SELECT\s.*?\sFROM\s", re.IGNORECASE | re.DOTALL)
+#: Languages that are asked elsewhere: how a text of each begins, and where it is asked.
+_ELSEWHERE: Final = {
+    "SPARQL": (_SPARQL, 'graph.sparql(...) asks it, in a shell `condgraph sparql`, over HTTP language="sparql"'),
+    "Cypher": (_CYPHER, 'on Neo4j graph.cypher(...) asks it, in a shell `condgraph cypher`, over HTTP language="cypher"'),
+    "SQL": (_SQL, 'graph.table("FindAll() FilterConcept(order)").group("country").show("count()") groups and sums up'),
+}
+
+
+def _is_nested(program: Any) -> bool:
+    from condgraph.languages.logic.structures import is_nested
+
+    return is_nested(program)
+
+
+def _is_pattern(program: Any) -> bool:
+    from condgraph.languages.pattern.pattern import is_pattern
+
+    return is_pattern(program)
 
 
 def detect(text: Any) -> str:
     """The language of a program: "kopl", "llm_query", "logic" or "pattern"; raises `ParseError`
     where it looks like none.
     """
-    if _LOGIC.match(text) if isinstance(text, str) else is_nested(text):
+    if _LOGIC.match(text) if isinstance(text, str) else _is_nested(text):
         return "logic"
-    if is_pattern(text):
+    if _is_pattern(text):
         return PATTERN
     if not isinstance(text, str) or ("<func>" in text and not _LLM_QUERY.search(text)):
         return "kopl"
     if _LLM_QUERY.search(text):
         return "llm_query"
+    for name, (begins, asked) in _ELSEWHERE.items():
+        if begins.match(text):
+            raise ParseError(f"this is {name}, which programs are not written in: {text[:40]!r}", hint=asked)
     if _KOPL.match(text) or text.strip() in ("", "FindAll"):
         return "kopl"
     raise ParseError(
@@ -112,16 +168,25 @@ def request(program: Any, language: str | None, limit: int | None, options: dict
     return Request(program, language or detect(program), options, limit, lower)
 
 
-def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
-    """The plan of a program in a named language, after the passes: text and schema decide it, and
-    where it is run does not.
+def template(program: Any, language: str | None = None) -> Template:
+    """A program with parameters, read once; in a language (None: the one it looks like). Raises as
+    the reading of that language.
     """
-    front_end = LANGUAGES.get(language)
-    if language == PATTERN:
-        raise PlanError("a pattern has no plan: it is searched for, not computed", hint="ask it with match(...)")
-    if front_end is None:
+    if isinstance(program, str):
+        program = unfenced(program)
+    return TEMPLATES[known_language(language or detect(program))]()(program)
+
+
+def known_language(language: str) -> str:
+    """The name of a language; raises `OptionError` for others."""
+    if language not in OPTIONS:
         known = f"known: {', '.join(OPTIONS)}"
         raise OptionError(f"there is no language {language!r}", candidates=nearest(language, OPTIONS), hint=known)
+    return language
+
+
+def check_options(language: str, options: dict[str, Any]) -> None:
+    """Raise `OptionError` for an option that a language does not take."""
     if not OPTIONS[language].issuperset(options):
         unknown = [name for name in options if name not in OPTIONS[language]]
         raise OptionError(
@@ -129,7 +194,59 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
             candidates=nearest(unknown[0], OPTIONS[language]),
             hint=f"it takes: {', '.join(sorted(OPTIONS[language]))}",
         )
+
+
+def checked_on_unknown(on_unknown: Any) -> Any:
+    """What unknown names are: an error, or nothing ("empty"); raises `OptionError` for others."""
+    if on_unknown not in ("error", "empty"):
+        raise OptionError(f"on_unknown is 'error' or 'empty', not {on_unknown!r}")
+    return on_unknown
+
+
+#: Plans of texts that are kept with a schema, which goes when the content of the graph changes; and
+#: the characters of a text that are few enough for that.
+MOST_PLANS: Final = 512
+_MOST_CHARACTERS: Final = 4_000
+
+
+def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+    """The plan of a program in a named language, after the passes: text and schema decide it, and
+    where it is run does not. Plans of texts are kept with the schema.
+    """
+    if type(program) is not str or len(program) > _MOST_CHARACTERS:
+        return _lower(schema, program, language, options)
+    key = (language, program, *options.items())
+    try:
+        plans: dict[Any, Lowered] = schema.kept.setdefault("plans", {})
+        found = plans.get(key)
+    except TypeError:
+        # What answers functions from outside need not be hashable, and may answer otherwise later.
+        return _lower(schema, program, language, options)
+    if found is None:
+        found = _lower(schema, program, language, options)
+        if all(value is None or type(value) in (str, bool) for value in options.values()):
+            if len(plans) >= MOST_PLANS:
+                plans.clear()
+            plans[key] = found
+    return found
+
+
+def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+    if language == PATTERN:
+        raise PlanError("a pattern has no plan: it is searched for, not computed", hint="ask it with match(...)")
+    front_end = LANGUAGES[known_language(language)]
+    check_options(language, options)
+    if (table := options.get("table")) is not None:
+        options = {name: value for name, value in options.items() if name != "table"}
     lowered = front_end()(program, schema, **options)
+    if table is not None:
+        from condgraph.languages.table.builder import clause_of
+        from condgraph.languages.table.lower import lower as lower_table
+        from condgraph.languages.table.places import in_clause
+
+        clause = clause_of(table)
+        with in_clause(table if isinstance(table, str) else None):
+            lowered = lower_table(lowered, clause, schema, lenient=options.get("on_unknown") == "empty")
     if lowered.order is None:
         lowered.plan, lowered.order = optimise(lowered.plan)
     return lowered

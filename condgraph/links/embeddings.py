@@ -123,7 +123,9 @@ class Embeddings:
                 if unknown:
                     raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
                 arrays = {name: found[name] for name in found.files}
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        except FileNotFoundError:
+            raise LinkModelError(f"{place}: there is no such file", hint=_MADE) from None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
             raise LinkModelError(f"{place} cannot be read as arrays: {error}", hint=_MADE) from None
         missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
         if missing:

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from condgraph.engine.errors import LoadError, OptionError, nearest, shortened
 from condgraph.engine.facts import Item, Source
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
 
 OnError: TypeAlias = Literal["raise", "skip"]
 #: Called with the source's location, the records read so far, and the fraction of the source read
@@ -58,6 +61,20 @@ class Reading:
     #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; the caller of a load
     #: gives it.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
+    #: What the graph holds before this load, for references to what is there; None where nothing
+    #: is, or where it cannot be looked at.
+    known: Callable[[], Snapshot | None] | None = None
+    #: Sources that this load puts something else in the place of: what `known` has of them is not
+    #: there any more.
+    gone: tuple[str, ...] = ()
+    #: What ids begin with that hold within the source alone (rows without a key, blank nodes); its
+    #: name where it is empty.
+    scope: str = ""
+
+    @property
+    def within(self) -> str:
+        """What ids that hold within the source alone begin with."""
+        return self.scope or self.source.name
 
     def bad(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
         """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers

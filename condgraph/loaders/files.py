@@ -12,6 +12,7 @@ import gc
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,9 @@ MOST_GROWTH: Final = 300
 #: Characters of a line of a graph file.
 LONGEST_LINE: Final = 64_000_000
 #: What `encoding=` means to every text loader.
-ENCODING_HELP: Final = "text encoding of the file (default: UTF-8, or what a byte order mark says)"
+ENCODING_HELP: Final = (
+    "text encoding of the file (default: UTF-8, or what a byte order mark says; of tables also cp1252 or UTF-16, guessed)"
+)
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
@@ -185,16 +188,53 @@ def marked_encoding(head: bytes) -> str | None:
     return next((name for mark, name in _MARKS if head.startswith(mark)), None)
 
 
+#: Bytes that cp1252 has no character for, and that no text of it has.
+_NOT_CP1252: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
+_BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+
+
+def guessed_encoding(data: bytes) -> str | None:
+    """The encoding of a text that is no UTF-8 and has no byte order mark, from its first bytes: a
+    kind of UTF-16, or cp1252. None where it is UTF-8, damaged UTF-8, or no text.
+    """
+    if marked_encoding(data) is not None or not data:
+        return None
+    even, odd = data[0:4096:2].count(0), data[1:4096:2].count(0)
+    half = max(1, min(len(data), 4096) // 2)
+    for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if zeros * 2 > half and others * 20 < half and len(data) > 7:
+            try:
+                codecs.getincrementaldecoder(name)().decode(data)
+            except UnicodeError:
+                return None
+            return name
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeError:
+        pass
+    else:
+        return None
+    if _NOT_CP1252.search(data):
+        return None
+    # A text with a damaged character here and there has many that are whole.
+    whole = len(_UTF8_SEQUENCE.findall(data))
+    beyond = len(_BEYOND_ASCII.findall(data))
+    return "cp1252" if whole * 4 <= beyond else None
+
+
 def read_head(path: str | os.PathLike[str], size: int = HEAD_BYTES) -> bytes:
-    """The first `size` bytes of a file, unpacked; as UTF-8 within `heads_in` another encoding.
-    Raises `LoadError`.
+    """The first `size` bytes of a file, unpacked; as UTF-8 where they are text of another encoding:
+    within `heads_in`, or by a guess. Raises `LoadError`.
     """
     encoding = _heads_in.get()
     with open_bytes(path) as stream, file_errors(Path(path)):
         # No encoding has more bytes for a character than four, nor UTF-8 fewer than one.
         head = stream.read(size if encoding is None else 4 * size)
     if encoding is None:
-        return head
+        encoding = guessed_encoding(head)
+        if encoding is None:
+            return head
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head).encode("utf-8")[:size]
     except UnicodeError:
@@ -293,11 +333,11 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
             reading.advance(len(lines), min(1.0, raw_position(stream) / size))
 
 
-def raw_position(stream: TextIO) -> int:
-    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` has
-    taken.
+def raw_position(stream: TextIO | BinaryIO) -> int:
+    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` or
+    `open_bytes` has taken.
     """
-    below: Any = stream.buffer
+    below: Any = getattr(stream, "buffer", stream)
     return int(below.raw_file.tell() if isinstance(below, _ClosingGzip) else below.tell())
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from condgraph.engine.facts import Source
 from condgraph.engine.origins import PARTS
+from condgraph.loaders.database.server import DatabaseUrl
+from condgraph.loaders.property_graph.load import GraphFiles
 from condgraph.loaders.recognise import Recognised
 from condgraph.loaders.table.arrow import is_frame
 
@@ -32,7 +34,7 @@ def known_by(found: Iterable[Recognised], options: Mapping[str, Any], known: Ite
     fingerprinted: list[Recognised] = []
     for one in found:
         source = replace(one.source, content=_content(one, options))
-        if not named and not isinstance(one.data, Path):
+        if not named and not isinstance(one.data, (Path, DatabaseUrl, GraphFiles)):
             source = replace(source, name=_free(source, taken))
         taken[source.name] = source
         fingerprinted.append(replace(one, source=source))
@@ -51,7 +53,12 @@ def _content(one: Recognised, options: Mapping[str, Any]) -> str:
     """The fingerprint of a source: of its data, and of how it is read; empty where its data can be
     read only once.
     """
-    data = _of_path(one.data) if isinstance(one.data, Path) else _of_object(one.data)
+    if isinstance(one.data, DatabaseUrl):
+        data = one.data.content(options)
+    elif isinstance(one.data, GraphFiles):
+        data = "".join(map(_of_path, one.data.paths))
+    else:
+        data = _of_path(one.data) if isinstance(one.data, Path) else _of_object(one.data)
     if not data:
         return ""
     given = {name: value for name, value in options.items() if value is not None}

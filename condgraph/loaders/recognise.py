@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,12 +20,16 @@ from typing import Any, Final
 from condgraph.engine.errors import FormatError, LoadError, nearest
 from condgraph.engine.facts import Item, Source
 from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.export import read as jsonl
+from condgraph.loaders.fetch import Fetched, refuse
 from condgraph.loaders.files import heads_in, read_head, stem_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.kqapro import load as kqapro
+from condgraph.loaders.property_graph import load as property_graph
 from condgraph.loaders.rdf import load as rdf
+from condgraph.loaders.spreadsheet import load as spreadsheet
 from condgraph.loaders.statements import quintuples, triples, wikidata
 from condgraph.loaders.table import formats as table
 
@@ -40,6 +44,10 @@ FORMATS: Final[dict[str, Format]] = {
         wikidata.FORMAT,
         rdf.FORMAT,
         folder.FORMAT,
+        property_graph.FORMAT,
+        spreadsheet.FORMAT,
+        sqlite.FORMAT,
+        *server.FORMATS,
         jsonl.FORMAT,
     )
 }
@@ -54,37 +62,63 @@ class Recognised:
     data: Any
 
 
-def recognise(source: Any, format: str | None = None, *, name: str | None = None, encoding: object = None) -> list[Recognised]:
+#: Options that only several tables with keys between them have a use for.
+_OF_FOLDERS: Final = frozenset(folder.FORMAT.options) - frozenset(table.CSV.options) | {"join"}
+
+
+def recognise(
+    source: Any, format: str | None = None, *, name: str | None = None, encoding: object = None, options: Options | None = None
+) -> list[Recognised]:
     """What to load, and how: one entry a file, folder of tables, or object.
 
     `source` is a path, a glob pattern, a Python object that a format claims, or a list of these;
     `format` overrules what the content says; `name` is what the source is called (`name/stem` for
-    several); `encoding` is that of texts. Raises `FormatError`, naming what was looked at and the
+    several); `encoding` is that of texts; with `options` about keys between tables, a folder of
+    tables is one source whatever their columns are called. Raises `FormatError`, naming what was looked at and the
     formats there are, and `LoadError` for a path that does not exist.
     """
     wanted = None if format is None else _named(format)
     found: list[tuple[Format, Any]] = []
     left_out: list[Path] = []
+    keyed = any(option in _OF_FOLDERS and value is not None for option, value in (options or {}).items())
     with heads_in(encoding):
         for one in _listed(source, wanted):
-            if isinstance(one, Path):
+            if keyed and wanted is None and isinstance(one, Path) and one.is_dir() and folder.files_of(one):
+                found.append((folder.FORMAT, one))
+            elif isinstance(one, Path):
                 found += _paths(one, wanted, left_out)
             else:
                 found.append((wanted or _claimed(one), one))
     if not found:
         raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
     _no_repeats(found)
+    found = _together(found)
+    places = {one.path: one.location for one in _each(source) if isinstance(one, Fetched)}
     names = sources_of([data for _, data in found])
     if name is not None:
         names = [name] if len(names) == 1 else [f"{name}/{one}" for one in names]
     recognised = [
-        Recognised(form, Source(called, str(data) if isinstance(data, Path) else "", form.name), data)
+        Recognised(form, Source(called, location_of(data, places), form.name), data)
         for (form, data), called in zip(found, names, strict=True)
     ]
     if left_out:
         first = recognised[0]
         recognised[0] = replace(first, format=_with_warning(first.format, left_out))
     return recognised
+
+
+def location_of(data: Any, places: Mapping[Path, str] | None = None) -> str:
+    """Where a source is: a path, or an address without its password, which is in `places` for a
+    file that was fetched; "" for an object.
+    """
+    if isinstance(data, server.DatabaseUrl):
+        return data.location
+    if isinstance(data, property_graph.GraphFiles):
+        first = data.paths[0]
+        return places[first].rpartition("/")[0] if places and first in places else str(first.parent)
+    if places and isinstance(data, Path) and data in places:
+        return places[data]
+    return str(data) if isinstance(data, Path) else ""
 
 
 def sources_of(sources: Sequence[Any]) -> list[str]:
@@ -102,6 +136,8 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
             path = Path(one)
             stem = stem_of(path) if path.name else stem_of(path.resolve())
             parts.append([stem, *reversed([part for part in path.parts[:-1] if part not in (path.anchor, ".")])])
+        elif isinstance(one, (server.DatabaseUrl, property_graph.GraphFiles)):
+            parts.append([one.called])
         else:
             parts.append([type(one).__name__.casefold()])
     depths = [1] * len(parts)
@@ -162,13 +198,21 @@ def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
         yield source
 
 
+def _each(source: Any) -> Iterable[Any]:
+    return source if isinstance(source, list) else (source,)
+
+
 def _is_claimed(source: Any, wanted: Format | None) -> bool:
     return any(form.claims(source) for form in ([wanted] if wanted is not None else FORMATS.values()))
 
 
-def _opened(source: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path, or the files that a pattern stands for."""
+def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
+    """A path, the files that a pattern stands for, or what an address is of."""
     text = os.fspath(source)
+    if server.is_url(text):
+        yield server.DatabaseUrl(text)
+        return
+    refuse(text)
     path = Path(text)
     try:
         there = path.exists()
@@ -200,10 +244,10 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
     if not path.is_dir():
         yield wanted or _sniffed(path), path
         return
-    whole = FORMATS["folder"]
-    if wanted is whole or (wanted is None and whole.sniff(path, b"") > 0):
-        yield whole, path
-        return
+    for whole in (property_graph.FORMAT, folder.FORMAT, table.PARQUET):
+        if wanted is whole is not table.PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
+            yield whole, path
+            return
     strange: list[str] = []
     found: list[tuple[Format, Path]] = []
     for one in sorted(path.iterdir()):
@@ -274,6 +318,15 @@ def _claimed(source: Any) -> Format:
         f"no format reads an object of type {type(source).__name__}",
         hint="a path, a pattern, a dataframe, or a list of these; formats: " + ", ".join(sorted(FORMATS)),
     )
+
+
+def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
+    """Files of nodes and of relationships that are loaded together as one graph."""
+    files = [data for form, data in found if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
+    if len(files) < 2:
+        return found
+    whole = property_graph.FORMAT, property_graph.GraphFiles(tuple(files))
+    return [whole, *((form, data) for form, data in found if data not in files)]
 
 
 def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condgraph.engine.bounds import within
+from condgraph.engine.bounds import is_number, is_whole, within
 from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.logic.convert import checked_safe, tree_of
@@ -71,6 +71,14 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
     return made
 
 
+def _checked(k: int | None, alpha: float) -> None:
+    """Raise `OptionError` for bounds that make no sense."""
+    if k is not None and not (is_whole(k) and k >= 1):
+        raise OptionError(f"k is the most answers, at least 1, not {k!r}")
+    if not (is_number(alpha) and alpha > 0.0):
+        raise OptionError(f"alpha scales what is negated, and is more than 0, not {alpha!r}")
+
+
 def logic(
     graph: Asked,
     query: Any,
@@ -85,14 +93,13 @@ def logic(
     timeout: float | None = None,
 ) -> LogicAnswers:
     """The answers of a query; see `Graph.logic`."""
-    if k is not None and k < 1:
-        raise OptionError(f"k is the most answers, at least 1, not {k}")
-    if not alpha > 0.0:
-        raise OptionError(f"alpha scales what is negated, and is more than 0, not {alpha}")
+    _checked(k, alpha)
     read = parsed(query, branches)
     tree = tree_of(read)
     checked_safe(tree, bound=k is not None)
     warnings: list[str] = []
+    if model is None and (epsilon is not None or cap is not None):
+        warnings.append("epsilon= and cap= are of a model of links, and do nothing without one")
     if not bounded(tree):
         warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
     if model is None and not isinstance(graph._store_of(None), SnapshotStore):
@@ -105,12 +112,24 @@ def logic(
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
     found = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
+    if not len(found.ids):
+        warnings.extend(_nothing(snapshot, read, model, bound=k is not None))
     answers = _answers(found, tree, snapshot, read, timeout)
     given = LogicAnswers(str(read), answers, found.more, warnings, None, _counting(tree, snapshot, matrix, alpha))
     if explain:
         for answer in answers:
             _ = answer.derivation
     return given.keep_to(timeout)
+
+
+def _nothing(snapshot: Snapshot, read: Query, model: Any, *, bound: bool) -> list[str]:
+    """Why there is no answer: of the graph alone, as any program of it says."""
+    if model is not None:
+        return ["the answer is empty: neither the graph nor the model gives any entity a score"]
+    try:
+        return ask(SnapshotStore(snapshot), read, "logic", None, {"bound": bound}).warnings
+    except UnsupportedError:
+        return ["the answer is empty"]
 
 
 def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout: float | None) -> list[LogicAnswer]:
@@ -169,8 +188,7 @@ class StoredScores:
 
 def stored_scores(store: Any, graph: str, query: Any, branches: Sequence[Any], k: int | None, alpha: float) -> StoredScores:
     """See `Graph.logic_stored`."""
-    if k is not None and k < 1:
-        raise OptionError(f"k is the most answers, at least 1, not {k}")
+    _checked(k, alpha)
     tree = tree_of(parsed(query, branches))
     checked_safe(tree)
     text, found = edges_of(store, graph).ask(tree, alpha)

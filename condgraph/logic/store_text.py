@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from condgraph.cypher.layout.given import GIVEN, give
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, type_of
 from condgraph.engine.errors import UnsupportedError
@@ -111,9 +112,7 @@ class CypherText:
         return f"{self._rows(tree)} WITH x, s, o WHERE s > 0 RETURN x.id AS id, x.name AS name, s, o ORDER BY o DESC, s DESC"
 
     def _given(self, value: str) -> str:
-        name = f"p{len(self.parameters)}"
-        self.parameters[name] = value
-        return f"${name}"
+        return give(self.parameters, f"p{len(self.parameters.get(GIVEN, ())) + 1}", value)
 
     def _rows(self, tree: Tree) -> str:
         if isinstance(tree, Anchor):

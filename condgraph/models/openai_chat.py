@@ -10,16 +10,15 @@ on, and said to the log. A key never stands in a message or a `repr`.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
-from condgraph.engine.addresses import parse
-from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, shortened
+from condgraph.engine.errors import ModelError, OptionError, shortened
 from condgraph.models.base import Completion, Completions, Message, Usage
 from condgraph.models.openai_faults import OTHER_NAMES, SECRET, after_of, cause, hint_of, may_answer_later, refused, told
 from condgraph.models.openai_reply import MOST_BYTES, BrokenReplyError, completions
+from condgraph.models.openai_server import openai_server
 from condgraph.models.server_tokens import Tokenizer
 from condgraph.models.waiting import Wait
 
@@ -58,27 +57,12 @@ class OpenAIModel:
             raise OptionError("the name of a model is missing", hint="such as `openai:gpt-4o-mini`")
         if retries < 0 or not timeout > 0:
             raise OptionError(f"retries is 0 or more and timeout more than 0 seconds, not {retries} and {timeout}")
-        try:
-            import openai
-        except ImportError:
-            raise MissingExtraError("the openai library", "openai") from None
-        base_url, place = base_url or os.environ.get("OPENAI_BASE_URL") or None, ""
-        if base_url is not None:
-            address = parse(base_url, ("http", "https"), example="http://localhost:11434/v1", paths=True)
-            base_url, place = address.whole, address.plain
-        key = api_key or os.environ.get("OPENAI_API_KEY")
-        if not key:
-            if base_url is None:
-                raise OptionError(
-                    "there is no key for OpenAI's API", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
-                )
-            # Servers of one's own often ask for none, and the library insists on one.
-            key = "none"
-        self.model, self._key, self._timeout, self._retries, self._stream = model, key, timeout, retries, stream
-        self._openai, self._most, self._extra = openai, max_tokens, dict(extra or {})
-        self._client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0)
-        self.place = place or str(self._client.base_url)
-        self._tokenizer = Tokenizer(model, str(self._client.base_url), key)
+        server = openai_server(base_url, api_key)
+        self.model, self._key, self._timeout, self._retries, self._stream = model, server.key, timeout, retries, stream
+        self._openai, self._most, self._extra = server.library, max_tokens, dict(extra or {})
+        self._client = server.client(max_retries=0)
+        self.place = server.place or str(self._client.base_url)
+        self._tokenizer = Tokenizer(model, str(self._client.base_url), server.key)
         self._lock = Lock()
         self._refused: set[str] = set()
 

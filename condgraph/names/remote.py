@@ -101,6 +101,7 @@ class LinkingSchema(StoredSchema):
 
     def forget(self, names: Sequence[str]) -> None:
         """Look these names up again: their query says that they are not there."""
+        self.kept.pop("plans", None)
         for name in names:
             self._names.pop(("has_name", name), None)
 

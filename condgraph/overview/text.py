@@ -147,8 +147,3 @@ def predicate_line(one: PredicateSchema, length: int, *, examples: bool = True) 
     if not examples and length < 2:
         return _predicate(one, kinds=3 - length, examples=0)
     return str(_FORMS["predicates"][length](one))
-
-
-def concept_line(one: ConceptSchema, *, short: bool = False) -> str:
-    """A concept in a line, with some of its members unless it is `short`."""
-    return str(_FORMS["concepts"][int(short)](one))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from condgraph.engine import html
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import kept, timed
-from condgraph.engine.errors import shortened
-from condgraph.engine.evidence import Evidence
+from condgraph.engine.errors import PlanError, shortened
+from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.step import Step
@@ -140,6 +140,21 @@ class Matches(Answer):
         found = (solution.nodes[number].value for solution in watched(self.shown, FEW) for number in self._asked)
         return list(dict.fromkeys(value for value in found if isinstance(value, Entity)))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None: the answer is no table."""
+        return ()
+
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """None: the answer is no table."""
+        return []
+
+    @property
+    def cut(self) -> int:
+        """How many solutions a limit left out."""
+        return len(self.solutions) - len(self.shown)
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.solutions)
 
@@ -171,6 +186,12 @@ class Matches(Answer):
                     if statement is not None:
                         found.setdefault(repr(statement), statement)
         return list(found.values())
+
+    def evidence_of(self, row: int) -> EvidenceList:
+        """Raises `PlanError`: a solution has its own statements, `solutions[row].edges`."""
+        raise PlanError(
+            "only the rows of a table have evidence of their own", hint=f"solutions[{row!r}].edges have their statements"
+        )
 
     def check(
         self,

@@ -120,7 +120,18 @@ def _groups(pattern: Pattern, given: Any) -> tuple[int, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise OptionError(f"group_by is the name of a node of the pattern, or several, not {given!r}")
-    return tuple(dict.fromkeys(pattern.number(name) for name in names))
+    return tuple(dict.fromkeys(_thing(pattern, name, "group_by") for name in names))
+
+
+def _thing(pattern: Pattern, name: str, option: str) -> int:
+    """The number of a node that is no value; raises `OptionError` for one that is."""
+    number = pattern.number(name)
+    if number >= pattern.things:
+        names = ", ".join(node.name for node in pattern.nodes[: pattern.things])
+        raise OptionError(
+            f"{option} takes nodes, and {name!r} is a value, a condition on what it is of", hint=f"nodes are: {names}"
+        )
+    return number
 
 
 def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, ...]], ...]:
@@ -132,7 +143,7 @@ def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, 
         return tuple((number, excluded) for number, node in enumerate(pattern.nodes) if not node.known)
     found: dict[int, tuple[Excluded, ...]] = {}
     for name, value in given.items():
-        number = pattern.number(name)
+        number = _thing(pattern, name, "distinct_from")
         found[number] = found.get(number, ()) + _excluded(value)
     return tuple(sorted(found.items()))
 

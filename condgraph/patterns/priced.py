@@ -52,8 +52,14 @@ class NamedNodes(Protocol):
         """
         ...
 
-    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The nodes that have such a value, and under which predicate; a pair a statement."""
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """The nodes that have such a value, and under which predicate; a pair a statement. None
+        where the server of the graph looks for them (`Problem.asked`).
+        """
+        ...
+
+    def holding(self, condition: Condition) -> NDArray[np.bool_]:
+        """The predicates that may have such a value: one truth value each."""
         ...
 
     def identified(self, ident: str) -> int:
@@ -90,6 +96,10 @@ class SnapshotNames:
         """The nodes that have such a value, and under which predicate."""
         _, nodes, predicates = holders(self._snapshot, condition)
         return nodes, predicates
+
+    def holding(self, condition: Condition) -> NDArray[np.bool_]:
+        """Any predicate: what has such a value is known already."""
+        return np.ones(self.graph.predicates, bool)
 
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
@@ -150,11 +160,17 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     valued = value_edges(pattern, prices, graph.predicates, options.directed)
     named = list(domains)
     soft = 0 if options.directed is not None else sum(len(bond.edges) for bond in bonds)
+    asked = []
     for one in valued:
-        domains[one.node] = with_value(domains[one.node], one, *names.holders(one.condition))
+        held = names.holders(one.condition)
+        if held is None:
+            asked.append(one.among(names.holding(one.condition)))
+        else:
+            domains[one.node] = with_value(domains[one.node], one, *held)
     return Problem(
-        graph, domains, bonds, loops, options.injective, forbidden, distinct=distinct, values=valued, named=named, soft=soft
-    )
+        graph, domains, bonds, loops, options.injective, forbidden,
+        distinct=distinct, values=valued, asked=asked, named=named, soft=soft,
+    )  # fmt: skip
 
 
 def bonds_of(

@@ -61,6 +61,8 @@ class Problem:
     distinct: bool = False
     #: Edges to values, which the domains have in them, and the domains without them.
     values: Sequence[ValueEdge] = ()
+    #: Of these, the ones that the server looks for, and that the domains have not in them.
+    asked: Sequence[ValueEdge] = ()
     #: How many edges may run against the pattern for a small term.
     soft: int = 0
     named: Sequence[Domain] = ()
@@ -78,5 +80,6 @@ class Problem:
         """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
         inside = set(nodes)
         total: int = sum(self.domains[node].least for node in nodes)
+        total += sum(edge.least for edge in self.asked if edge.node in inside)
         total += sum(bond.least for bond in self.bonds if bond.first in inside and bond.second in inside)
         return total + sum(bond.least for node, bond in self.loops.items() if node in inside)

@@ -8,7 +8,7 @@ value. A value uses up no statement: `> 1990` and `< 2000` may be the same date.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,15 @@ class ValueEdge:
     condition: Condition
     prices: Costs
     against: int
+
+    @property
+    def least(self) -> int:
+        """The least that the edge can cost; `BARRED` where nothing has such a value."""
+        return min(int(self.prices.min(initial=BARRED)) + self.against, BARRED)
+
+    def among(self, predicates: NDArray[np.bool_]) -> ValueEdge:
+        """The same, of some predicates alone."""
+        return replace(self, prices=np.where(predicates, self.prices, BARRED))
 
 
 def value_edges(pattern: Pattern, prices: Sequence[Costs | None], predicates: int, directed: bool | None) -> list[ValueEdge]:

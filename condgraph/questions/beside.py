@@ -36,9 +36,9 @@ class Compilers:
     def _entities(self, ids: list[str]) -> list[Any]:
         return [self._snapshot.entity(self._snapshot.identified(ident)) for ident in ids]
 
-    def plan(self, program: Any, language: str) -> Node:
-        """The plan of a program."""
-        return registry.lower(self._snapshot.schema, program, language, {}).plan
+    def plan(self, program: Any, language: str, options: dict[str, Any] | None = None) -> Node:
+        """The plan of a program; `options` are those of its language."""
+        return registry.lower(self._snapshot.schema, program, language, options or {}).plan
 
     def sparql(self, plan: Node) -> str | None:
         """The SPARQL of a plan; None where there is none."""

@@ -8,13 +8,14 @@ from typing import Any
 from condgraph.engine.algebra.around import around_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.sparql.compile.entities import Compiler
-from condgraph.sparql.compile.gather import branch_of, gathering
+from condgraph.sparql.compile.gather import branch_of, gathering, others
 from condgraph.sparql.gathered import Gathered, LostRowsError, Row
 
 
 def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
-    snapshot of those alone.
+    snapshot of those alone; and of each entity in them one other that has its name, where there is
+    one.
     """
     target = store.target
     compiler = Compiler(target)
@@ -22,6 +23,7 @@ def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, v
     branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
     branches += [f"{branch_of(compiler, number, scan)} LIMIT {int(most)}" for number, scan in enumerate(scans)]
     branches.append(branch_of(compiler, len(scans), of))
+    branches += others(compiler, len(scans) + 1, of, scans, most)
     text = gathering(branches, target, stated=True)
     try:
         return Gathered(_rows(store, text), target.names, ()).snapshot

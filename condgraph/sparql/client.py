@@ -30,9 +30,9 @@ from condgraph.engine.errors import (
     ReadOnlyError,
     StoreError,
 )
+from condgraph.engine.wire import Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
-from condgraph.sparql.wire import Wire
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -266,7 +266,7 @@ class Endpoint:
         """Raise where the server says that it gives only a part of the answer; note what kind of
         store it is.
         """
-        self.dialect = dialect_of(response.headers.get("Server", ""))
+        self.dialect = dialect_of(response.headers)
         if response.headers.get("X-SPARQL-MaxRows"):
             raise StoreError(
                 f"{self.query_url} cuts results at {response.headers['X-SPARQL-MaxRows']} rows",

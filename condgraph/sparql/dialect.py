@@ -1,17 +1,20 @@
 """What stores do otherwise than SPARQL 1.1 says, in one place.
 
-A store is known by the `Server` header of its answers. Virtuoso's parser has memory for some
-thousand triples of one `INSERT DATA`, and its column store refuses larger inserts now and then
+A store is known by the headers of its answers: `Server`, and that of Fuseki, which does not name
+itself there, by the numbers it gives to requests. Virtuoso's parser has memory for some thousand
+triples of one `INSERT DATA`, and its column store refuses larger inserts now and then
 (openlink/virtuoso-opensource#571), so that loading goes by its Graph Store Protocol, or by small
 updates; Virtuoso prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces
 the end of an IRI of more than 1,880 bytes by a hash, and says in headers where it cut a result.
+Fuseki compares texts as Java does, by units of 16 bits, so that characters beyond U+FFFF come
+before U+E000.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 T = TypeVar("T")
@@ -38,6 +41,8 @@ class Dialect:
     #: Whether a gathering query has to name its predicates one by one: of a condition on their text
     #: its plans lose rows.
     names_predicates: bool = False
+    #: Whether texts compare by units of UTF-16, and not by code point.
+    by_units: bool = False
 
     def store_url(self, query: str) -> str | None:
         """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not
@@ -63,17 +68,29 @@ VIRTUOSO: Final = Dialect(
     names_predicates=True,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
+FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)
 #: What a server says when a request is too large for it; it is sent in parts then.
 TOO_LARGE: Final = ("memory", "(413)", "too large", "10000 lines", "out of seg data")
 
 
-def dialect_of(server: str) -> Dialect:
-    """The dialect of a store by the `Server` header of its answers.
+class Headers(Protocol):
+    """The headers of an answer, as `http.client` gives them, whatever the case of their names."""
 
-    >>> dialect_of("Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu").name, dialect_of("Apache").name
-    ('virtuoso', 'standard')
+    def get(self, name: str, default: str = "", /) -> str:
+        """The header of a name."""
+
+
+def dialect_of(headers: Headers) -> Dialect:
+    """The dialect of a store by the headers of its answers.
+
+    >>> dialect_of({"Server": "Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu"}).name
+    'virtuoso'
+    >>> dialect_of({"Fuseki-Request-Id": "12"}).name, dialect_of({"Server": "Apache"}).name
+    ('fuseki', 'standard')
     """
-    name = server.lower()
+    name = headers.get("Server", "").lower()
+    if headers.get("Fuseki-Request-Id", "") or "fuseki" in name:
+        return FUSEKI
     return VIRTUOSO if name.startswith("virtuoso") else OXIGRAPH if name.startswith("oxigraph") else STANDARD
 
 

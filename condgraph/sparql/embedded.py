@@ -13,9 +13,10 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -26,10 +27,13 @@ from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
 from condgraph.engine.workers import Once, Workers
 from condgraph.sparql.compile.group import Target
+from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
 from condgraph.sparql.load.write import counts, quads
+from condgraph.sparql.plain import has_terms, plain_graph, served
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
+from condgraph.sparql.text.prologue import underscored
 from condgraph.sparql.text.survey import makes_triples
 from condgraph.sparql.text.terms import Cells, Knows, by_name, cells
 from condgraph.sparql.text.weight import is_heavy
@@ -45,7 +49,9 @@ if TYPE_CHECKING:
     from condgraph.sparql.text.table import Table
     from condgraph.sparql.workers.pool import Query, WorkerPool
 
-_FOLDER: Final = f"rdf{LAYOUT}"
+#: Raised when what the store holds beside the layout changes (`plain.served`).
+_BESIDE: Final = 1
+_FOLDER: Final = f"rdf{LAYOUT}{_BESIDE}"
 #: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
 BUILDERS: Final = Workers("condgraph-rdf")
 
@@ -80,6 +86,8 @@ class EmbeddedStore(RdfStore):
 
         self.base = base or base_iri(graph)
         self.snapshot, self._graph, self._name = snapshot, NamedNode(self.base), graph
+        #: The graphs that queries of people ask: the layout, and what sources say as plain RDF.
+        self.defaults = [self.base, plain_graph(self.base)] if has_terms(snapshot) else [self.base]
         self.folder: Path | None = None
         generation = snapshot.about.get("generation")
         if directory is not None and base is None and generation:
@@ -143,14 +151,21 @@ class EmbeddedStore(RdfStore):
         with within(timeout, cancelled):
             return bool(self._query(text))
 
-    def _query(self, text: str) -> Any:
+    @cached
+    def graphs(self) -> tuple[str, ...]:
+        """The IRIs of all named graphs of the store, the graph's own first."""
+        others = {one.value for one in self.store.named_graphs() if hasattr(one, "value") and type(one).__name__ == "NamedNode"}
+        return (*self.defaults, *sorted(others.difference(self.defaults)))
+
+    def _query(self, text: str, *, plainly: bool = False) -> Any:
+        graphs = self.defaults if plainly else [self.base]
         if current() is None and not is_heavy(text):
-            return self._now(text)
+            return self._now(text, graphs)
         from pyoxigraph import QueryResultsFormat, parse_query_results
 
         from condgraph.sparql.workers.pool import Query
 
-        return parse_query_results(self._elsewhere(Query(text, default_graphs=[self.base])), QueryResultsFormat.JSON)
+        return parse_query_results(self._elsewhere(Query(text, default_graphs=graphs)), QueryResultsFormat.JSON)
 
     def _elsewhere(self, query: Query) -> bytes:
         """The results of a query in another process, which can be killed."""
@@ -160,13 +175,16 @@ class EmbeddedStore(RdfStore):
         with pool.query(query, timeout=timeout, cancelled=cancelled) as results:
             return results.read()
 
-    def _now(self, text: str) -> Any:
+    def _now(self, text: str, graphs: Sequence[str] = ()) -> Any:
         """Run a query in this process; workers write lists otherwise, too."""
+        from pyoxigraph import NamedNode
+
+        asked: Any = self._graph if len(graphs) < 2 else [NamedNode(iri) for iri in graphs]
         quick = rewrite(text)
         if quick != text:
             with suppress(SyntaxError):
-                return self.store.query(quick, default_graph=self._graph)
-        return self.store.query(text, default_graph=self._graph)
+                return self.store.query(quick, default_graph=asked)
+        return self.store.query(text, default_graph=asked)
 
     def text(
         self,
@@ -181,8 +199,12 @@ class EmbeddedStore(RdfStore):
         """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
         from condgraph.sparql.text.query import run
 
+        plainly = dialect == "standard"
+        if plainly:
+            text = underscored(text, self.is_name)
+
         def runs(one: str) -> Any:
-            return self._triples(one) if makes_triples(one) else self._query(one)
+            return self._triples(one) if makes_triples(one) else self._query(one, plainly=plainly)
 
         with within(timeout, cancelled):
             names, schema = self.target.names, self.target.schema
@@ -206,18 +228,22 @@ class EmbeddedStore(RdfStore):
         number = snapshot.identified(name)
         return cells(iri, snapshot.entity(number) if number >= 0 else None, name if name in self._predicates else None)
 
+    def is_name(self, name: str) -> bool:
+        """Whether the graph has an entity of this id, or a predicate or qualifier key of this name."""
+        return name in self._predicates or self.snapshot.identified(name) >= 0
+
     @cached
     def _predicates(self) -> frozenset[str]:
         return frozenset(map(self.snapshot.predicate_name, range(self.snapshot.predicate_count)))
 
     def _triples(self, text: str) -> Any:
         if current() is None and not is_heavy(text):
-            return self._now(text)
+            return self._now(text, self.defaults)
         from pyoxigraph import RdfFormat, parse
 
         from condgraph.sparql.workers.pool import Query
 
-        query = Query(text, triples="ntriples", default_graphs=[self.base])
+        query = Query(text, triples="ntriples", default_graphs=self.defaults)
         return [quad.triple for quad in watched(parse(self._elsewhere(query), RdfFormat.N_TRIPLES))]
 
     @property
@@ -270,4 +296,5 @@ def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:
     """Load a snapshot into an empty store, a batch at a time."""
     from pyoxigraph import RdfFormat
 
-    store.bulk_load(io.BufferedReader(_Lines(quads(snapshot, base, graph=graph)), 1 << 20), RdfFormat.N_QUADS)
+    batches = chain(quads(snapshot, base, graph=graph), ("".join(some) for some in cut(served(snapshot, base), 10_000)))
+    store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS)

@@ -6,16 +6,18 @@ it as `encode` writes it.
 
     entity     BASE id                a pred:Entity | pred:Concept | pred:Row; pred:name "..."; of a row pred:source, pred:row n,
                                       and its place among the rows of its source pred:position n
+                                      pred:declared "JSON" where that is not what the first source declares
     membership BASE id                pred:instance_of <concept>: closed under subclass, entities and rows only
     concept    BASE id                pred:subclass_of <concept>
     direct     <entity> <predicate> <object>: every statement, its object an entity or a value node
     statement  BASE .s/ sid           pred:fact_h <subject>; pred:fact_r <predicate>; pred:fact_t <object>; <qualifier key> <value>;
-                                      pred:source <source>; pred:row n; pred:raw "..."; pred:valid_start n; pred:valid_end n
+                                      pred:source <source>; pred:row n; pred:raw "..."; pred:raws "JSON"
+                                      where its places write it in several ways; pred:valid_start n; pred:valid_end n
     value      BASE .v/ value         a pred:Text; pred:value "..."
                                       a pred:Quantity; pred:value 1.5e0; pred:unit "metre" ("1" for none); pred:exact, pred:order
                                       a pred:Time; pred:start n; pred:end n; pred:precision n; pred:year n; pred:date d
                                       a pred:Unknown
-    source     BASE .source/ name     a pred:Source; pred:label; pred:location; pred:format; pred:content; pred:place n
+    source     BASE .source/ name     a pred:Source; pred:label; pred:location; pred:format; pred:content; pred:terms; pred:place n
     record     BASE .r/ sid.n         pred:source, pred:row: each place of a statement that stands in several, by pred:record
     member     BASE .m/ hash          a pred:Membership; pred:member; pred:concept; pred:source; pred:row: as it was stated
     subclass   BASE .c/ hash          a pred:Subclassing; pred:subclass; pred:superclass; pred:source; pred:row

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
     from condgraph.engine.answer import Answer
+    from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
@@ -320,18 +321,24 @@ class SparqlStore(RdfStore):
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def push(self, snapshot: Snapshot, *, wait: float = 0.0) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, beside what the graph holds already; gives what it held,
-        and holds now.
+    def push(self, snapshot: Snapshot, *, wait: float = 0.0, change: Change | None = None) -> tuple[dict[str, int], dict[str, int]]:
+        """Write a snapshot as this graph, beside what the graph holds already but for what `change`
+        takes away; gives what it held, and holds now.
 
         The same content again changes nothing. `wait` is for how many seconds to wait for another
         loader; then, or where a load was ended, raises `StoreBusyError`.
         """
         if self.read_only:
             raise ReadOnlyError.at(self.place)
-        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given)
+        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change)
         self._schema = None
         return found
+
+    def under_way(self) -> tuple[list[str], bool] | None:
+        """The sources of a load that is not finished, and whether its writer is gone."""
+        found = state(self.endpoint, self.base)
+        begun = marks(found)
+        return (found.get("what", []), all(mark.gone for mark in begun)) if begun else None
 
     def abandon(self) -> bool:
         """Take back a load that was not finished: the graph holds what it held before. Whether
@@ -373,6 +380,10 @@ class SparqlStore(RdfStore):
                 f"{self.place} gave not all of graph {self.name!r}", hint="a limit of the server (ResultSetMaxRows of Virtuoso)?"
             )
         return found
+
+    def left(self) -> Snapshot | None:
+        """What a load that was ended half way left in the graph; None where that added to nothing."""
+        return self._pull(lenient=True) if any(mark.adds for mark in marks(state(self.endpoint, self.base))) else None
 
     def linked(self) -> Snapshot:
         """The graph pulled into process, kept for as long as it is the same: for those who look

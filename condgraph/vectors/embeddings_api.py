@@ -8,7 +8,6 @@ again, after waits that double.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
@@ -16,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from condgraph.engine.addresses import parse
-from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError
+from condgraph.engine.errors import EncoderError, OptionError
+from condgraph.models.openai_server import openai_server
 from condgraph.vectors.encoder import MOST_CHARACTERS, OPENAI, FloatMatrix, normalised
 
 #: Texts sent at a time; the API takes up to 2,048, and many servers fewer.
@@ -48,26 +47,11 @@ class EndpointEncoder:
             raise OptionError("the name of a model is missing", hint="such as `openai:text-embedding-3-small`")
         if batch < 1:
             raise OptionError(f"a batch holds at least one text, not {batch}")
-        try:
-            import openai
-        except ImportError:
-            raise MissingExtraError("the openai library", "openai") from None
-        base_url, place = base_url or os.environ.get("OPENAI_BASE_URL") or None, ""
-        if base_url is not None:
-            address = parse(base_url, ("http", "https"), example="http://localhost:11434/v1", paths=True)
-            base_url, place = address.whole, address.plain
-        key = api_key or os.environ.get("OPENAI_API_KEY")
-        if not key:
-            if base_url is None:
-                raise OptionError(
-                    "there is no key for OpenAI's API", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
-                )
-            # Servers of one's own often ask for none, and the library insists on one.
-            key = "none"
+        server = openai_server(base_url, api_key)
         self.model, self.spec, self._batch = model, f"{OPENAI}{model}", batch
-        self._openai = openai
-        self._client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=retries, timeout=timeout)
-        self.place = place or str(self._client.base_url)
+        self._openai = server.library
+        self._client = server.client(max_retries=retries, timeout=timeout)
+        self.place = server.place or str(self._client.base_url)
         self._length: int | None = None
         self._lock = Lock()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -47,7 +48,10 @@ def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, Floa
 
 def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
     """The keys and vectors of a file, if it is whole and of this encoder."""
-    with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile), np.load(path, allow_pickle=False) as arrays:
+    with (
+        suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
+        np.load(path, allow_pickle=False) as arrays,
+    ):
         if bytes(arrays["id"]).decode() == about.id and arrays["matrix"].shape[1:] == (about.dimension,):
             return arrays["keys"], arrays["matrix"]
     return None

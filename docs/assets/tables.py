@@ -88,7 +88,7 @@ def operators(sort: type[Node]) -> str:
 
 def _records(base: type[Any], head: Sequence[str]) -> str:
     rows = []
-    modules = (algebra.conditions, algebra.entities, algebra.facts, algebra.values, algebra.scalars)
+    modules = (algebra.conditions, algebra.entities, algebra.facts, algebra.values, algebra.scalars, algebra.grouped)
     for one in (one for module in modules for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__):
         if isinstance(one, type) and issubclass(one, base):
             names = ", ".join(part.name for part in fields(one))
@@ -222,11 +222,12 @@ def verbs() -> str:
     for before, command in [(before, command) for before, one in [("", app), *groups] for command in one.registered_commands]:
         verb = command.callback
         assert verb is not None
-        called = before + verb.__name__.replace("_", "-")
+        called = before + (command.name or verb.__name__.replace("_", "-"))
         arguments, options = [], []
         for name, parameter in inspect.signature(verb, eval_str=True).parameters.items():
             kind, info = get_args(parameter.annotation)[:2]
-            about = [info.help] + ([f"Environment: `{info.envvar}`."] if info.envvar else [])
+            read_from = [info.envvar] if isinstance(info.envvar, str) else info.envvar or []
+            about = [info.help] + ([f"Environment: {', '.join(map(code, read_from))}."] if read_from else [])
             default = parameter.default
             if isinstance(info, OptionInfo):
                 value = "" if kind is bool else f" {code(info.metavar or _choices(kind))}"
@@ -306,6 +307,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "facts": lambda: operators(algebra.Facts),
     "values": lambda: operators(algebra.Values),
     "scalars": lambda: operators(algebra.Scalar),
+    "groups": lambda: operators(algebra.Table),
     "tests": tests,
     "facets": facets,
     "passes": passes,

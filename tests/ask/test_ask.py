@@ -94,6 +94,24 @@ def test_an_unlinkable_question_says_what_was_looked_for(graph: Graph) -> None:
     assert any("looked for" in one for one in found.warnings)
 
 
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ("I don’t know which city that is.", "abstained"),
+        ("I'm sorry, but the data does not contain this information.", "abstained"),
+        ("There is not enough information to answer.", "abstained"),
+        ("Kathmandu is a beautiful city, and you should go there.", "failed"),
+        ("I don't know. " * 100, "failed"),
+    ],
+)
+def test_a_model_that_says_each_time_that_it_does_not_know_declined(graph: Graph, reply: str, status: str) -> None:
+    found = graph.ask("What is the capital of Nepal?", Scripted(reply, reply))
+    assert (found.status, found.answer) == (status, None)
+    assert found.calls == len(found.attempts) > 1
+    once = graph.ask("What is the capital of Nepal?", Scripted(reply, CAPITAL))
+    assert once.texts == ["Kathmandu"]
+
+
 def test_samples_vote(graph: Graph) -> None:
     other = "Find(India) Relate(capital, forward) QueryName()"
     model = Sampling([Completion(text) for text in (other, CAPITAL, "Find(", CAPITAL)])

@@ -83,10 +83,57 @@ def test_a_model_that_takes_none_is_free(graph: Graph) -> None:
     assert model.asked[0][1:] == (None, None)
 
 
-def test_queries_are_free(graph: Graph) -> None:
-    model = Held(("gbnf",), "Query1: \"get_information(relation='capital', head_entity='Nepal')\"")
-    assert graph.ask(QUESTION, model, via="query").texts == ["Kathmandu"]
-    assert model.asked[0][1:] == (None, None)
+def query(**given: str) -> str:
+    return f"get_information({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+
+CAPITAL = f'Query1: "{query(relation="capital", head_entity="Nepal")}"'
+STEPS = f"## Target type: {{city}}\nStep1: Find the capital of Nepal\n{CAPITAL}"
+SEARCH = {"relation": "capital", "head_entity": "Nepal", "tail_entity": None}
+SPOILT = (
+    CAPITAL.replace("capital", "kapital"),
+    CAPITAL.replace("Nepal", "Nepall"),
+    CAPITAL.replace("head_entity", "head"),
+    CAPITAL + " is it",
+    json.dumps({"program": {"get_information": {**SEARCH, "relation": "kapital"}}}),
+)
+
+
+@pytest.mark.parametrize(
+    ("accepts", "reply"),
+    [(("gbnf",), CAPITAL), (("gbnf",), STEPS), (("json-schema",), json.dumps({"program": {"get_information": SEARCH}}))],
+)
+def test_queries(graph: Graph, accepts: Sequence[str], reply: str) -> None:
+    model = Held(accepts, *SPOILT, reply)
+    found = graph.ask(QUESTION, model, via="query")
+    assert (found.status, found.texts, found.calls) == ("answered", ["Kathmandu"], 1)
+    assert CAPITAL in found.program
+    assert f"held to a grammar ({accepts[0]})" in next(one.about for one in found.steps if one.name == "look")
+    assert ("written as JSON" in str(model.asked[0][0][0]["content"])) == ("gbnf" not in accepts)
+
+
+@pytest.mark.parametrize(
+    ("question", "lines"),
+    [
+        ("How many mountains in Nepal are higher than 8,000 m?", [
+            query(relation="country", tail_entity="Nepal"), "get_information(relation='height', tail_entity>'8000 m')",
+            "set_intersection(set1='output_of_query1', set2='output_of_query2')", "count(set='output_of_query3')",
+        ]),
+        ("Who was head of government of India in 1984?", [
+            query(relation="head of government", head_entity="India", key="time", value="1984"),
+        ]),
+        ("Which mountain is the highest?", [
+            query(relation="height", tail_entity="highest"), query(relation="mountain", head_entity="output_of_query1"),
+        ]),
+        ("Which mountains are in the Himalayas?", [query(relation="range", tail_entity="Himalayas")]),
+    ],
+)  # fmt: skip
+def test_conditions_are_in_the_grammar(graph: Graph, question: str, lines: list[str]) -> None:
+    """What the instructions teach can be written: a model that is held writes what a free one does."""
+    program = "\n".join(f'Query{number}: "{line}"' for number, line in enumerate(lines, 1))
+    free, held = (graph.ask(question, Held(accepts, program), via="query") for accepts in ((), ("gbnf",)))
+    assert held.texts == free.texts != []
+    assert held.program == free.program
 
 
 OBJECT = '{"head": "Nepal", "relation": "capital", "tail": "UNKNOWN city 1"}'
@@ -105,6 +152,8 @@ def test_patterns(graph: Graph, accepts: str, triple: str) -> None:
     [
         ("kopl", "gbnf", "NONE"),
         ("kopl", "json-schema", '{"program": null}'),
+        ("query", "gbnf", "NONE"),
+        ("query", "json-schema", '{"program": null}'),
         ("pattern", "gbnf", "NONE"),
         ("pattern", "json-schema", '{"triples": [], "answer": null}'),
     ],

@@ -220,6 +220,22 @@ def test_an_open_parenthesis_is_said(graph: Graph) -> None:
         graph.kopl("Find(France Relate(capital, forward) QueryName()")
 
 
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("FindAll().QueryName()", "'.'"),
+        ("Find(France).Relate(capital, forward).QueryName()", "'.'"),
+        ('Find("France") -> QueryName()', "'->'"),
+        ("Find(France), QueryName()", "','"),
+        ("FindAll() QueryName();", "';'"),
+    ],
+)
+def test_marks_between_steps_are_told(graph: Graph, text: str, mark: str) -> None:
+    with pytest.raises(CondgraphError) as caught:
+        graph.kopl(text)
+    assert f"steps have no {mark} between them" in str(caught.value.hint)
+
+
 def test_a_unit_that_does_not_compare_names_the_one_that_does() -> None:
     graph = condgraph.open()
     graph.add([Entity("e", "Toubkal"), Statement("e", "height", Quantity(4167, "metre"))])

@@ -24,11 +24,11 @@ from condgraph.chains.backends.sequences import best_triples, sequences, walk_th
 from condgraph.chains.backends.trie import gbnf_of_texts, gbnf_of_tokens, regex_of
 from condgraph.chains.backends.vllm import Vllm
 from condgraph.chains.methods import place_of
-from condgraph.chains.place import StorePlace
+from condgraph.chains.stored_place import StorePlace
 from condgraph.chains.text import triples_in
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError
-from condgraph.engine.facts import Ref, Statement
+from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.models.base import Completion, Completions
 from tests.chains.tokenizers_made import KINDS, made
 from tests.support.chain_judge import Fact, Judge
@@ -139,6 +139,20 @@ def test_why_a_text_is_no_chain(films: Graph) -> None:
     assert verdict
     assert verdict.triples[0].evidence[0].sources[0][0].name == "films"
     assert films.verify_chain("< Film 1 -> relased -> 1970 >", ["Film 1"]).wrong.reason.endswith("nearest: 'released'")  # type: ignore[union-attr]
+
+
+def test_a_name_of_several_is_told_to_be_open() -> None:
+    """What the graph has is not called absent because a name lacks the id that tells it from others."""
+    graph = condgraph.open()
+    items = [Entity("p1", "Paris"), Entity("p2", "Paris"), Entity("fr", "France"), Statement("p1", "country", Ref("fr"))]
+    graph.add([*items, Statement("p2", "county", Ref("p1"))])
+    assert graph.verify_chain("< Paris #p1 -> country -> France >", ["Paris"])
+    for text in ("< Paris -> country -> France >", "< Paris -> county -> Paris >", "< Paris #p2 -> county -> Paris >"):
+        verdict = graph.verify_chain(text, ["Paris"])
+        assert verdict.why == "ambiguous", text
+    assert "Paris #p1" in graph.verify_chain("< Paris -> country -> France >", ["Paris"]).wrong.reason  # type: ignore[union-attr]
+    for text in ("< Paris -> capital -> France >", "< Paris -> country -> Spain >"):
+        assert graph.verify_chain(text, ["Paris"]).why == "absent", text
 
 
 ROWS_OF_1 = [(row[2], row[1]) for row in ROWS if row[0] == "Film 1"]
@@ -384,6 +398,23 @@ def test_the_same_from_an_rdf_store(films: Graph) -> None:
     few = StorePlace(films._store_of("sparql"), most=5)  # type: ignore[arg-type]
     assert len(list(Walk.of(few, ["Drama"], 1, True).following())) <= 5
     assert few.warnings
+
+
+def test_ends_and_qualifiers_beyond_the_bound_have_their_ids() -> None:
+    """Four statements are within the bound, and what stands in them is not: nobody looks who else has
+    the names of all of it.
+    """
+    graph = condgraph.open()
+    graph.add([Entity("hub", "hub")])
+    for i in range(4):
+        graph.add([Entity(f"{one}{i}{more}", f"{one}{i}") for one in "ab" for more in ("", " too")])
+        graph.add([Statement("hub", "won", Ref(f"a{i}"), (("for", Ref(f"b{i}")),))])
+    for most in (5, 100):
+        place = StorePlace(graph._store_of("sparql"), most=most)  # type: ignore[arg-type]
+        (hub,) = place.find("hub")
+        assert not place.warnings
+        tails = [place.tail(one) for one in place.outgoing(hub).tolist()]
+        assert [tail.count("#") for tail in tails] == [2] * 4, tails
 
 
 class _Vllm(BaseHTTPRequestHandler):

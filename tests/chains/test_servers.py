@@ -14,10 +14,10 @@ import condgraph
 from condgraph import Graph
 from condgraph.chains.backends.sequences import sequences, walk_through
 from condgraph.chains.methods import place_of
-from condgraph.chains.place import StorePlace
+from condgraph.chains.stored_place import StorePlace
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import UnknownNameError
-from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.facts import Entity, EntityKind, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from tests.chains.test_chains import JUDGE, ROWS, Toy
 from tests.chains.tokenizers_made import made
@@ -43,6 +43,11 @@ def _graph() -> Graph:
         Entity("q1", "twin"),
         Entity("q2", "twin"),
         Statement("q1", "of", Ref("A")),
+        Statement("q2", "of", Ref("A")),
+        Statement("A", "knows", Ref("q1"), (("through", Ref("q2")), ("by", Ref("p1")))),
+        Entity("p1", "namesake"),
+        Entity("p2", "namesake"),
+        Entity("p3", "namesake", EntityKind.CONCEPT),
     ]
     graph.add([*said, *items()], source="odd")
     return graph
@@ -68,7 +73,7 @@ def there(request: pytest.FixtureRequest, here: Graph) -> Iterator[Any]:
 
 
 def _said(walk: Walk) -> set[tuple[Any, ...]]:
-    """What may follow, by ids and values: names that others have are not written alike."""
+    """What may follow, by ids and values."""
     found = set()
     for triple in walk.following():
         for one in triple.evidence:
@@ -89,6 +94,8 @@ def test_the_same_may_follow_as_in_process(here: Graph, there: Any, name: str) -
         assert _said(mine) == _said(theirs)
         both = {str(one): one for one in mine.following()}
         again = {str(one): one for one in theirs.following()}
+        # Also names that others have are written alike.
+        assert both.keys() == again.keys()
         if not (texts := sorted(both.keys() & again.keys())):
             break
         text = rng.choice(texts)
@@ -97,6 +104,31 @@ def test_the_same_may_follow_as_in_process(here: Graph, there: Any, name: str) -
         list(theirs.following())
         assert place.queries - before <= 1
     assert not place.warnings
+
+
+def test_entities_of_one_name_are_kept_apart(here: Graph, there: Any) -> None:
+    wanted = {
+        "< twin #q1 -> of -> A >",
+        "< twin #q2 -> of -> A >",
+        "< A -> knows -> twin #q1 [by: namesake #p1] [through: twin #q2] >",
+    }
+    for graph in (here, there):
+        place = place_of(graph)
+        walk = Walk.of(place, ["A"], 4, True)
+        found = {str(one): one for one in walk.following()}
+        assert wanted <= found.keys()
+        assert "twin" not in "".join(text.replace("twin #q", "") for text in found)
+        # The name alone begins at both, the id at one.
+        assert len(Walk.of(place, ["twin"], 4, True).visited) == 2
+        on = walk.commit(found["< twin #q2 -> of -> A >"])
+        assert "< twin #q2 -> of -> A >" in set(map(str, on.following()))
+        assert graph.verify_chain("< twin #q1 -> of -> A >", ["A"])
+        assert graph.verify_chain("< twin -> of -> A >", ["A"]).why
+    # "A" and "twin" were looked for; what stands around the twins came with them.
+    assert isinstance(place, StorePlace)
+    assert place.queries == 2
+    chain = there.chain(["A"], made("byte BPE"), max_steps=1)
+    assert sequences(chain, 1000) == sequences(here.chain(["A"], made("byte BPE"), max_steps=1), 1000)
 
 
 @pytest.mark.parametrize("kind", ["byte BPE", "SentencePiece-like"])
@@ -139,6 +171,8 @@ def test_neighbours_are_bounded(there: Any) -> None:
     found = list(Walk.of(few, ["Drama"], 1, True).following())
     assert len(found) == 5
     assert few.warnings == ["only the first 5 statements around 'Drama' are read"]
+    # Whether others beyond the bound have their names is not known, so that ids are beside them.
+    assert all(" #Film " in str(one) for one in found)
     several = StorePlace(store, most=6)
     films = [several.find(f"Film {number}")[0] for number in (1, 2, 3)]
     assert not several.warnings

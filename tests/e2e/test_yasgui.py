@@ -132,6 +132,44 @@ def test_a_cut_result_says_so(browser: Any, served: str) -> None:
     assert not said
 
 
+def test_names_stand_beside_iris_and_examples_run(browser: Any, served: str) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 760})
+    page = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.goto(served + "/")
+    page.wait_for_selector(".CodeMirror")
+    options = page.locator("#examples option").all_inner_texts()
+    assert options[0] == "choose a query"
+    assert len(options) >= 5
+    # An example stands in a tab of its own, with results.
+    about = next(one for one in options if one.startswith("Who has"))
+    page.select_option("#examples select", label=about)
+    page.wait_for_selector(".yasr table.dataTable tbody tr .called")
+    names = page.locator(".yasr .called").all_inner_texts()
+    row = page.inner_text(".yasr table.dataTable tbody tr")
+    assert names[0] in row
+    # A link leads to what the graph says of it: predicates by their names, values as values.
+    page.locator(".yasr a.iri").first.click()
+    page.wait_for_selector(f".tabsList .active:has-text({names[0]!r})")
+    page.wait_for_selector(f".called:text-is({about.split(chr(39))[1]!r}) >> visible=true")
+    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT ?value { ?m <height> ?value } LIMIT 3")
+    page.evaluate("yasgui.getTab().query()")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.tabPanel.active .called')].some(one => /^[0-9.]+ m/.test(one.innerText))"
+    )
+    picture = os.environ.get("CONDGRAPH_SCREENSHOT_NAMES")
+    if picture:
+        page.wait_for_timeout(300)
+        page.screenshot(path=picture)
+    context.close()
+    assert not [url for url in asked if not url.startswith((served, "data:"))]
+    assert not [one for one in said if one.startswith(("error", "warning"))], said
+
+
 def test_the_licences_are_there() -> None:
     from condgraph.endpoint.page import STATIC
 

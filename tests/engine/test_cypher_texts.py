@@ -4,11 +4,13 @@ is tested on servers.
 
 from __future__ import annotations
 
+import re
 from copy import copy
 
 import pytest
 
 import condgraph
+from condgraph.cypher.answer import pasteable
 from condgraph.cypher.compile.estimate import Estimates
 from condgraph.cypher.compile.join_order import arrange
 from condgraph.cypher.compile.plan import compile_plan
@@ -52,6 +54,19 @@ def test_what_the_schema_counts(schema: StoredSchema) -> None:
     outward, inward = schema.degrees["lives in"]
     assert outward == 1.0
     assert inward == round((396**2 + 4**2) / 400, 1)
+
+
+def test_values_are_fields_of_one_parameter(schema: StoredSchema) -> None:
+    """The server would plan a text again for a name of another length."""
+    short, long = (
+        compile_plan(optimise(lower(program, schema).plan)[0], "g", schema)  # type: ignore[arg-type]
+        for name in ("Oz", "Llanfairpwllgwyngyll")
+        for program in [f"Find({name}) Relate(lives in, backward) FilterNum(height, 170 centimetre, <) QueryName()"]
+    )
+    assert short.text == long.text
+    assert short.parameters.keys() == long.parameters.keys() == {"graph", "p"}
+    assert set(re.findall(r"\$[\w.]+", short.text)) == {"$graph", *(f"$p.{name}" for name in short.parameters["p"])}
+    assert pasteable(short).startswith(":param graph => 'g';\n:param p => {p1: 'Oz'")
 
 
 def test_a_concept_of_many_is_joined_with(schema: StoredSchema) -> None:

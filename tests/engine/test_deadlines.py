@@ -14,16 +14,19 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 import condgraph
 from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import Budget, bounded_by, check, kept, within
-from condgraph.engine.errors import CancelledError, DeadlineError, PlanError
+from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, PlanError
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.functions import FUNCTIONS
@@ -31,11 +34,12 @@ from condgraph.engine.pieces import PIECE, alike, each_once, mapped, pieces, pla
 from condgraph.engine.values import Quantity, Time
 from condgraph.engine.workers import Once, Workers, shared
 from condgraph.graph import Graph
+from tests.support.lanes import by_lane
 
 #: Seconds of the processor that a look at the clock may be late. Without pieces each of these takes
 #: two to a hundred times that.
 LATE = 0.2
-MANY = 100_000
+MANY = by_lane(20_000, 100_000, 100_000)
 
 
 class Meter(Budget):
@@ -112,6 +116,17 @@ EVERY = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT), None)
 MIX = alg.Concat((objects("size"), objects("note"), objects("day"), objects("mixed")))
 SOME = alg.Constants((Quantity(1), "text 1", Time.year(1950)))
 AT = facts("at", family="relation")
+
+
+def grouped(of: str, function: Any) -> alg.Group:
+    """The entities by their notes, summed up by a measure of another attribute."""
+    keys, measured = facts("note", of=EVERY), facts(of, of=EVERY)
+    ways = ex.Way("note", (0,), 0), ex.Way(of, (1,), 1)
+    measures = (ex.Measure("of", function, ways[1], 2), ex.Measure("count()", "count"))
+    return alg.Group(EVERY, (keys, measured), (alg.Objects(keys), alg.Objects(measured)), (ex.Key("note", ways[0]),), measures)
+
+
+GROUPS = grouped("mixed", "min")
 PLANS: dict[type, list[alg.Node]] = {
     alg.AllEntities: [EVERY],
     alg.ById: [alg.ById(tuple(f"entity number {i}" for i in range(1000)))],
@@ -164,6 +179,10 @@ PLANS: dict[type, list[alg.Node]] = {
     alg.Median: [alg.Median(objects("size")), alg.Median(MIX)],
     alg.AnySatisfies: [alg.AnySatisfies(MIX, alg.Compare(">", "n"))],
     alg.Exists: [alg.Exists(facts("size"))],
+    alg.Group: [GROUPS, replace(grouped("size", "top"), keys=())],
+    alg.Having: [alg.Having(GROUPS, ex.CellTest(0, ">", ("text 1", Quantity(3))))],
+    alg.Order: [alg.Order(GROUPS, (ex.By(1), ex.By(0, descending=True)))],
+    alg.Limit: [alg.Limit(GROUPS, 5, ties=True)],
 }
 
 
@@ -233,7 +252,7 @@ def test_names_that_nearly_meet(ugly: Graph, program: str) -> None:
 @pytest.fixture(scope="module")
 def hubs() -> Graph:
     """Two hubs of the same neighbours, parallel edges, and a long ring."""
-    size = 30_000
+    size = by_lane(6_000, 30_000, 30_000)
     items = [Statement(hub, "near", Ref(f"n{i}")) for i in range(size) for hub in ("hub a", "hub b")]
     items += [Statement(f"n{i}", "beside", Ref(f"n{(i * 7919) % size}")) for i in range(size)]
     items += [Statement("p", f"par {i % 3}", Ref("q"), (("number", Quantity(i)),)) for i in range(size)]
@@ -450,3 +469,12 @@ def test_rows_that_are_alike() -> None:
             first += rows[fresh].tolist()
         assert places == size
         assert sorted(first) == sorted(seen.values())
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 1.5}, {"limit": "a"}, {"limit": True}, {"timeout": "a"}, {"timeout": True}])
+def test_bounds_of_another_type_are_refused_at_once(wrong: dict[str, Any]) -> None:
+    graph = condgraph.open()
+    graph.add([Entity("a", "A")])
+    with pytest.raises(OptionError, match=r"^(limit|timeout) is "):
+        graph.kopl("FindAll() QueryName()", **wrong)
+    assert graph.kopl("FindAll() QueryName()", limit=np.int64(1), timeout=np.float32(9)).texts == ["A"]  # type: ignore[arg-type]

@@ -74,6 +74,7 @@ def test_by_hand(values: list[Any], texts: list[str]) -> None:
         ([Quantity(3), Quantity(4)], []),
         ([Quantity(3, "metre"), Quantity(4, "metre"), "tall"], ["median: 1 of 3 values is not a number in metre and is left out"]),
         (["7 of 9"], ["median: the values are texts and are read by the numbers they begin with"]),
+        ([Time.year(1999), Time.day(2001, 5, 7)], ["median: the values are times and are read by their years"]),
         (["tall"], ["median: 1 of 1 values is not a number and is left out", "the median of no numbers is nothing"]),
     ],
 )

@@ -20,6 +20,7 @@ SORTS: dict[Any, type] = {
     tables.FactTable: alg.Facts,
     tables.ValueTable: alg.Values,
     tables.ScalarTable: alg.Scalar,
+    tables.GroupTable: alg.Table,
     tables.ConditionTable: alg.Condition,
 }
 FILLED: list[tuple[Any, Any]] = [

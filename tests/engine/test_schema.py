@@ -66,11 +66,14 @@ def by_hand(graph: Graph) -> dict[str, Any]:
 
     def kinds(ident: str) -> list[tuple[str, str]]:
         kind = entities[ident].kind if ident in entities else EntityKind.ENTITY
-        if kind is EntityKind.CONCEPT:
+        # Nobody need declare what others are members of.
+        if kind is EntityKind.CONCEPT or ident in meant:
             return [("concepts", "")]
         if ident in direct:
             return [("concept", concept) for concept in direct[ident]]
         return [("table", tables[ident])] if ident in tables else [("entities", "")]
+
+    meant = {*above, *(one for some in (*above.values(), *direct.values()) for one in some)}
 
     def closed(concept: str) -> set[str]:
         found, waiting = {concept}, [concept]

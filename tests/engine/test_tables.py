@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
+from condgraph.studio.calls import call
 
 #: A program, and the records of its answer.
 CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
@@ -73,6 +75,26 @@ def test_values_of_several_types_leave_gaps(people: Graph) -> None:
         {"text": "tall", "type": "text", "number": None, "unit": None},
     ]
     assert str(rows.schema.field("number").type) == "double"
+
+
+def test_sums_too_large_for_a_float_keep_their_text() -> None:
+    large = 9 * 10**307
+    graph = condgraph.open()
+    graph.add([Entity(f"s{at}", f"star {at}") for at in range(6)])
+    graph.add([Statement(f"s{at}", "distance", Quantity(large + at, "m")) for at in range(6)])
+    total = f"{6 * large + 15} m"
+    found = graph.query("Query1: \"get_information(relation='distance')\"\nQuery2: \"sum(set='output_of_query1')\"")
+    assert found.data() == [{"text": total, "type": "quantity", "number": None, "unit": "m"}]
+    assert found.to_arrow().to_pylist()[0]["number"] is None
+    table = graph.query("FindAll()", table="show sum(distance) as total, max(distance) as most")
+    assert table.data() == [{"total": total, "most": float(large + 5), "most unit": "m"}]
+    assert table.to_arrow().to_pylist() == table.data()
+    for program, clause in ((found.program, None), ("FindAll()", "show sum(distance)")):
+        record = call(graph, "query", {"program": program, "table": clause, "limit": 5}, 30.0)
+        assert isinstance(record, dict)
+        assert json.loads(json.dumps(record, allow_nan=False))["rows"][0][0] == {
+            "type": "quantity", "text": total, "number": None, "unit": "m"
+        }  # fmt: skip
 
 
 def test_an_empty_answer_says_which_step_emptied_it(people: Graph) -> None:

@@ -221,4 +221,4 @@ def test_binding_gives_something_or_a_typed_error(name: str, arguments: list[tup
         return
     if isinstance(found, Application):
         fewest, most = FUNCTIONS[found.function].operands
-        assert found.function in ("if", "keep") or fewest <= len(found.operands) <= most
+        assert found.function in ("if", "keep", "having") or fewest <= len(found.operands) <= most

@@ -11,6 +11,8 @@ import pytest
 import condgraph
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import LiteralError
+from condgraph.engine.facts import Statement
+from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
 from condgraph.languages.llm.lower.quantities import read_quantities
 from tests.frontends.test_llm_query import program
@@ -104,6 +106,21 @@ def test_a_unit_that_the_values_do_not_have_is_reported(cities: Graph) -> None:
     assert "'2M' is read as 2000000 $" in names(cities, "budget", ">'2M'").warnings
     assert "'USD' of 'USD 2M' is taken for '$', which the values have" in names(cities, "budget", ">'USD 2M'").warnings
     assert "'(5)' is read as -5" in names(cities, "people", ">'(5)'").warnings
+
+
+@pytest.mark.parametrize(
+    "unit", ["million", "thousand tonnes", "1/s", "people [2020]", "(dry) kg", "million barrels per day of oil"]
+)
+def test_a_unit_is_what_the_values_have_in_it(unit: str) -> None:
+    """A literal that is written as the values are is read as they are, whatever its unit begins with."""
+    graph = condgraph.open()
+    graph.add([Statement("A", "size", Quantity(3, unit)), Statement("B", "size", Quantity(900, unit))])
+    found = graph.query(program(f"get_information(relation='size', tail_entity>'3.5 {unit}')"))
+    assert (found.texts, found.warnings) == (["B"], [])
+    graph.add([Statement(name, "size", Quantity(number)) for name, number in (("C", 1), ("D", 2), ("E", 4_000_000))])
+    if unit == "million":
+        found = graph.query(program("get_information(relation='size', tail_entity>'3.5 million')"))
+        assert found.texts == ["E"]
 
 
 def test_the_cells_of_a_column_decide(tmp_path: Path) -> None:

@@ -272,6 +272,26 @@ def test_literals_are_read_by_the_column(table: Graph) -> None:
         ask(table, get(R="Points", T=">many"))
 
 
+def test_rows_without_a_value_are_shown_by_their_names(table: Graph) -> None:
+    """By the column of the missing values there would be nothing to see."""
+    answer = table.query(program(get(R="Note", T="n/a")))
+    assert answer.texts == [entity.name for entity in answer.entities] == ["people row 2", "people row 3"]
+    assert answer.warnings[-1] == "the answer is table rows; it shows their names"
+    assert answer.check()
+    assert table.query("## Target type: {name}\n" + program(get(R="Note", T="n/a"))).texts == ["Bob", "Cid"]
+    assert ask(table, get(R="Note", T="!=n/a")) == ["captain", "new"]
+    # Sets of them as well; what is left without them has its values.
+    both = "(set1='output_of_query1', set2='output_of_query2')"
+    missing = get(R="Note", T="n/a")
+    assert ask(table, missing, get(R="Team", T="Red"), f"set_intersection{both}") == ["people row 3"]
+    assert ask(table, missing, get(R="Team", T="Red"), f"set_difference{both}") == ["people row 2"]
+    assert ask(table, missing, get(R="Note", T="new"), f"set_union{both}")[:2] == ["people row 2", "people row 3"]
+    assert ask(table, get(R="Note", T="!=n/a"), missing, f"set_difference{both}") == ["captain", "new"]
+    assert ask(table, missing, "last(set='output_of_query1')") == ["people row 3"]
+    assert ask(table, get(R="Note", T="n/a", K="Team", V="Red")) == ["people row 3"]
+    assert ask(table, get(R="Note", T="n/a"), "count(set='output_of_query1')") == ["2"]
+
+
 def test_cells_keep_their_text(table: Graph) -> None:
     assert ask(table, get(R="Name", T="Ann"), "get_information(relation='Joined', head_entity='output_of_query1')") == [
         "March 8, 2003"

@@ -10,8 +10,10 @@ the most that a byte may cost.
 from __future__ import annotations
 
 import json
+import sqlite3
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +31,8 @@ from condgraph.languages.literals import read_quantity, read_time
 from condgraph.languages.llm.lower.literals import inner_number, leading_number, read_clock, read_times
 from condgraph.languages.llm.lower.quantities import read_quantity as read_llm_quantity
 from condgraph.languages.pattern.pattern import Pattern
+from condgraph.loaders.database.server import DatabaseUrl
+from condgraph.loaders.declaring import guess
 from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.cells import type_cells
 from condgraph.sparql.text import kqapro
@@ -128,12 +132,12 @@ def _cells(text: str) -> None:
         type_cells([text, *others], "size")
 
 
-def _loads(form: str | None, suffix: str) -> Callable[[bytes], Any]:
+def _loads(form: str | None, suffix: str, **options: Any) -> Callable[[bytes], Any]:
     def read(content: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"input{suffix}"
             path.write_bytes(content)
-            condgraph.open("memory:").load(path, format=form, on_error="skip")
+            condgraph.open("memory:").load(path, format=form, on_error="skip", **options)
 
     return read
 
@@ -156,6 +160,89 @@ def _folder(content: bytes) -> None:
         (folder / "cities.csv").write_text("id,name\n1,Bonn\n2,Rome\n", encoding="utf-8")
         (folder / "people.csv").write_bytes(content)
         condgraph.open("memory:").load(folder, format="folder", on_error="skip")
+
+
+def _declaration(content: bytes) -> None:
+    """A folder of two tables with the text as its declaration."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "cities.csv").write_text("id,name\n1,Bonn\n2,Rome\n", encoding="utf-8")
+        (folder / "people.csv").write_text("id,name,city\n1,Ann,2\n", encoding="utf-8")
+        (folder / "condgraph.toml").write_bytes(content)
+        condgraph.open("memory:").load(folder, on_error="skip")
+
+
+def _guess(content: bytes) -> None:
+    """What is guessed of a table that is the text, beside another."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "cities.csv").write_text("id,name\n1,Bonn\n2,Rome\n", encoding="utf-8")
+        (folder / "people.csv").write_bytes(content)
+        (folder / "condgraph.toml").write_text(guess(folder), encoding="utf-8")
+        condgraph.open("memory:").load(folder, on_error="skip")
+
+
+def _property_graph(content: bytes) -> None:
+    """Nodes, and relationships between them that are the text."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "nodes.csv").write_text("~id,~label,name\na,A,1\nb,B,2\n", encoding="utf-8")
+        (folder / "edges.csv").write_bytes(content)
+        condgraph.open("memory:").load(folder, format="property-graph", on_error="skip")
+
+
+_BOOK = {
+    "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml"'
+    ' ContentType="application/xml"/></Types>',
+    "xl/workbook.xml": '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    ' xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/>'
+    "</sheets></workbook>",
+    "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"'
+    ' Target="worksheets/sheet1.xml"/></Relationships>',
+}
+
+
+def _workbook(content: bytes) -> None:
+    """The bytes as a workbook, and as the rows of a sheet of one."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "input.xlsx"
+        path.write_bytes(b"PK\x03\x04" + content)
+        try:
+            condgraph.open("memory:").load(path, on_error="skip")
+        except CondgraphError as error:
+            check(error)
+        with zipfile.ZipFile(path, "w") as packed:
+            for part, text in _BOOK.items():
+                packed.writestr(part, text)
+            head = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+            packed.writestr("xl/worksheets/sheet1.xml", head + content + b"</sheetData></worksheet>")
+        condgraph.open("memory:").load(path, format="excel", on_error="skip")
+
+
+def _sqlite(content: bytes) -> None:
+    """The bytes after a head of SQLite's, and as the names and cells of a database."""
+    text = content.decode("utf-8", "replace").replace("\0", "")
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "input.db"
+        connection = sqlite3.connect(path)
+        called = text[:100].replace('"', '""')
+        connection.execute(f'CREATE TABLE t (id INTEGER PRIMARY KEY, "x{called}" TEXT, b BLOB)')
+        connection.execute("INSERT INTO t VALUES (1, ?, ?)", (text, content))
+        connection.commit()
+        connection.close()
+        condgraph.open("memory:").load(path, on_error="skip")
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4096] + content[:8192] + whole[4096 + len(content[:8192]) :])
+        condgraph.open("memory:").load(path, on_error="skip")
+
+
+def _address(scheme: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        place = DatabaseUrl(f"{scheme}://{text}")
+        return place.location, place.called, repr(place)
+
+    return read
 
 
 def _frame(text: str) -> None:
@@ -192,6 +279,16 @@ def _formats() -> dict[str, Reader]:
         "jsonl-table": Reader(
             _loads("jsonl-table", ".jsonl"), (*BARE, ('{"name": "', '"}\n'), ('{"name": ', "}\n"), ('{"', '": 1}\n'))
         ),
+        "json": Reader(
+            _loads("json", ".json"),
+            (
+                *BARE,
+                ('[{"name": "', '"}]'),
+                ('[{"a": [{"b": ', '}]}, {"a": 1}]'),
+                ('{"', '": [{"a": 1}]}'),
+                ('[{"a": {"b": ["', '"]}}]'),
+            ),
+        ),
         "parquet": Reader(_asked(_parquet), BARE),
         "dataframe": Reader(_asked(_frame), BARE),
         "kqapro": Reader(_loads("kqapro", ".json"), KB),
@@ -204,6 +301,26 @@ def _formats() -> dict[str, Reader]:
         ),
         "rdf": Reader(_loads("rdf", ".ttl"), TTL),
         "condgraph": Reader(_loads("condgraph", ".jsonl"), JSONL),
+        "property-graph": Reader(
+            _property_graph,
+            (
+                *BARE,
+                ("~id,~from,~to,~label,x\n1,a,b,to,", "\n"),
+                ("~id,~from,~to,~label,", "\n1,a,b,to,x\n"),
+                ("~from,~to,~label\na,b,", "\n"),
+            ),
+        ),
+        "excel": Reader(
+            _workbook,
+            (
+                *BARE,
+                ('<row r="1"><c r="A1" t="inlineStr"><is><t>', "</t></is></c></row>"),
+                ('<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c></row><row r="2"><c r="A2"><v>', "</v></c></row>"),
+            ),
+        ),
+        "sqlite": Reader(_sqlite, BARE),
+        "postgresql": Reader(_asked(_address("postgresql")), (*BARE, ("me:", "@host/db"), ("host:", "/db"), ("host/", ""))),
+        "mysql": Reader(_asked(_address("mysql")), (*BARE, ("me:", "@host/db"), ("[", "]/db"))),
         "folder": Reader(_folder, (*BARE, ("id,name,city\n1,Ann,", "\n"), ("id,name,", "\n1,Ann,2\n"))),
     }
 
@@ -213,6 +330,10 @@ READERS: dict[str, Reader] = {
     "chain verified": Reader(_asked(lambda text: a_graph().verify_chain(text, [], timeout=60)), CHAINS),
     **_languages(),
     **_formats(),
+    "declaration": Reader(
+        _declaration, (*BARE, ("[joins]\n", ""), ('[joins]\n"people.', '" = "cities"'), ("[tables.people]\nkey = [", "]"))
+    ),
+    "guess": Reader(_guess, (*BARE, ("id,name,city\n1,Ann,", "\n"), ("id,name,", "\n1,Ann,2\n"))),
     "kopl json": Reader(_asked(_kopl_json), (*BARE, ('[{"function": "Find", "inputs": ["', '"], "dependencies": []}]'))),
     "pattern match": Reader(_asked(lambda text: a_graph().match(text, timeout=60)), PATTERN[:6]),
     "language": Reader(_asked(languages.detect), (*BARE, ("{", "}"), ("Query", "1:"), ("A", "("))),
@@ -251,6 +372,9 @@ READERS: dict[str, Reader] = {
     "rdf xml": Reader(_loads("rdf", ".rdf"), RDFXML),
     "rdf lines": Reader(_loads("rdf", ".nt"), TTL),
     "rdf jsonld": Reader(_loads("rdf", ".jsonld"), (*BARE, ('{"@id": "http://e/a", "http://e/p": ', "}"), ('{"@context": ', "}"))),
+    "rdf collapsed": Reader(
+        _loads("rdf", ".ttl", collapse="unnamed"), (*TTL, ("<http://e/a> <http://e/p> [ <http://e/q> ", " ] .\n"), ("[<a:b> ", "]"))
+    ),
     "rdf n3": Reader(_loads("rdf", ".n3"), TTL[:4]),
 }
 

@@ -7,9 +7,11 @@ end among it. `seeds` are well-formed inputs to begin from.
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import signal
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -127,7 +129,7 @@ SUFFIXES = {
     "jsonl-table": ".jsonl",
 }
 #: Formats that read one file.
-FILES = tuple(name for name in FORMATS if name not in ("folder", "dataframe"))
+FILES = tuple(name for name in FORMATS if name not in ("folder", "dataframe", "postgresql", "mysql"))
 
 
 def load(content: bytes, form: str | None, suffix: str = "") -> None:
@@ -197,6 +199,27 @@ def _parquet() -> list[bytes]:
     return [file.getvalue()]
 
 
+def _sqlite() -> list[bytes]:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(
+        "CREATE TABLE city (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE person (name TEXT, city INT REFERENCES city);"
+        "INSERT INTO city VALUES (1, 'Bonn'), (2, NULL); INSERT INTO person VALUES ('Ann', 1), (X'FF00', 2.5);"
+    )
+    return [connection.serialize()]
+
+
+def _excel() -> list[bytes]:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (["id", "name", "born"], [1, "Ann", datetime.date(1960, 2, 1)], [2.5, None, "soon"]):
+        book.active.append(row)
+    book.create_sheet("more").append(["x"])
+    file = io.BytesIO()
+    book.save(file)
+    return [file.getvalue()]
+
+
 _KB = {
     "concepts": {"c1": {"name": "human", "instanceOf": ["c2"]}, "c2": {"name": "being", "subclassOf": []}},
     "entities": {
@@ -229,6 +252,10 @@ _FILES: dict[str, Callable[[], list[Any]]] = {
     "csv": lambda: ['name,size,born\nAnn,"1,234",1960-02-01\nBob,(5),"March 5, 2010"\n', '"a","b"\n"x\\"y","1:05"\n"z","3rd"\n'],
     "tsv": lambda: ["name\tsize\nAnn\t206 cm\nBob\t$5.50\n"],
     "jsonl-table": lambda: ['{"name": "Ann", "size": 5, "tags": ["a", null]}\n{"name": "Bob", "size": 1.5, "in": {"x": true}}\n'],
+    "json": lambda: [
+        '[{"name": "Ann", "home": {"city": "Bonn"}, "pets": [{"name": "Rex", "age": 5}, null]}, {"name": "Bob", "home": []}]',
+        '{"people": [{"id": 1, "name": "Ann"}], "towns": [{"id": "x", "since": "1960-02-01"}]}',
+    ],
     "parquet": _parquet,
     "kqapro": lambda: [json.dumps(_KB), json.dumps(_KB, indent=1)],
     "triples": lambda: ["Ann|knows|Bob\nBob|knows|Cy\n", "/m/1\tsize\t5.5\n/m/2\tsize\t-1e3\n", "1 2 3\n2 2 1\n"],
@@ -236,6 +263,12 @@ _FILES: dict[str, Callable[[], list[Any]]] = {
     "wikidata": lambda: ["Q1\tAnn\tP1\tknows\tQ2\tBob\tP2=of\tQ3=town\n", "Q1,P31,Q2,P585,Q3\nQ2,P279,Q4\n"],
     "rdf": lambda: [_TURTLE, "<http://e/a> <http://e/p> <http://e/b> <http://e/g> .\n"],
     "condgraph": _condgraph,
+    "sqlite": _sqlite,
+    "excel": _excel,
+    "property-graph": lambda: [
+        ":ID,name,born:int,tags:string[],:LABEL\n1,Ann,1960,a;b,Person\n2,Bob,,,Person;Dog\n",
+        "_id,_labels,name,_start,_end,_type,since\n1,:A:B,Ann,,,,\n2,:A,Bob,,,,\n,,,1,2,knows,2001\n",
+    ],
 }
 
 #: Things that parsers stumble over.

@@ -63,7 +63,12 @@ def test_repeated_pieces(name: str) -> None:
         taken = quickest(reader, content, readers.most(LONG) / 4)
         assert taken <= readers.most(LONG), (name, frame, unit, taken)
         if taken > 0.2:
+            # Both at their best: what else runs on this machine may slow down one of them.
             short = quickest(reader, readers.text(frame, unit, SHORT), 0.0)
+            for _ in range(3):
+                if taken <= max(9 * short, 0.4):
+                    break
+                taken = min(taken, quickest(reader, content, 0.0))
             assert taken <= max(9 * short, 0.4), (name, frame, unit, short, taken)
 
 

@@ -112,7 +112,7 @@ def test_asked_in_words() -> None:
         model = Only("smollm2", base_url=url, max_tokens=300)
         for form in ("gbnf", "json-schema"):
             model.form = form
-            for via in ("kopl", "pattern"):
+            for via in ("kopl", "pattern", "query"):
                 budget = Budget(prompt_tokens=2000, calls=2, seconds=100)
                 found = graph.ask("What is the capital of Nepal?", model, via=via, demos=1, retries=0, budget=budget)  # type: ignore[arg-type]
                 assert found.status in ("answered", "empty", "abstained", "ambiguous"), found.warnings

@@ -15,10 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, FormatError, LoadError
-from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.facts import (
+    Batch,
+    Entity,
+    EntityKind,
+    Item,
+    Member,
+    Members,
+    Ref,
+    Rows,
+    Source,
+    Sourced,
+    Statement,
+    Subclass,
+)  # fmt: skip
 from condgraph.engine.values import Quantity
 from condgraph.loaders.base import Reading
-from condgraph.loaders.export.write import encode, statements_of
+from condgraph.loaders.export.write import encode, one_by_one
 from condgraph.loaders.recognise import FORMATS, recognise, sources_of
 
 #: A small file of each format that is read from text.
@@ -198,7 +211,7 @@ def checked(items: Iterator[Item]) -> int:
     """Read items to their end, and look whether a store could keep them."""
     count = 0
     for item in items:
-        for one in statements_of(item) if isinstance(item, Batch) else (item,):
+        for one in one_by_one(item) if isinstance(item, (Batch, Rows, Members)) else (item,):
             inner = one.item if isinstance(one, Sourced) else one
             assert isinstance(inner, (Entity, Member, Subclass, Statement, Source))
             encode(one).encode("utf-8")

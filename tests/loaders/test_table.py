@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import condgraph
 from condgraph.engine.errors import LoadError, OptionError
-from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Statement
+from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Rows, Source, Statement
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export.write import statements_of
@@ -39,7 +39,7 @@ def load(path: Path, on_error: OnError = "raise", **options: Any) -> tuple[list[
     reading = Reading(Source("t", str(path)), on_error)
     form.check_options(options)
     items = list(form.read(path, reading, options))
-    return [item for item in items if isinstance(item, Entity)], statements(items), reading
+    return [one for item in items if isinstance(item, Rows) for one in item.entities()], statements(items), reading
 
 
 def statements(items: list[Item]) -> list[Statement]:
@@ -150,6 +150,51 @@ def test_ambiguous_dates_are_reported(path: Path) -> None:
     assert reading.problems == []
 
 
+def test_dates_that_contradict_each_other_are_all_counted(path: Path) -> None:
+    """One has the day first for certain and another the month: no order is right for all."""
+    _, found, reading = read(path, "d\n13/05/2010\n05/25/2010\n01/02/2011\n")
+    assert [one.object for one in found] == ["13/05/2010", "05/25/2010", "01/02/2011"]
+    assert reading.problems[0].message.startswith("3 dates may have the day or the month first and stay text")
+    _, _, reading = read(path, "d\n13 May 2010\n14 May 2010\n01/02/2011\n")
+    assert reading.problems[0].message.startswith("1 date may have the day or the month first and stays text")
+
+
+def test_one_column_with_decimal_commas_speaks_for_a_file_with_semicolons(path: Path) -> None:
+    """Where nothing in a column says which, the others do: 1.500 beside 12,5 % is no decimal."""
+    text = "part;people;weight;price\n12,5 %;1.500;1,250;-3,50 €\n7 %;2.250;0,5;1.000,00 €\n8 %;700;2,125;2,00 €\n"
+    _, found, reading = read(path, text)
+    numbers = {one.predicate: [] for one in found}
+    for one in found:
+        assert isinstance(one.object, Quantity)
+        numbers[one.predicate].append(one.object.number)
+    assert numbers == {"part": [12.5, 7, 8], "people": [1500, 2250, 700], "weight": [1.25, 0.5, 2.125], "price": [-3.5, 1000, 2]}
+    said = "1.234 and 1,234 are read with a comma before decimals, as 'part' has them; types= with text keeps the cells as they are"
+    assert [(one.field, one.message) for one in reading.problems[1:]] == [("people", said)]
+    # Nothing says so in a file with commas between its fields, nor where no column has such decimals.
+    assert values(read(path, 'a,b\n1.500,"2,5 %"\n2.250,3 %\n')[1])[:2] == [("t/1", "a", "1.5"), ("t/2", "a", "2.25")]
+    assert values(read(path, "a;b\n1.500;2.5\n2.250;3\n")[1])[:2] == [("t/1", "a", "1.5"), ("t/2", "a", "2.25")]
+
+
+def test_only_columns_of_numbers_speak_of_decimal_commas(path: Path) -> None:
+    """A number among words, and a list in a column that is text or a reference, say nothing."""
+    words = "".join(f"word {at};1.500\n" for at in range(3))
+    assert {one.object for one in read(path, f"note;price\n{words}12,5;1.500\n")[1][4:]} == {Quantity(1.5)}
+    lists = "tags;price\n1,2;1.500\n3,4;2.250\n"
+    for options in ({}, {"types": {"tags": "text"}}, {"refs": ["tags"]}):
+        _, found, reading = read(path, lists, **options)
+        prices = [1.5, 2.25] if options else [1500, 2250]
+        assert [one.object for one in found][2:] == [Quantity(price) for price in prices]
+        assert len(reading.problems) == 1 + (not options)
+
+
+@pytest.mark.parametrize("rows", [10, 300])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_loss_is_read_as_a_gain_is_however_many_there_are(path: Path, rows: int, quote: str) -> None:
+    _, found, reading = read(path, "rate;gain\n" + f"12,5;{quote}-1.500{quote}\n-0,5;1.500\n" * rows)
+    assert {one.object for one in found if one.predicate == "gain"} == {Quantity(-1500), Quantity(1500)}
+    assert [one.field for one in reading.problems] == [None, "gain"]
+
+
 def test_further_missing_markers(path: Path) -> None:
     _, found, _ = read(path, "n,m\n?,1\n5,-999\n6,TBA\n", missing=["?", "-999", "tba"])
     assert values(found) == [("t/2", "n", "5"), ("t/3", "n", "6"), ("t/1", "m", "1")]
@@ -239,14 +284,21 @@ def test_encodings(path: Path) -> None:
     assert read(path, "Ä,b\nö,1\n".encode("utf-8-sig"))[1][0].predicate == "Ä"
     assert read(path, "Ä,b\nö,1\n".encode("utf-16"))[1][0].object == "ö"
     assert read(path, "Ä,b\nö,1\n".encode("cp1252"), encoding="cp1252")[1][0].object == "ö"
-    text = "a,b\nx,1\ny,ö\nz,3\n".encode("cp1252")
+    rows, _, reading = read(path, "a,b\nx,1\ny,ö\nz,3\n".encode("cp1252"))
+    assert len(rows) == 3
+    assert [problem.message for problem in reading.problems] == [
+        "the text is no UTF-8 and is read as cp1252 (encoding= names another encoding)",
+        "a cell stays text in a column of numbers: 'ö'",
+    ]
+    # Text in UTF-8 with a damaged character is no other encoding.
+    text = "a,b\nx,é\ny,è\nw,ê\nz,3\n".encode().replace(b"\xc3\xa8", b"\xf6")
     with pytest.raises(LoadError, match="row 2, field 'b': byte 0xf6 is not text"):
         read(path, text)
     rows, _, reading = read(path, text, "skip")
-    assert [row.row for row in rows] == [1, 3]
+    assert [row.row for row in rows] == [1, 3, 4]
     assert reading.skipped == 1
-    with pytest.raises(LoadError, match="byte 0xd6"):
-        read(path, "Ö,b\n1,2\n".encode("cp1252"))
+    with pytest.raises(LoadError, match="byte 0x81"):
+        read(path, b"\x81,b\n1,2\n")
     with pytest.raises(LoadError, match="NUL"):
         read(path, b"a,b\n\0,2\n")
 
@@ -283,7 +335,7 @@ def test_progress_goes_from_nothing_to_all(path: Path) -> None:
     path.write_text("a,b\n" + "1,2\n" * 50_000)
     reported: list[tuple[int, float | None]] = []
     reading = Reading(Source("t", str(path)), progress=lambda _, records, part: reported.append((records, part)))
-    assert sum(1 for _ in CSV.read(path, reading, {})) > 50_000
+    assert sum(len(item) for item in CSV.read(path, reading, {}) if isinstance(item, Rows)) == 50_000
     parts = [part for _, part in reported if part is not None]
     assert parts == sorted(parts)
     assert reported[-1] == (50_000, 1.0)
@@ -361,4 +413,4 @@ def test_speed(path: Path) -> None:
 
 
 def test_the_formats() -> None:
-    assert [form.name for form in FORMATS] == ["csv", "tsv", "jsonl-table", "parquet", "dataframe"]
+    assert [form.name for form in FORMATS] == ["csv", "tsv", "jsonl-table", "json", "parquet", "dataframe"]

@@ -50,7 +50,6 @@ def test_scores(name: str, text: str | bytes, form: str, least: int, most: int) 
     ("name", "text"),
     [
         ("export.jsonl", '{"condgraph": 1, "graph": "g"}\n{"entity": "a"}\n'),
-        ("kb.json", '{\n "concepts": {}\n}\n'),
         ("a.ttl", "@prefix a: <b> .\n"),
         ("a.nt", "<a> <b> <c> .\n<a> <b> <d> .\n"),
         ("notes.txt", "Some words, and more.\nOther words, here.\n\nAnd none.\n"),

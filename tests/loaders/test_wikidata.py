@@ -39,6 +39,7 @@ def file(tmp_path: Path) -> Any:
 
 def test_labelled(file: Any) -> None:
     items, reading = read(file(LABELLED))
+    assert "http://www.wikidata.org/prop/P166" in items.pop().terms
     assert items == [
         Entity("Q1", "Ada"),
         Entity("Q2", "Medal"),

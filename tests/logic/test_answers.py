@@ -18,7 +18,15 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.engine.errors import DeadlineError, ModelError, OptionError, UnknownNameError, UnsafeQueryError, UnsupportedError
+from condgraph.engine.errors import (
+    DeadlineError,
+    LinkModelError,
+    ModelError,
+    OptionError,
+    UnknownNameError,
+    UnsafeQueryError,
+    UnsupportedError,
+)
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.languages.logic.convert import tree_of
@@ -189,6 +197,32 @@ def test_pruned_is_unpruned_on_500_queries() -> None:
             assert quick.ids.tolist() == whole.ids.tolist()
             assert quick.scores.tolist() == whole.scores.tolist()
             assert quick.observed.tolist() == whole.observed.tolist()
+
+
+def test_an_empty_answer_says_why(world: Graph) -> None:
+    found = world.logic('?x : capital("Kathmandu", ?x)')
+    assert not found.texts
+    assert any("'Kathmandu' has no 'capital' forward" in one for one in found.warnings)
+    assert not world.logic('?x : capital("Nepal", ?x)').warnings
+    open_end = world.logic("?x : not exists ?v. (country(?x, ?v))", k=1).warnings
+    assert not any("empty" in one for one in open_end)
+    graph = small([("e000", "r0", "e001")])
+    with_model = graph.logic("?x : r0(<e002>, ?x)", model=model_of({}))
+    assert not with_model.texts
+    assert any("nor the model" in one for one in with_model.warnings)
+
+
+def test_options_that_make_no_sense(world: Graph, tmp_path: Path) -> None:
+    text = '?x : capital("Nepal", ?x)'
+    for wrong in ({"k": "a"}, {"k": 1.5}, {"k": True}, {"alpha": "a"}, {"timeout": "a"}):
+        with pytest.raises(OptionError):
+            world.logic(text, **wrong)  # type: ignore[arg-type]
+    assert world.logic(text, k=np.int64(1)).texts == ["Kathmandu"]  # type: ignore[arg-type]
+    assert any("without one" in one for one in world.logic(text, epsilon=0.5).warnings)
+    with pytest.raises(LinkModelError, match="there is no such file"):
+        world.logic(text, model=tmp_path / "none.npz")
+    with pytest.raises(LinkModelError, match="cannot be read"):
+        world.logic(text, model=tmp_path)
 
 
 def test_models_that_do_not_fit_say_so() -> None:

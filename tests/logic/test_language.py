@@ -71,6 +71,8 @@ def told(node: Tree) -> Any:
         # What does not speak of the variable stands beside; what is bound by nothing else is anything.
         ('?x : exists ?v. a("A", ?x) and b(?v, ?x)', ("and", ("a", "A"), ("b", "Anything"))),
         ('?x : exists ?v ?w. a(?w, ?v) and b(?v, ?x) and "c d"("C", ?w)', ("b", ("a", ("c d", "C")))),
+        # Marks that stand on letters are no part of a word.
+        ('?x : "e\u0301tat"("A", ?x) or "\u092d\u093e"("B", ?x)', ("or", ("e\u0301tat", "A"), ("\u092d\u093e", "B"))),
     ],
 )
 def test_a_text_has_this_tree(text: str, wanted: Any) -> None:
@@ -103,6 +105,12 @@ def test_a_text_has_this_tree(text: str, wanted: Any) -> None:
 def test_what_is_no_tree_says_so(text: str, error: type[CondgraphError], says: str) -> None:
     with pytest.raises(error, match=says.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")):
         tree_of(read(text))
+
+
+def test_long_names_make_no_long_messages() -> None:
+    with pytest.raises(PlanError, match="bound by nothing") as caught:
+        tree_of(read("?x : a(?" + "v" * 5_000 + ", ?x)"))
+    assert len(str(caught.value)) < 1_000
 
 
 def test_only_negated_branches_are_unsafe() -> None:

@@ -1,5 +1,5 @@
 """The small knowledge base of the oracle, in process and on Neo4j, loaded once for all tests that
-ask it.
+ask it; and graphs opened on each store in turn.
 """
 
 from __future__ import annotations
@@ -47,3 +47,20 @@ def oracle_pair(neo4j_uri: str, oracle: Path) -> Iterator[Oracle]:
     yield Oracle(here, there, kinds)
     there.store.delete()
     there.close()
+
+
+STORES = [
+    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
+]
+
+
+@pytest.fixture(params=STORES, scope="module")
+def opener(request: pytest.FixtureRequest) -> Any:
+    """What opens a graph of a name on a store."""
+    from tests.matrix.test_sparql_remote import opened
+
+    if request.param == "neo4j":
+        uri = request.getfixturevalue("neo4j_uri")
+        return lambda name: condgraph.open(uri, graph=name)
+    server = request.getfixturevalue(f"{request.param}_server")
+    return lambda name: opened(server, name)

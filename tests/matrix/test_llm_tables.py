@@ -12,22 +12,8 @@ import pytest
 import condgraph
 from condgraph import FunctionCall
 from condgraph.graph import Graph
-from tests.matrix.test_sparql_remote import opened
 from tests.support.differential import outcome
 from tests.support.llm_tables import ASKED, GRAPHS, get, program
-
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
-]
-
-
-@pytest.fixture(params=STORES, scope="module")
-def opener(request: pytest.FixtureRequest) -> Any:
-    if request.param == "neo4j":
-        uri = request.getfixturevalue("neo4j_uri")
-        return lambda name: condgraph.open(uri, graph=name)
-    server = request.getfixturevalue(f"{request.param}_server")
-    return lambda name: opened(server, name)
 
 
 @pytest.fixture(params=GRAPHS, scope="module")
@@ -88,3 +74,40 @@ def test_functions_from_outside_see_the_same_rows(pair: tuple[Graph, Any, str]) 
     assert any("with all columns" in warning for warning in answers[1].warnings)
     assert len(seen) == 2
     assert seen[0] == seen[1]
+
+
+def test_sums_of_dates_and_of_decimals_with_commas(opener: Any) -> None:
+    """What stands in texts is summed up on servers as in process: years of dates, and no half of a
+    number.
+    """
+    here = condgraph.open()
+    here.load(
+        [
+            {"id": at, "since": since, "first": first, "price": price}
+            for at, (since, first, price) in enumerate(
+                [
+                    ("2019-03-01", "3/4/2019", "12,5 each"),
+                    ("5 May 2021", "5/6/2021", "3,25 each"),
+                    ("12 June 2020", "7/8/2020", "7 each"),
+                    ("2018-01-09", "2/1/2018", "about 5"),
+                ]
+            )
+        ],
+        name="staff",
+        key="id",
+    )
+    there = opener("llm tables sums")
+    there.store.delete()
+    there.push(here)
+    try:
+        for relation in ("since", "first", "price"):
+            for function in ("sum", "mean", "median", "min", "max"):
+                text = program([get(relation), f"{function}(set='output_of_query1')"])
+                mine, theirs = here.query(text), there.query(text)
+                assert (mine.texts, mine.warnings) == (theirs.texts, theirs.warnings), (relation, function)
+                clause = f"show {function}({relation})"
+                mine, theirs = here.query("FindAll()", table=clause), there.query("FindAll()", table=clause)
+                assert (mine.cells, mine.warnings) == (theirs.cells, theirs.warnings), clause
+    finally:
+        there.store.delete()
+        there.close()

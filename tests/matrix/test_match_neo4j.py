@@ -305,8 +305,8 @@ def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph) -> None:
     assert found.report.queries >= 1
     assert found.report.rows >= 2
     assert found.cypher is not None
-    assert "$p1" in found.cypher
-    assert ":param p1 => " in found.cypher
+    assert "$p.p1" in found.cypher
+    assert ":param p => {p1: " in found.cypher
     assert len(found.cypher_queries) >= 1
     assert all("town 17" not in text for text, _ in found.cypher_queries)
 

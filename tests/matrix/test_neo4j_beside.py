@@ -94,7 +94,7 @@ def test_nothing_of_others_changes(driver: neo4j.Driver, tmp_path: Path) -> None
     before = everything(driver)
     assert len(before[0]) > 100
     local = world()
-    with condgraph.open(driver) as remote:
+    with condgraph.open(driver, layout="condgraph") as remote:
         assert isinstance(remote, Neo4jGraph)
         remote.push(local)
         assert everything(driver) == before

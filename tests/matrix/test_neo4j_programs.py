@@ -23,7 +23,7 @@ from condgraph.cypher.compile.operators import OPERATORS
 from condgraph.cypher.compile.support import SUPPORT
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.engine import algebra
-from condgraph.engine.algebra import Condition, Entities, Facts, Node, Scalar, Values
+from condgraph.engine.algebra import Condition, Entities, Facts, Node, Scalar, Table, Values
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
@@ -37,7 +37,7 @@ def test_every_operator_has_an_answer() -> None:
     is so.
     """
     found = {one for one in vars(algebra).values() if isinstance(one, type) and issubclass(one, (Node, Condition))}
-    assert set(SUPPORT) == found - {Node, Condition, Entities, Facts, Values, Scalar}
+    assert set(SUPPORT) == found - {Node, Condition, Entities, Facts, Values, Scalar, Table}
     for operator, support in SUPPORT.items():
         assert support.how == "supported" or support.why
         if issubclass(operator, (Entities, Facts, Values)):

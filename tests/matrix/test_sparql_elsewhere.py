@@ -24,7 +24,7 @@ from condgraph.graph import Graph
 from condgraph.languages.registry import answer
 from condgraph.sparql.compile.gather import gather
 from condgraph.sparql.compile.group import Target
-from condgraph.sparql.dialect import VIRTUOSO
+from condgraph.sparql.dialect import FUSEKI, VIRTUOSO
 from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.gathered import Gathered, finish
 from condgraph.sparql.store import RdfStore
@@ -63,6 +63,15 @@ class OneByOne(Elsewhere):
     def target(self) -> Target:
         """With the dialect of Virtuoso, and lists so short that there are several."""
         return replace(super().target, dialect=replace(VIRTUOSO, list_length=7))
+
+
+class ByUnits(Elsewhere):
+    """A store that is written to as if it compared texts by units of UTF-16."""
+
+    @property
+    def target(self) -> Target:
+        """With the dialect of Fuseki."""
+        return replace(super().target, dialect=FUSEKI)
 
 
 def outcome(found: Any) -> tuple[Any, ...]:
@@ -120,6 +129,28 @@ def test_what_an_entity_says_with_the_predicate_of_a_qualifier() -> None:
         assert any("Cid" in row[-1] for row in rows)
         snapshot = Gathered(rows, place.target.names, ()).snapshot
         assert "Cid" not in [snapshot.entity(i).name for i in range(snapshot.entities)]
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_texts_that_are_made_to_compare_by_code_point(operator: str) -> None:
+    """What is written for stores that order units of UTF-16 orders code points where they are ordered."""
+    texts = [
+        "z",
+        "\ue000",
+        "\uff21b",
+        "\U0001f701",
+        "\U0001f701a",
+        "\uffff",
+        "\uffff!",
+        "\uffff\uffff",
+        "\U00010000",
+        "a\U0010ffff",
+    ]
+    graph = condgraph.open()
+    graph.add([Statement(f"e{at}", "note", text) for at, text in enumerate(texts)])
+    for text in texts:
+        here, there = both(graph, f"Query1: \"get_information(relation='note', tail_entity{operator}'{text}')\"", ByUnits)
+        assert there == here, text
 
 
 def _short(text: str) -> str:

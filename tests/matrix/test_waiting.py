@@ -52,9 +52,9 @@ def race(place: str, options: dict[str, Any], files: list[tuple[Path, str]]) -> 
         assert json.loads(out)[1] > 0
 
 
-def check(place: str, options: dict[str, Any], tmp_path: Path) -> None:
+def check(place: str, options: dict[str, Any], tmp_path: Path, loaders: int = LOADERS) -> None:
     files = []
-    for number in range(LOADERS):
+    for number in range(loaders):
         path = tmp_path / f"people {number}.csv"
         path.write_text("name,height,knows\n" + "".join(f"p{i},{i + number},p{i + 1}\n" for i in range(number, 120)))
         files.append((path, f"people {number}"))
@@ -63,7 +63,7 @@ def check(place: str, options: dict[str, Any], tmp_path: Path) -> None:
             graph.delete()
         # The same file for all, into nothing; then the same into what is there; then files of their
         # own.
-        for wanted in (files[:1] * LOADERS, files[1:2] * LOADERS, files):
+        for wanted in (files[:1] * loaders, files[1:2] * loaders, files):
             race(place, options, wanted)
         local = condgraph.open()
         for file, name in files:
@@ -96,3 +96,8 @@ def test_on_oxigraph(oxigraph_server: Any, tmp_path: Path) -> None:
 def test_on_virtuoso(virtuoso_server: Any, tmp_path: Path) -> None:
     server = virtuoso_server
     check(f"sparql+{server.query}", {"update": server.update}, tmp_path)
+
+
+def test_on_fuseki(fuseki_server: Any, tmp_path: Path) -> None:
+    server = fuseki_server
+    check(f"sparql+{server.query}", {"update": server.update}, tmp_path, loaders=2)

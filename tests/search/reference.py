@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
+from condgraph.engine.values import Quantity, Time
 from condgraph.patterns.words import TABLE
+from tests.search.worlds import ASKED
 
 #: Words that say nothing before a phrase.
 LEADING = "is was are were be been being has have had does did do the a an his her its their who which that s".split()  # noqa: SIM905
@@ -33,6 +37,16 @@ class Edge:
     ident: tuple[int, bool]
 
 
+@dataclass(frozen=True)
+class Held:
+    """A statement whose object is a number or a time."""
+
+    subject: Node
+    predicate: str
+    value: Quantity | Time
+    ident: int
+
+
 @dataclass
 class Reference:
     items: Sequence[Any]
@@ -42,6 +56,10 @@ class Reference:
     names: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, EntityKind] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    #: What was worked out, since forms of a pattern ask for it again.
+    terms: dict[tuple[str, str], int] = field(default_factory=dict)
+    relations: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ids: dict[str, None] = {}
@@ -65,6 +83,8 @@ class Reference:
                 elif isinstance(item.object, str):
                     other = 1, item.object
                 else:
+                    self.held.append(Held((0, item.subject), item.predicate, item.object, self.idents[key]))
+                    self.names.setdefault(item.subject, item.subject)
                     continue
                 self.edges.append(Edge((0, item.subject), item.predicate, other, (self.idents[key], False)))
             else:
@@ -84,11 +104,21 @@ class Reference:
         return self.names[node[1]] if node[0] == 0 else node[1]
 
     def term(self, one: str, two: str) -> int:
+        if (one, two) not in self.terms:
+            self.terms[one, two] = self._term(one, two)
+        return self.terms[one, two]
+
+    def _term(self, one: str, two: str) -> int:
         u, v = self.encoder.encode([one, two]).astype(np.float64)
         return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
 
     def related(self, relation: str, predicate: str) -> int:
         """The term of a relation: its own, or that of a word that the table says means the same."""
+        if (relation, predicate) not in self.relations:
+            self.relations[relation, predicate] = self._related(relation, predicate)
+        return self.relations[relation, predicate]
+
+    def _related(self, relation: str, predicate: str) -> int:
         wanted, found = relation.lower(), [self.term(relation.lower(), predicate.lower())]
         listed = wanted
         rows = [[[w.strip() for w in g.split(",")] for g in line.split("|")] for line in TABLE.splitlines()]
@@ -234,3 +264,56 @@ class Reference:
                 if not joined and any((e.subject, e.object) == (nodes[i], nodes[j]) for e in self.edges):
                     return True
         return False
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def values(self, pattern: Any, nodes: tuple[Node, ...], directed: bool | None) -> list[tuple[int, Held]] | None:
+        """What each edge to a value costs, and its statement, nearest first, then least by id; None
+        where there is none.
+        """
+        found = []
+        for edge in pattern.edges:
+            ends = [pattern.nodes[number] for number in (edge.head, edge.tail)]
+            if not any(end.text in ASKED for end in ends):
+                continue
+            at_head = ends[0].text in ASKED
+            if at_head and directed:
+                return None
+            node = nodes[edge.tail if at_head else edge.head]
+            meant = ASKED[ends[0 if at_head else 1].text]
+            mine = [
+                (self.related(edge.relation, one.predicate) if edge.known else 0, one.ident, one)
+                for one in self.held
+                if one.subject == node and holds(meant, one.value)
+            ]
+            if not mine:
+                return None
+            term, _, one = min(mine, key=lambda held: held[:2])
+            found.append((term + (50_000 if at_head and directed is None else 0), one))
+        return found
+
+
+def holds(meant: tuple[str, tuple[str, str] | None, tuple[str, str] | None], value: Quantity | Time) -> bool:
+    """Whether a value is as `ASKED` says."""
+    operator, number, days = meant
+    if isinstance(value, Quantity):
+        if number is None:
+            return False
+        wanted, unit = Fraction(number[0]), number[1]
+        lengths = {"metre": 100, "centimetre": 1}
+        if unit in lengths and value.unit in lengths:
+            wanted = wanted * lengths[unit] / lengths[value.unit]
+        elif unit not in ("", value.unit):
+            return False
+        own = Fraction(value.number)
+        return {"=": own == wanted, "<": own < wanted, "<=": own <= wanted, ">": own > wanted, ">=": own >= wanted}[operator]
+    if days is None:
+        return False
+    start, end = (int((date.fromisoformat(day) - date(1970, 1, 1)).total_seconds()) for day in days)
+    return {
+        "=": start <= value.start and value.end <= end,
+        "<": value.end <= start,
+        "<=": value.end <= end,
+        ">": value.start >= end,
+        ">=": value.start >= start,
+    }[operator]

@@ -171,6 +171,15 @@ def test_queries_know_patterns(films: condgraph.Graph) -> None:
     assert "film 1: unknown, of type 'film'" in films.explain(text)
 
 
+def test_an_answer_to_a_pattern_is_no_table(films: condgraph.Graph) -> None:
+    found = films.query("(UNKNOWN film 1) -[directed by]-> (Clint Eastwood)", limit=2)
+    assert (found.columns, found.cells) == ((), [])
+    assert len(found.values) + found.cut == 3
+    assert films.query("(UNKNOWN film 1) -[directed by]-> (Clint Eastwood)").cut == 0
+    with pytest.raises(PlanError, match="only the rows of a table"):
+        found.evidence_of(0)
+
+
 def crowd(size: int) -> condgraph.Graph:
     graph = condgraph.open("memory:")
     graph.add(Statement(f"a{i}", "knows", Ref(f"b{i * j % size}")) for i in range(size) for j in range(1, 30))

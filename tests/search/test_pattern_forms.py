@@ -39,7 +39,23 @@ def test_one_pattern_in_many_forms(text: str) -> None:
     assert Pattern.of(str(found)) == found
 
 
-@pytest.mark.parametrize("name", ['Mick "The Man" Walker', "a {b} [c] (d)", "it's", "x, y", "a) -[b]-> (c", "back\\slash", ";"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        'Mick "The Man" Walker',
+        "a {b} [c] (d)",
+        "it's",
+        "x, y",
+        "a) -[b]-> (c",
+        "back\\slash",
+        ";",
+        "'Til Tuesday",
+        "'Allo 'Allo!'",
+        "“",
+        "‘x",
+        "’s",
+    ],
+)
 def test_names_with_brackets_and_quotes(name: str) -> None:
     pattern = Pattern.of([(name, f"r {name}", "UNKNOWN x 1")])
     assert Pattern.of(str(pattern)) == pattern
@@ -78,6 +94,8 @@ def test_multigraphs() -> None:
         ("(a) -[r]-> b", "'(' is expected", (11, 12)),
         ("(a) -[r]-> (b", "this '(' is not closed", (11, 12)),
         ("(a)", "an arrow is expected", (1, 2)),
+        ("(a) --> (b)", "this arrow has no relation", (4, 7)),
+        ("(a)<--(b)", "this arrow has no relation", (3, 6)),
         ('("a", "r")', "a triple has 3 names, not 2", (1, 9)),
         ('("a", "r", "b', "no closing quote", (11, 13)),
         ('("a", r, "b")', "a name in quotes, or a number, is expected", (6, 7)),

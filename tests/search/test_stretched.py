@@ -143,6 +143,12 @@ def test_a_value_says_what_it_is_and_which_way_it_runs() -> None:
         graph.match([(170, "is", 171)])
 
 
+@pytest.mark.parametrize("asked", [{"group_by": "> 100"}, {"distinct_from": {"> 100": "Ann"}}])
+def test_options_about_nodes_take_no_values(asked: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="takes nodes, and '> 100' is a value"):
+        world().match([("UNKNOWN 1", "height", "> 100")], **asked)
+
+
 def test_no_statement_is_used_twice_by_default() -> None:
     graph = condgraph.open("memory:")
     graph.add([Entity("a", "a"), Entity("b", "b"), Statement("a", "likes", Ref("b"))])

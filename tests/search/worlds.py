@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
-from condgraph.engine.values import Quantity
+from condgraph.engine.values import Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 
 #: Unit vectors of few directions, so that many texts are equally far from each other.
@@ -125,3 +126,74 @@ def an_ask(dice: random.Random, pattern: Pattern, others: Sequence[Any]) -> dict
     if dice.random() < 0.3:
         asked["distinct_from"] = {dice.choice(pattern.nodes).text: dice.choice(others)}
     return asked
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+#: Values of random graphs: numbers of some units, one that no float is, and times of some precisions.
+VALUES: Final = (
+    Quantity(5), Quantity(5, "metre"), Quantity(450, "centimetre"), Quantity(5, "kilogram"), Quantity(Decimal("4.5")),
+    Quantity(1990), Quantity(2**53 + 1), Time.year(1990), Time.day(1990, 5, 3), Time.year(1960),
+)  # fmt: skip
+#: Values as patterns ask for them, with what they mean: a comparison, a number in the unit named (none:
+#: of any unit), and a time as its first day and the day behind it.
+ASKED: Final[dict[str, tuple[str, tuple[str, str] | None, tuple[str, str] | None]]] = {
+    "= 5": ("=", ("5", ""), None),
+    "= 5 metre": ("=", ("5", "metre"), None),
+    "> 4.5": (">", ("4.5", ""), None),
+    ">= 4.5 metre": (">=", ("4.5", "metre"), None),
+    "< 500 centimetre": ("<", ("500", "centimetre"), None),
+    "= 1990": ("=", ("1990", ""), ("1990-01-01", "1991-01-01")),
+    "<= 1990": ("<=", ("1990", ""), ("1990-01-01", "1991-01-01")),
+    "> 1960": (">", ("1960", ""), ("1960-01-01", "1961-01-01")),
+    "< 1990-05-03": ("<", None, ("1990-05-03", "1990-05-04")),
+    ">= 1990-05": (">=", None, ("1990-05-01", "1990-06-01")),
+    "= 9007199254740992": ("=", ("9007199254740992", ""), None),
+    "> 9007199254740992": (">", ("9007199254740992", ""), None),
+}
+#: What relations to values are called, on both sides.
+ATTRIBUTES: Final = ("note", "height", "born in", "knows")
+
+
+def with_values(dice: random.Random, items: Sequence[Any]) -> list[Any]:
+    """The same graph, where some entities have values."""
+    ids = [item.id for item in items if isinstance(item, Entity)]
+    more = [
+        Statement(dice.choice(ids), dice.choice(ATTRIBUTES), dice.choice(VALUES), dice.choice(((), (), (("of", "x"),))))
+        for _ in range(dice.randint(1, 8))
+    ]
+    return [*items, *more]
+
+
+def asking_values(dice: random.Random, triples: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The same pattern, where some nodes are to have values."""
+    nodes = [node for head, _, tail in triples for node in (head, tail)]
+    found = list(triples)
+    for _ in range(dice.choice((1, 1, 2))):
+        ends = [dice.choice(nodes), dice.choice(tuple(ASKED))]
+        if dice.random() < 0.2:
+            ends.reverse()
+        found.insert(dice.randint(0, len(found)), (ends[0], dice.choice((*ATTRIBUTES, "tall", "UNKNOWN relation 1")), ends[1]))
+    return found[: 1 if dice.random() < 0.1 else None]
+
+
+def a_case(dice: random.Random) -> tuple[list[Any], list[tuple[Pattern, dict[str, Any]]]]:
+    """A graph with values, and patterns with what is asked of them: values, paths of two, edges that
+    are left out, or all of it.
+    """
+    items = with_values(dice, a_graph(dice))
+    others = [item.name for item in items if isinstance(item, Entity)]
+    asked = []
+    for _ in range(4):
+        triples = a_pattern(dice)
+        if dice.random() < 0.7:
+            triples = asking_values(dice, triples[:3])
+        pattern = Pattern.of(triples)
+        ask = an_ask(dice, pattern, others)
+        things = {node.text for node in pattern.nodes[: pattern.things]}
+        ask["group_by"] = [name for name in ask.get("group_by", ()) if name in things]
+        ask["distinct_from"] = {name: one for name, one in ask.get("distinct_from", {}).items() if name in things}
+        ask["stretch"] = len(triples) < 4 and dice.random() < 0.35
+        ask["leave_out"] = dice.random() < 0.35
+        asked.append((pattern, ask))
+    return items, asked

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,10 +28,13 @@ from condgraph.graph import Graph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import VIRTUOSO
+from condgraph.sparql.load.remote import state
 from tests.support.canonical import contents_of
 from tests.support.world import world
 
-STORES = [pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("virtuoso", "oxigraph")]
+STORES = [
+    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("virtuoso", "oxigraph", "fuseki")
+]
 #: A query that no store is done with soon: every triple with every triple, four times.
 ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . FILTER(STRLEN(STR(?a)) + STRLEN(STR(?l)) < 0) }"
 
@@ -118,6 +122,35 @@ def test_a_load_goes_on_where_it_was_ended(server: Any, merged: bool) -> None:
     remote.store.endpoint.update = update  # type: ignore[method-assign]
     assert contents_of(remote.snapshot()) == contents_of(expected)
     remote.delete()
+
+
+def test_a_load_goes_on_in_batches_of_another_size(server: Any) -> None:
+    """By updates up to some batch, then by the Graph Store Protocol, whose batches are larger."""
+    local = condgraph.open()
+    local.add([Statement(f"e{i}", f"p{i % 9}", Quantity(i)) for i in range(400)], source="many")
+    remote, sent = opened(server, "sizes"), [0]
+    remote.store._update_given = True
+    remote.delete()
+    remote.store.endpoint.query("ASK {}")
+    endpoint, update = remote.store.endpoint, remote.store.endpoint.update
+    small = replace(VIRTUOSO, update_batch=100, store_batch=400)
+
+    def few(text: str, *, timeout: float | None = None) -> None:
+        endpoint.dialect = small
+        sent[0] += 1
+        if sent[0] > 16:
+            raise KeyboardInterrupt
+        update(text, timeout=timeout)
+
+    endpoint.update = few  # type: ignore[method-assign]
+    endpoint.dialect = small
+    with pytest.raises(KeyboardInterrupt):
+        remote.push(local)
+    assert len(state(remote.store.endpoint, remote.store.base)["loaded"]) > 2
+    other = opened(server, "sizes", store=server.store)
+    other.push(local)
+    assert contents_of(other.snapshot()) == contents_of(local)
+    other.delete()
 
 
 def test_another_load_waits_until_the_first_is_finished(server: Any, remote: SparqlGraph) -> None:

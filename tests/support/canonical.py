@@ -88,9 +88,7 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
             for one in unbatched(item):
                 take(one, ((source, one.row),), together=True)
         else:
-            # A declaration of an entity makes no source, unless it is a table row.
-            bare = isinstance(item, Entity) and item.kind is not EntityKind.ROW
-            take(item, () if bare else ((source, item.row),))
+            take(item, ((source, item.row),))
     return found.tidy()
 
 

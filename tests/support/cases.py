@@ -16,13 +16,15 @@ from typing import Any, Final
 import condgraph
 from condgraph import Graph
 from condgraph.engine.facts import Entity, Sourced
-from tests.support import graphs, llm_programs, programs, ugly
+from tests.support import graphs, llm_programs, programs, table_programs, ugly
 from tests.support.differential import Outcome, outcome
 from tests.support.graphs import Dice, Pick
 from tests.support.lanes import by_lane
 
 #: Programs asked of one graph.
 PROGRAMS: Final = 50
+#: Programs with a table beside them.
+TABLES: Final = 20
 #: Graphs a store is tried with: 400 programs where everything is asked for, 2,100 in the whole run.
 GRAPHS: Final = by_lane(4, 8, 42)
 
@@ -46,8 +48,14 @@ class Case:
 def case(number: int) -> Case:
     """The case of a number."""
     dice = Dice(number)
-    items, ask = _KINDS[number % len(_KINDS)](dice)
-    return Case(number, items, [(ask(), options(dice)) for _ in range(PROGRAMS)])
+    kind = _KINDS[number % len(_KINDS)]
+    items, ask = kind(dice)
+    asked = [(ask(), options(dice)) for _ in range(PROGRAMS)]
+    for _ in range(TABLES):
+        # Those that end on entities, which tables are made of, are about a half.
+        program, table = table_programs.on_top(dice, ask(), _NAMES[kind])
+        asked.append((program, options(dice) | table))
+    return Case(number, items, asked)
 
 
 def options(pick: Pick) -> dict[str, Any]:
@@ -86,6 +94,12 @@ def _ugly(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
 
 
 _KINDS: Final = (_plain, _ugly, _tables, _ugly)
+#: What tables are made of, by the kind of graph.
+_NAMES: Final = {
+    _plain: table_programs.Names(programs.PLAIN.attributes, programs.PLAIN.relations, programs.PLAIN.qualifiers),
+    _tables: table_programs.Names((*llm_programs.COLUMNS, "city", "age"), llm_programs.RELATIONS[:2], llm_programs.KEYS),
+    _ugly: table_programs.Names(ugly.WORDS.attributes, ugly.WORDS.relations, ugly.WORDS.qualifiers),
+}
 
 
 def _form(dice: Pick, steps: Any) -> Any:

@@ -7,7 +7,6 @@ server is asked for them again.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -36,15 +35,6 @@ class Outcome:
         return f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])} {self.warnings}"
 
 
-def everywhere(warning: str) -> str:
-    """A warning without what only answers in process say: what an entity has instead of a predicate
-    that led to nothing. A server would have to be asked several times for that.
-    """
-    found = re.sub(r"^(the answer is empty: .*? gave nothing, .*?); '.*$", r"\1", warning, flags=re.DOTALL)
-    # A long one is cut, and says how much was: by how it begins.
-    return found[:150] if found.startswith("the answer is empty: ") else found
-
-
 def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
     """What a graph says: the answer, or the error with its place, the nearest names and its hint."""
     try:
@@ -53,7 +43,7 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
             tuple(map(repr, answer.values)),
             tuple(answer.texts),
             tuple(map(repr, answer.entities)),
-            warnings=tuple(sorted(set(map(everywhere, answer.warnings)))) if warnings else (),
+            warnings=tuple(sorted(set(answer.warnings))) if warnings else (),
             evidence=tuple(map(shown, answer.evidence)) if evidence else (),
         )
     except CondgraphError as error:

@@ -25,7 +25,9 @@ T = TypeVar("T")
 ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
 #: Whether that is asked for which takes an hour as well.
 WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
-_SERVICE: Final = re.compile(r"(?:neo4j|virtuoso|oxigraph|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent")
+_SERVICE: Final = re.compile(
+    r"(?:neo4j|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
+)
 _REASON: Final = "CONDGRAPH_ALL=1 is not set, which tests whole data sets and what takes long"
 
 

@@ -46,17 +46,18 @@ def _root() -> Path:
     return root
 
 
-def shared_server(version: str) -> dict[str, Any]:
+def shared_server(version: str, purpose: str = "") -> dict[str, Any]:
     """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first
-    worker that asks.
+    worker that asks; of one more of them where there is a `purpose`.
     """
     asks(f"Neo4j {version}")
     root = _root()
-    place = root / f"{version}.json"
-    with (root / f"{version}.lock").open("w") as lock:
+    name = f"{version}-{purpose}" if purpose else version
+    place = root / f"{name}.json"
+    with (root / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.exists():
-            place.write_text(json.dumps(_start(version, root)))
+            place.write_text(json.dumps(_start(version, root, name)))
     found: dict[str, Any] = json.loads(place.read_text())
     if "error" in found:
         if os.environ.get("CONDGRAPH_SERVICES"):
@@ -65,10 +66,10 @@ def shared_server(version: str) -> dict[str, Any]:
     return found
 
 
-def _start(version: str, root: Path) -> dict[str, Any]:
+def _start(version: str, root: Path, name: str) -> dict[str, Any]:
     # The server ends with the run, not with the worker that asked first, and the folder goes with
     # it.
-    log = root / f"{version}.log"
+    log = root / f"{name}.log"
     command = watched([sys.executable, str(TOOL), "--version", version, "--short", "--json"], beside=_run(), remove=root)
     with log.open("w") as out:
         tool = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -173,6 +174,14 @@ def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
             pytest.skip("NEO4J_URI says which server is tested")
         return _given() or ""
     return shared_server(LTS if request.param == "lts" else CURRENT)["uri"]
+
+
+@pytest.fixture(scope="session")
+def emptied_neo4j_uri(neo4j_version: str) -> str:
+    """The address of a server for tests of whole databases (`tests.support.native_databases`), which
+    empty it. Never one that somebody gave.
+    """
+    return shared_server(neo4j_version, "emptied")["uri"]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
+from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
 from tests.support.world import items
@@ -47,6 +48,19 @@ AMOUNTS: Final = alg.Objects(alg.Scan(ALL, ("amount",), family="attribute"))
 TABLE: Final = alg.AllEntities((EntityKind.ROW,), "sales")
 TWENTY: Final = alg.Reached(alg.Where(alg.Scan(TABLE, ("amount",)), alg.Compare("=", Quantity(20))))
 OVER: Final = alg.Compare(">", Quantity(1.8, "metre"))
+
+WHO: Final = alg.Scan(TABLE, ("who",), "subject", "object", "relation")
+AMOUNT: Final = alg.Scan(TABLE, ("amount",), family="attribute")
+_WHO, _AMOUNT = ex.Way("who", (0,), 0), ex.Way("amount", (1,), 1)
+GROUPED: Final = alg.Group(
+    TABLE,
+    (WHO, AMOUNT),
+    (alg.Objects(WHO), alg.Objects(AMOUNT)),
+    (ex.Key("who", _WHO),),
+    (ex.Measure("sum", "sum", _AMOUNT), ex.Measure("best", "top", _AMOUNT, 1), ex.Measure("count()", "count")),
+    ex.CellTest(ex.Computed("*", (_AMOUNT, ex.Given(Quantity(2)))), ">", (Quantity(1),)),
+    1,
+)
 
 OPERATORS: Final[tuple[Node, ...]] = (
     ALL,
@@ -95,6 +109,10 @@ OPERATORS: Final[tuple[Node, ...]] = (
     alg.Median(AMOUNTS),
     alg.AnySatisfies(TALL, OVER),
     alg.Exists(KNOWS),
+    GROUPED,
+    alg.Having(GROUPED, ex.No(ex.CellTest(3, "=", (Quantity(2),)))),
+    alg.Order(GROUPED, (ex.By(1, descending=True), ex.By(0))),
+    alg.Limit(alg.Order(GROUPED, (ex.By(1),)), 1, 1, ties=True),
 )
 
 CONDITIONS: Final[tuple[Condition, ...]] = (

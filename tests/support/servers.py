@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 
@@ -50,3 +50,12 @@ def running(server: S, what: str, before: Callable[[], object] | None = None) ->
     finally:
         server.stop()
         server.remove()
+
+
+def missing(what: str) -> NoReturn:
+    """A server of Debian's packages is not on the machine: the test is skipped and says why; with
+    `CONDGRAPH_SERVICES=1` that is a failure.
+    """
+    if os.environ.get("CONDGRAPH_SERVICES"):
+        pytest.fail(what)
+    pytest.skip(what)

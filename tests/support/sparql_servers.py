@@ -1,5 +1,5 @@
-"""Real RDF stores for the tests: Virtuoso (Debian's package), one for each file of tests, and
-Oxigraph's server (PyPI's), one a session.
+"""Real RDF stores for the tests: Virtuoso (Debian's package), one for each file of tests; Oxigraph's
+server (PyPI's) and Jena Fuseki (Maven Central's), one a session.
 
 Where a program is missing the tests are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI
 sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that every folder has them.
@@ -43,4 +43,13 @@ def oxigraph_server() -> Iterator[Any]:
     from oxigraph_server import OxigraphServer
 
     with running(OxigraphServer(), "Oxigraph server") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fuseki_server() -> Iterator[Any]:
+    """A Jena Fuseki that is up (`tools/fuseki_server.py`)."""
+    from fuseki_server import FusekiServer
+
+    with running(FusekiServer(short=True), "Fuseki") as server:
         yield server

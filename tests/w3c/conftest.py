@@ -22,6 +22,7 @@ class SuiteBackend:
     def __init__(self) -> None:
         self.base: str | None = None
         self.prefixes: Mapping[str, str] = {}
+        self.headers: Mapping[str, str] = {}
         self._pool = WorkerPool([], workers=1)
 
     def use(self, files: Sequence[File], base: str | None) -> None:

@@ -1,9 +1,13 @@
-"""vLLM's server: the triples that may follow as one regular expression, factored by its beginnings."""
+"""vLLM's server: the triples that may follow as one regular expression, factored by its beginnings.
+
+The expression is sent as `structured_outputs`. Servers before 0.12 leave that aside without a word,
+and take `guided_regex`: where what comes does not follow the expression, it is sent so, once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
 from condgraph.chains.backends.choosing import mentioned
@@ -13,6 +17,11 @@ from condgraph.chains.chain import Chain
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError
 
+#: How an expression is sent: as servers take it now, and as those before 0.12 did.
+_WAYS: Final[tuple[Callable[[str], dict[str, Any]], ...]] = (
+    lambda expression: {"structured_outputs": {"regex": expression}},
+    lambda expression: {"guided_regex": expression},
+)
 #: The most triples of one expression.
 MOST_IN_EXPRESSION: Final = 20_000
 
@@ -23,6 +32,7 @@ class Vllm:
     def __init__(self, place: str, model: str, *, key: str | None = None) -> None:
         self._server, self._model = Server(place, key), model
         self.name = "vLLM, a regular expression"
+        self._ways = _WAYS
 
     @property
     def model(self) -> str:
@@ -49,13 +59,11 @@ class Vllm:
             )
         body = {
             "model": self._model, "prompt": prompt.text, "n": n, "max_tokens": 4 * max(map(len, found)), "logprobs": 1,
-            "temperature": 0.0 if n == 1 else 1.0, "seed": 1, "structured_outputs": {"regex": regex_of(found)},
+            "temperature": 0.0 if n == 1 else 1.0, "seed": 1,
         }  # fmt: skip
         best: dict[str, Proposal] = {}
-        for choice in self._server.post("/completions", body).get("choices") or ():
+        for choice in self._held(body, regex_of(found), lambda text: text.strip() in found):
             text = str(choice.get("text", "")).strip()
-            if text not in found:
-                raise ModelError("the server wrote what its expression does not allow", hint="it may take no structured_outputs")
             logs = (choice.get("logprobs") or {}).get("token_logprobs") or []
             total = float(sum(logs)) if logs and None not in logs else None
             best.setdefault(text, Proposal(found[text], total, len(logs)))
@@ -73,7 +81,21 @@ class Vllm:
             return None
         body = {
             "model": self._model, "prompt": prompt.text, "max_tokens": 4 * max(map(len, options)), "temperature": 0.0,
-            "structured_outputs": {"regex": regex_of(f" {one}" for one in options)},
         }  # fmt: skip
-        choices = self._server.post("/completions", body).get("choices") or [{}]
-        return mentioned(str(choices[0].get("text", "")), options)
+        offered = {one.strip() for one in options}
+        choices = self._held(body, regex_of(f" {one}" for one in options), lambda text: text.strip() in offered)
+        return mentioned(str(choices[0].get("text", "")), options) if choices else None
+
+    def _held(self, body: Mapping[str, Any], expression: str, follows: Callable[[str], bool]) -> list[Mapping[str, Any]]:
+        """The choices of a request under an expression; raises `ModelError` where they do not follow it."""
+        for way in self._ways:
+            choices: list[Mapping[str, Any]] = list(
+                self._server.post("/completions", {**body, **way(expression)}).get("choices") or ()
+            )
+            if all(follows(str(choice.get("text", ""))) for choice in choices):
+                if choices:
+                    self._ways = (way,)
+                return choices
+        raise ModelError(
+            "the server wrote what its expression does not allow", hint="it may take neither structured_outputs nor guided_regex"
+        )

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from condgraph.cypher.compile.estimate import Estimates
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import Bound, Cell
+from condgraph.cypher.layout.given import give
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.kinds import condition_of
@@ -48,6 +49,8 @@ class Within:
     clauses: list[str]
     hint: str
     members: float
+    #: The names of the concepts.
+    names: tuple[str, ...] = ()
 
     def joins(self, rows: float) -> bool:
         """Whether to join with all members is likely to cost less than to look at so many entities."""
@@ -84,6 +87,8 @@ class FactRows:
     rows: float = 1.0
     #: Clauses behind the MATCH, that bind what a pattern cannot.
     after: list[str] = field(default_factory=list)
+    #: Makes one clause of several queries that bind what the pattern would.
+    joined: Callable[[Collection[str] | None, list[str]], str] | None = None
 
     @property
     def reached(self) -> str:
@@ -116,6 +121,9 @@ class FactRows:
                 clauses, hint = [*clauses, *self.within.clauses], hint + self.within.hint
             else:
                 conditions.append(self.within.condition)
+        if self.joined is not None:
+            labels = None if self.within is None else self.within.names
+            return [*clauses, self.joined(labels, conditions), *self.after]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         if self.pattern is not None:
             return [*clauses, f"MATCH {self.pattern}{hint}{where}", *self.after]
@@ -154,7 +162,7 @@ class Compiler:
 
     def __init__(self, graph: str, schema: StoredSchema, roots: Sequence[Node], layout: Layout) -> None:
         self.layout = layout
-        self.parameters: dict[str, Any] = layout.parameters(graph)
+        self.parameters: dict[str, Any] = dict(layout.parameters(graph))
         self.estimates = Estimates(schema)
         #: Whether numbers are compared as they were written; which sources have statements of their
         #: own rows alone.
@@ -186,9 +194,7 @@ class Compiler:
     def parameter(self, value: Any) -> str:
         """A parameter holding a value."""
         self._given += 1
-        name = f"p{self._given}"
-        self.parameters[name] = value
-        return f"${name}"
+        return self.layout.typed(give(self.parameters, f"p{self._given}", value), value)
 
     def is_shared(self, node: Node) -> bool:
         """Whether several operators take it, so that it is bound once."""
@@ -198,9 +204,7 @@ class Compiler:
         """A parameter holding a bound of times, the same one each time: not every integer can be
         written as a literal.
         """
-        name = _BOUNDS[value]
-        self.parameters[name] = value
-        return f"${name}"
+        return give(self.parameters, _BOUNDS[value], value)
 
     # -- parts that are bound once -----------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from condgraph.engine.algebra import Condition
 from condgraph.engine.algebra.tables import ConditionTable, by_type
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.versus import readings_of
-from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time, as_float
+from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time
 
 #: More values than this are not compared with, as in process.
 MOST_COMPARED = 10_000
@@ -29,7 +29,7 @@ def condition(compiler: Compiler, test: Condition, cell: Cell, ref: str | None =
 def _any_of(compiler: Compiler, test: alg.AnyOf, cell: Cell, ref: str | None) -> str:
     keys = keys_of(compiler, test)
     if keys is not None:
-        return f"{cell.key} IN {compiler.parameter(keys)}"
+        return f"{cell.tested('key')} IN {compiler.parameter(keys)}"
     return "(" + " OR ".join([condition(compiler, part, cell, ref) for part in test.conditions]) + ")"
 
 
@@ -59,12 +59,15 @@ def keys_of(compiler: Compiler, test: alg.AnyOf) -> list[str] | None:
 def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None) -> str:
     value, operator = test.value, "<>" if test.operator == "!=" else test.operator
     if isinstance(value, Time):
+        own_test = cell.timed(test.operator, value, compiler.parameter)
+        if own_test is not None:
+            return own_test
         return time_condition(test.operator, cell, compiler.parameter(value.start), compiler.parameter(value.end))
     if isinstance(value, Quantity):
-        number, exact = as_float(value)
-        unit, own = f"{cell.unit} = {compiler.parameter(value.unit)}", cell.number
+        number, exact = compiler.layout.number(value)
+        own, unit = cell.tested("number"), f"{cell.tested('unit')} = {compiler.parameter(value.unit)}"
         if exact and not compiler.inexact:
-            there = f"{own} IS NOT NULL AND " if operator == "<>" else ""
+            there = f"{cell.number} IS NOT NULL AND " if operator == "<>" else ""
             return f"({there}{own} {operator} {compiler.parameter(number)} AND {unit})"
         pair = compiler.parameter(number), compiler.parameter(compiler.layout.number_order(value.number))
         return f"({exact_condition(test.operator, cell, *pair)} AND {unit})"
@@ -73,7 +76,7 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None)
     key, layout = cell.key, compiler.layout
     if test.operator in ("=", "!="):
         there = f"{key} IS NOT NULL AND " if operator == "<>" else ""
-        return f"{there}{key} {operator} {compiler.parameter(layout.key(value))}"
+        return f"{there}{cell.tested('key')} {operator} {compiler.parameter(layout.key(value))}"
     return f"({key} IS NOT NULL AND {cell.ordered} {operator} {compiler.parameter(layout.text_order(value))})"
 
 

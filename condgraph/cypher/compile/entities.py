@@ -15,9 +15,7 @@ def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
     """
     e, layout = compiler.name("e"), compiler.layout
     if node.source is None:
-        pattern, inside = layout.entity(e)
-        kinds = compiler.parameter([int(kind) for kind in node.kinds])
-        return Rows([f"MATCH {pattern} WHERE {inside} AND {layout.of_kinds(e, kinds)}"], e)
+        return Rows(layout.every(e, compiler.parameter([int(kind) for kind in node.kinds])), e)
     source = compiler.parameter(node.source)
     if node.kinds == (EntityKind.ROW,) and node.source in compiler.tabular:
         pattern, inside = layout.rows(e, source)
@@ -30,15 +28,14 @@ def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
 def named(compiler: Compiler, node: alg.ByName) -> Rows:
     """Entities by exact name."""
     e = compiler.name("e")
-    pattern, _ = compiler.layout.entity(e)
-    return Rows([f"MATCH {pattern} WHERE {compiler.layout.named(e, compiler.one_of(node.names))}"], e)
+    return Rows(compiler.layout.by_name(e, compiler.one_of(node.names)), e)
 
 
 def known(compiler: Compiler, node: alg.ById) -> Rows:
     """Entities by id."""
     e, layout = compiler.name("e"), compiler.layout
     handles = compiler.parameter([layout.handle(ident) for ident in node.ids])
-    return Rows([f"MATCH {layout.entity(e)[0]} WHERE {layout.identified(e, f'IN {handles}')}"], e)
+    return Rows(layout.by_id(e, f"IN {handles}"), e)
 
 
 def members(compiler: Compiler, node: alg.Members) -> Rows:
@@ -145,7 +142,7 @@ def within(compiler: Compiler, of: alg.Members, e: str) -> Within:
     """Membership in the concepts of some names, of an entity that a MATCH binds."""
     assert isinstance(of.concepts, alg.ByName)
     condition, clauses = compiler.layout.within(compiler, e, of.concepts.names)
-    return Within(condition, clauses, f" USING JOIN ON {e}", compiler.estimates.members(of))
+    return Within(condition, clauses, f" USING JOIN ON {e}", compiler.estimates.members(of), of.concepts.names)
 
 
 def minus(compiler: Compiler, node: alg.Minus) -> Rows:
@@ -199,14 +196,14 @@ def referents(compiler: Compiler, node: alg.Referents) -> Rows:
     """The entities that the values are, or whose name they are."""
     rows = compiler.values(node.values)
     c, e, k = rows.cell, compiler.name("e"), compiler.name("k")
-    pattern, by_key = by_name(compiler, e, k)
+    found = compiler.layout.by_name(e, f"= {k}")
     keys = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' THEN {c.key} END)"
     if rows.ref is None:
-        return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", f"MATCH {pattern} WHERE {by_key}"], e)
+        return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", *found], e)
     # A name stands for the entity that it was read from, other texts for every entity of that name.
     texts = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' AND {rows.ref} IS NULL THEN {c.key} END)"
     refs, ks = compiler.name("s"), compiler.name("s")
-    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} MATCH {pattern} WHERE {by_key} RETURN {e}"
+    body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} {' '.join(found)} RETURN {e}"
     clauses = [f"WITH collect(DISTINCT {rows.ref}) AS {refs}, {texts} AS {ks}", compiler.call(body, refs, ks), f"WITH DISTINCT {e}"]
     return Rows([*rows.clauses, *clauses], e)
 
@@ -215,14 +212,9 @@ def namesakes(compiler: Compiler, node: alg.SameName) -> Rows:
     """All entities that share a name with these."""
     of = compiler.entities(node.of)
     k, e = compiler.name("k"), compiler.name("e")
-    pattern, by_key = by_name(compiler, e, k)
     key = compiler.layout.name_key(of.variable)
-    return Rows([*of.clauses, f"WITH DISTINCT {key} AS {k}", f"MATCH {pattern} WHERE {by_key}", f"WITH {e}"], e)
-
-
-def by_name(compiler: Compiler, e: str, key: str) -> tuple[str, str]:
-    """Entities and concepts of one name, by its key: their pattern, and the condition."""
-    return compiler.layout.entity(e)[0], compiler.layout.named(e, f"= {key}")
+    found = compiler.layout.by_name(e, f"= {k}")
+    return Rows([*of.clauses, f"WITH DISTINCT {key} AS {k}", *found, f"WITH {e}"], e)
 
 
 def best(compiler: Compiler, node: alg.ArgExtreme) -> Rows:
@@ -232,7 +224,8 @@ def best(compiler: Compiler, node: alg.ArgExtreme) -> Rows:
     facts = compiler.facts(alg.Scan(node.of, (node.key,), family="attribute"))
     value, e = facts.cell, facts.subject
     of_one = compiler.schema.attribute_kinds(node.key)
-    if len(of_one) == 1 and next(iter(of_one))[0] in (Kind.QUANTITY, Kind.TIME) and not compiler.inexact:
+    simple = len(of_one) == 1 and next(iter(of_one))[0] in (Kind.QUANTITY, Kind.TIME)
+    if simple and not compiler.inexact and compiler.layout.trusted:
         # Nothing has to be chosen among types and units, or left out.
         time = next(iter(of_one))[0] is Kind.TIME
         key, way = (value.end, " DESC") if node.direction == "largest" else (value.start, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +11,7 @@ from condgraph.cypher.compile.conditions import condition, keys_of, span_conditi
 from condgraph.cypher.compile.entities import membership, within
 from condgraph.cypher.compile.estimate import share
 from condgraph.cypher.compile.join_order import OUTWARD, kinds_matter
-from condgraph.cypher.layout.scan import Wanted
+from condgraph.cypher.layout.scan import Match, Wanted
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time
@@ -63,11 +64,29 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
         match.conditions.append(inner.condition)
         inner = None
     subject, thing = (anchor, other) if outward else (other, anchor)
-    found = FactRows(
-        [] if of is None else of.clauses, match.pattern, match.conditions, f, subject, thing, family, node.reach, match.cell
-    )
+    clauses = [*([] if of is None else of.clauses), *match.before]
+    found = FactRows(clauses, match.pattern, match.conditions, f, subject, thing, family, node.reach, match.cell)
+    if match.branches is not None:
+        found.joined = _branches(compiler, match)
     found.whole, found.hint, found.after, found.within, found.rows = match.whole, match.hint, match.after, inner, rows
     return found
+
+
+def _branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
+    """The branches of a match as one clause, under conditions that hold in each."""
+    kept = ", ".join(match.kept)
+
+    def joined(labels: Collection[str] | None, conditions: list[str]) -> str:
+        assert match.branches is not None
+        texts = []
+        for pattern, own in match.branches(labels):
+            where = " AND ".join([*([own] if own else []), *conditions])
+            texts.append(f"MATCH {pattern}{f' WHERE {where}' if where else ''}")
+        if len(texts) == 1:
+            return texts[0]
+        return compiler.call("\nUNION ALL\n".join(f"{text} RETURN {kept}" for text in texts))
+
+    return joined
 
 
 def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
@@ -169,7 +188,7 @@ def where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> FactRows:
     name = f"{layout.qualifier_name(q)} = {compiler.parameter(node.key)}"
     if asks_which(test):
         e = compiler.name("e")
-        referred = f" OPTIONAL MATCH {layout.referred(q, e)} WITH {q}, {e}"
+        referred = f" {layout.refer(q, e)} WITH {q}, {e}"
         ending = f" WHERE {name}{referred} WHERE {condition(compiler, test, cell, e)} RETURN {q}"
     else:
         ending = f" WHERE {name} AND {condition(compiler, test, cell)}"

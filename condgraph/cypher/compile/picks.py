@@ -34,7 +34,7 @@ def extreme(compiler: Compiler, node: alg.Extreme) -> ValueRows:
     group = (
         f"WITH CASE WHEN {comparable} THEN {c.kind} ELSE 'text' END AS {kind}, "
         f"CASE WHEN {comparable} THEN {unit_name(c.unit)} ELSE '' END AS unit, count(*) AS times, "
-        f"count({c.ranks}) AS {ranked}, collect({rows.packed()}) AS {xs} "
+        f"count({compiler.layout.ranks(c)}) AS {ranked}, collect({rows.packed()}) AS {xs} "
         f"ORDER BY {kind} = 'text', {most_frequent(kind)}"
     )
     of_x = Bound(f"{x}.c")
@@ -45,7 +45,7 @@ def extreme(compiler: Compiler, node: alg.Extreme) -> ValueRows:
         group,
         f"UNWIND {xs} AS {x}",
         f"WITH {x}, CASE {kind} WHEN 'quantity' THEN {number} WHEN 'time' THEN [{side}] "
-        f"ELSE CASE WHEN {ranked} = times THEN {of_x.ranks} ELSE [{of_x.ordered}] END END AS {key}",
+        f"ELSE CASE WHEN {ranked} = times THEN {compiler.layout.ranks(of_x)} ELSE [{of_x.ordered}] END END AS {key}",
         f"WITH collect([{x}, {key}]) AS {all_}, {choose}({key}) AS {best}",
     ]
     return compiler.unpacked(clauses, f"[{y} IN {all_} WHERE {y}[1] = {best} | {y}[0]]", rows)

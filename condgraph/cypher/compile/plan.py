@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.conditions import condition
-from condgraph.cypher.compile.entities import by_name
 from condgraph.cypher.compile.join_order import arrange
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.compile.picks import MIDDLE, middle, scalar, shown_text
@@ -104,7 +103,7 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
     if isinstance(plan, alg.Distinct) and not schema.tables and not isinstance(plan.values, alg.Predicates):
         inner = plan.values
     distinct = inner is not plan
-    kind, fields = _fields(inner, schema)
+    kind, fields = _fields(inner, schema) if layout.trusted or isinstance(inner, alg.Median) else (None, FIELDS)
     # A qualifier that is an entity is looked up there.
     compiler.refers |= "of" in fields
     branches, columns, shape = _result(compiler, inner, fields, distinct)
@@ -119,12 +118,11 @@ def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str
     keys = {compiler.layout.key(name): name for name in names}
     if keys:
         k, e = compiler.name("k"), compiler.name("e")
-        pattern, inside = by_name(compiler, e, k)
         others = "".join(f", null AS {column}" for column in columns[1:])
         branches.append(
             [
-                f"UNWIND {compiler.parameter(list(keys))} AS {k} OPTIONAL MATCH {pattern} WHERE {inside}",
-                f"WITH {k}, count({e}) AS {e} WHERE {e} = 0 WITH collect({k}) AS {k} WHERE size({k}) > 0",
+                f"UNWIND {compiler.parameter(list(keys))} AS {k} {compiler.layout.absent(k, e)}",
+                f"WITH collect({k}) AS {k} WHERE size({k}) > 0",
                 f"RETURN {{missing: {k}}} AS {columns[0]}{others}",
             ]
         )

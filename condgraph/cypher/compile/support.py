@@ -42,6 +42,10 @@ SUPPORT: Final[dict[type[Node] | type[Condition], Support]] = {
     alg.Sum: Support("lowered", "sums are exactly rounded, and a server's depend on the order of rows"),
     alg.Mean: Support("lowered", "means are exactly rounded, and a server's depend on the order of rows"),
     alg.Median: Support("last", "the query gives the middle one or two, whose mean the client rounds exactly"),
+    **dict.fromkeys(
+        (alg.Group, alg.Having, alg.Order, alg.Limit),
+        Support("lowered", "sums are exactly rounded, and in each group the most frequent unit counts"),
+    ),
     alg.Apply: Support("lowered", "native functions are Python"),
     alg.External: Support("lowered", "a function from outside is called by the client"),
 }

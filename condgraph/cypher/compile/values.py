@@ -40,7 +40,7 @@ def _of_qualifiers(compiler: Compiler, facts: FactRows, clauses: list[str], q: s
     r = None
     if compiler.refers:
         r = compiler.name("r")
-        clauses = [*clauses, f"OPTIONAL MATCH {compiler.layout.referred(q, r)}"]
+        clauses = [*clauses, compiler.layout.refer(q, r)]
     return ValueRows(clauses, compiler.layout.qualifier(q), facts.subject, r, _place(compiler, facts))
 
 

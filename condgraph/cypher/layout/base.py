@@ -9,7 +9,7 @@ a layout need not answer. `missing` says so of an operator before anything runs,
 raise `UnsupportedError`.
 
 Variables (`e` an entity, `c` a concept, `f` a statement, `o` its object, `q` a qualifier) are given
-as they are written, and tests on them as `= $p1` or `IN $p1`. An entity is a node that a variable
+as they are written, and tests on them as `= $p.p1` or `IN $p.p1`. An entity is a node that a variable
 holds; a statement is whatever tells it from others, a relationship or a list of an entity and a
 property, held by a variable behind its clauses. Values are cells (`cypher.layout.cells`).
 """
@@ -45,6 +45,8 @@ class Layout(ABC):
     __slots__ = ()
     #: Whether it has a place for all that the algebra knows, so that nothing is ever missing.
     complete: ClassVar[bool] = False
+    #: Whether the schema says of every value of what type and unit it is, so that nobody has to look.
+    trusted: ClassVar[bool] = True
 
     def missing(self, node: Node) -> str | None:
         """What the layout lacks for an operator, in words; None where it can be asked. Here: what
@@ -62,6 +64,12 @@ class Layout(ABC):
     @abstractmethod
     def parameters(self, graph: str) -> dict[str, Any]:
         """The parameters that every query of a graph has."""
+
+    def typed(self, written: str, value: Any) -> str:
+        """A value of a query (`cypher.layout.given`) with what the planner has to know of its type, which
+        range indexes do not ask for.
+        """
+        return written
 
     # -- values of a program -----------------------------------------------------------------------
 
@@ -84,6 +92,14 @@ class Layout(ABC):
     def number_order(self, number: Number) -> str:
         """What breaks the tie among numbers that are one float."""
         return "1"
+
+    def number(self, value: Quantity) -> tuple[Number, bool]:
+        """What a number is compared with, and whether that is the number itself."""
+        return as_float(value)
+
+    def ranks(self, cell: Cell) -> str:
+        """The numbers of a text that begins with one, of a value that a list holds."""
+        return cell.ranks
 
     def given(self, value: Value) -> dict[str, Any]:
         """A value of a program as a map of the fields of a cell."""
@@ -114,6 +130,24 @@ class Layout(ABC):
     @abstractmethod
     def identified(self, e: str, test: str) -> str:
         """The same of its id, by `handle`."""
+
+    def every(self, e: str, kinds: str) -> list[str]:
+        """Clauses that leave all entities of the kinds of a list."""
+        pattern, inside = self.entity(e)
+        return [f"MATCH {pattern} WHERE {inside} AND {self.of_kinds(e, kinds)}"]
+
+    def by_name(self, e: str, test: str) -> list[str]:
+        """Clauses that leave the entities whose names pass a test."""
+        return [f"MATCH {self.entity(e)[0]} WHERE {self.named(e, test)}"]
+
+    def by_id(self, e: str, test: str) -> list[str]:
+        """The same of ids."""
+        return [f"MATCH {self.entity(e)[0]} WHERE {self.identified(e, test)}"]
+
+    def absent(self, k: str, e: str) -> str:
+        """Clauses that leave those of some keys `k` that are the name of nothing."""
+        pattern, inside = self.entity(e)[0], self.named(e, f"= {k}")
+        return f"OPTIONAL MATCH {pattern} WHERE {inside}\nWITH {k}, count({e}) AS {e} WHERE {e} = 0"
 
     @abstractmethod
     def has_id(self, e: str, ids: str) -> str:
@@ -285,6 +319,10 @@ class Layout(ABC):
         """The pattern of the entity that a qualifier is."""
         self._lacks("qualifiers")
 
+    def refer(self, q: str, e: str) -> str:
+        """A clause that binds the entity that a qualifier is, or null."""
+        return f"OPTIONAL MATCH {self.referred(q, e)}"
+
     def validity(self, f: str) -> tuple[str, str]:
         """From when until when a statement holds, as `engine.values` has bounds."""
         self._lacks("times at which statements hold")
@@ -304,6 +342,10 @@ class Layout(ABC):
         of concepts, and of the subclasses between.
         """
         self._lacks("evidence")
+
+    def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]] | None:
+        """The same for the concepts of some names, where no nodes stand for them; else None."""
+        return None
 
     # -- names -------------------------------------------------------------------------------------
 

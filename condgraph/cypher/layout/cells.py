@@ -10,7 +10,7 @@ fields under their own names, and the next clause reads it as `Bound`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from condgraph.engine.values import UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number
@@ -55,6 +55,16 @@ class Cell(ABC):
     @abstractmethod
     def ordered(self) -> str:
         """What texts (and entities, by name) are ordered by."""
+
+    def tested(self, name: Field) -> str:
+        """A field where a value of another type makes a comparison false or null anyway: that which an
+        index has.
+        """
+        return self.field(name)
+
+    def timed(self, operator: str, value: Time, parameter: Callable[[Any], str]) -> str | None:
+        """A comparison with a time where that is none of seconds; `parameter` writes what it needs."""
+        return None
 
     @property
     def kind(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,11 +57,18 @@ class Match:
     answers; `hint` says which index to take. `after` are clauses behind the MATCH that bind the
     variables of the statement and the object where no pattern can, since a value is a property: the
     object then is a map with the fields of the cell.
+
+    Without a `pattern` the clauses `before` bind all, and the conditions follow them. `branches` are
+    patterns with a condition each in place of the one, whose rows together are wanted, and `kept` the
+    variables that these bind; given labels, they are for the members of these alone.
     """
 
-    pattern: str
+    pattern: str | None
     conditions: list[str]
     cell: Cell
     whole: list[str] = field(default_factory=list)
     hint: str = ""
     after: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    branches: Callable[[Collection[str] | None], list[tuple[str, str]]] | None = None
+    kept: tuple[str, ...] = ()

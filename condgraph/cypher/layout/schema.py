@@ -8,7 +8,8 @@
     (:Statement|:Value)-[:QUALIFIER]->(:Qualifier {...})  its qualifiers; (:Qualifier)-[:IS]->(:Entity) where one is an entity
     (a:Entity)-[:MEMBER_OF]->(c:Concept)                membership closed under subclass; it has sources where it was stated
     (c:Concept)-[:SUBCLASS_OF]->(d:Concept)
-    (:Graph {name, format, complete, content, counts, schema, survey}), (:Source {graph, name, number, location, format, content})
+    (:Graph {name, format, complete, content, counts, schema, survey}),
+    (:Source {graph, name, number, location, format, content, terms})
     (:Predicate {graph, key, name, relations, attributes, qualifiers})   how many statements and qualifiers a name has
     (:Load {graph, batch}), (:Former {graph, load, ...})     only while a load is under way: what it wrote, and what it changed
 
@@ -26,7 +27,11 @@ they are indexed: long ones, which an index refuses, stand there as their hash; 
 ordered: the server compares texts by UTF-16, and floats lose digits. `ranks` are the numbers of a
 text (or name) that begins with one, as texts that compare like them. The `name` of a value or a
 statement is what Browser shows, and no data. `load` says which load added a record to a graph that
-had content before, so that this load can be taken back. A validity is `[since, until)` in seconds,
+had content before, so that this load can be taken back; `gone` which one takes it away, and
+`removing` of the graph's node that it does so by now. `declared` of an entity says who declares it,
+and as what, where that is not the first source (`engine.snapshot.declared`); `declares` of the
+graph's node that this is kept; `raws` of a value how its places write it, where they differ. A
+validity is `[since, until)` in seconds,
 of precision `span`, and `valid` in words; bounds that are open or not known as in `engine.values`.
 """
 
@@ -67,6 +72,8 @@ LOAD: Final = "CondgraphLoad"
 FORMER: Final = "CondgraphFormer"
 VECTORS: Final = "CondgraphVectors"
 EMBEDDING: Final = "CondgraphEmbedding"
+#: What a graph's node says is being loaded while it is deleted.
+DELETED: Final = "deleted"
 
 #: Names of relationship types that the layout itself uses.
 RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS", "SUBJECT", "OBJECT"})

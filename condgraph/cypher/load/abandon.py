@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.schema import CONCEPT, ENTITY, FORMER, PREDICATE, ROW, SOURCE, VALUE
+from condgraph.cypher.layout.schema import CONCEPT, DELETED, ENTITY, FORMER, PREDICATE, ROW, SOURCE, VALUE
 from condgraph.cypher.load.delete import BATCH, delete, remove
-from condgraph.cypher.load.lock import DELETED, Loading
+from condgraph.cypher.load.lock import Loading
 from condgraph.cypher.load.pull import pull
-from condgraph.cypher.load.texts import ENTITY_PROPERTIES
-from condgraph.cypher.load.write import content_id
+from condgraph.cypher.load.texts import ENTITY_PROPERTIES, RENAMED
+from condgraph.cypher.load.write import content_id, earlier_content_id
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
 
@@ -34,16 +34,21 @@ def _set(*names: str) -> str:
 
 #: How what was noted is put back, by what it is of.
 _RESTORE: Final = {
-    "source": f"MATCH (x:{SOURCE} {{graph: $graph, name: u.name}}) {_set('number', 'location', 'format')} DELETE u",
+    "source": f"MATCH (x:{SOURCE} {{graph: $graph, name: u.name}}) {_set('number', 'location', 'format', 'content')} DELETE u",
     "predicate": f"MATCH (x:{PREDICATE} {{graph: $graph, key: u.key}}) {_set('relations', 'attributes', 'qualifiers')} DELETE u",
     "entity": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) {_set(*ENTITY_PROPERTIES[1:-1])} "
     + "".join(
         f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [] ELSE [1] END | REMOVE x:{label}) "
         for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
     )
-    + "DELETE u",
+    + "".join(
+        f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [1] ELSE [] END | SET x:{label}) "
+        for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
+    )
+    + f"DELETE u {RENAMED.format(entity='x')}",
     "relation": _FOUND + f"MATCH (a)-[x:$(u.type)]->(:{ENTITY}) WHERE x.sid = u.sid {_AGAIN}",
-    "attribute": _FOUND + f"MATCH (a)-[f:$(u.type)]->(x:{VALUE}) WHERE f.sid = u.sid {_AGAIN}",
+    "attribute": _FOUND + f"MATCH (a)-[f:$(u.type)]->(x:{VALUE}) WHERE f.sid = u.sid "
+    f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_AGAIN}",
     "member": _FOUND
     + f"MATCH (b:{ENTITY} {{graph: $graph, handle: u.object}}) MATCH (a)-[x:$(u.type)]->(b) WHERE x.sid IS NULL {_AGAIN}",
 }
@@ -58,6 +63,10 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         return
     with Loading(connection, graph) as loading:
         loading.begin(about["loading"], about.get("what") or (), seen=about)
+        if about.get("removing"):
+            # All that it adds is there, and some of what it takes away may be gone: it is ended.
+            loading.end_removing()
+            return
         if loading.stamp is None:
             delete(connection, graph)
             loading.load = ""
@@ -70,7 +79,8 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         for of, text in _RESTORE.items():
             while connection.write(_NOTED + text, {"graph": graph, "stamp": stamp, "of": of}).deleted:
                 pass
-        if content_id(pull(connection, graph)) != about["content"]:
+        found = pull(connection, graph)
+        if about["content"] not in (content_id(found), earlier_content_id(found)):
             raise StoreDamagedError(
                 f"graph {graph!r} is not what it was before the load, although that was taken back",
                 hint="delete the graph, and load it again",

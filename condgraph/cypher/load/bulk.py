@@ -40,6 +40,8 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 from condgraph.overview.survey import packed, survey
@@ -69,6 +71,7 @@ _TYPES: Final = {
     "format": "long",
     "complete": "boolean",
     "bulk": "boolean",
+    "declares": "boolean",
 }
 
 
@@ -85,6 +88,7 @@ class BulkWriter:
         if any(SEPARATOR in name for name in names):
             raise OptionError("the name of a source holds the control character U+001F, which separates lists in the files")
         self._source_names = names
+        self._raws = {number: json.dumps(raws, ensure_ascii=False) for number, raws in place_raws(snapshot).items()}
         self._parts: list[str] = []
         self._content = content_id(snapshot)
         self._survey = packed(survey(snapshot), self._content)
@@ -131,6 +135,7 @@ class BulkWriter:
             "format": [FORMAT],
             "complete": ["true"],
             "bulk": ["true"],
+            "declares": ["true"],
             "content": [self._content],
             "counts": [json.dumps(snapshot.counts)],
             "schema": [json.dumps(describe_schema(snapshot))],
@@ -141,7 +146,8 @@ class BulkWriter:
             parts = ("name", "location", "format")
             found: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
             # What a load over Bolt leaves out as well.
-            found = {**found, "content": pa.array([source.content or None for source in self._sources], pa.string())}
+            for part in ("content", "terms"):
+                found[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
             sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **found}
             self._file(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
         if snapshot.predicate_count:
@@ -165,7 +171,7 @@ class BulkWriter:
             EntityKind.ROW: f"{ENTITY}{SEPARATOR}{ROW}",
         }
         words = pa.array([labels[kind] for kind in sorted(labels)])
-        places = self._get("ent.source")
+        places, said = self._get("ent.source"), texts_of(snapshot)
         for low, high in chunks(snapshot.entities):
             names = snapshot.entity_name[low:high]
             columns: Columns = {
@@ -179,6 +185,7 @@ class BulkWriter:
                 "kind": snapshot.entity_kind[low:high],
                 "order": texts.orders(names),
                 "ranks": texts.ranks(names),
+                "declared": pa.array([said.get(number) for number in range(low, high)], pa.string()),
             }
             if len(places):
                 numbers = places[low:high].astype(np.int64)
@@ -247,6 +254,7 @@ class BulkWriter:
                     shown,
                 ),
                 "raw": raw,
+                "raws": pa.array([self._raws.get(number) for number in numbers.tolist()], pa.string()),
                 **cells,
             }
             self._file(f"nodes={VALUE}", "values", values, append=low > 0)

@@ -20,7 +20,7 @@ from condgraph.cypher.layout.vectors import index_name
 from condgraph.cypher.load.earlier import BEFORE, GRAPHS, older
 from condgraph.cypher.load.pull import pull
 from condgraph.cypher.load.push import look
-from condgraph.cypher.load.write import content_id
+from condgraph.cypher.load.write import content_id, earlier_content_id
 from condgraph.engine.errors import StoreDamagedError, StoreMissingError, StoreVersionError
 from condgraph.overview.survey import packed, survey
 
@@ -100,7 +100,7 @@ def convert(connection: Connection, graph: str) -> dict[str, int]:
     _others(connection, graph, about)
     make_indexes(connection)
     snapshot = pull(connection, graph)
-    if content_id(snapshot) != about["content"]:
+    if about["content"] not in (content_id(snapshot), earlier_content_id(snapshot)):
         raise StoreDamagedError(f"graph {graph!r} is not what was loaded", hint=_EXPORT)
     new = {name: about[name] for name in ("content", "counts", "schema")}
     new |= {"complete": True, "format": FORMAT, "survey": packed(survey(snapshot), about["content"])}

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.schema import ENTITY, FORMER, GRAPH, LOAD, PREDICATE, QUALIFIER, SOURCE, STATEMENT, VALUE
-from condgraph.cypher.load.lock import DELETED
+from condgraph.cypher.layout.schema import DELETED, ENTITY, FORMER, GRAPH, LOAD, PREDICATE, QUALIFIER, SOURCE, STATEMENT, VALUE
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -42,11 +41,19 @@ def delete(connection: Connection, graph: str) -> None:
     connection.write(f"MATCH (g:{GRAPH} {{name: $graph}}) DELETE g", {"graph": graph})
 
 
-def remove(connection: Connection, graph: str, stamp: int | None = None) -> None:
-    """Remove the entities and statements of a graph: all, or those with the stamp of one load."""
+def remove_gone(connection: Connection, graph: str, stamp: int | None) -> None:
+    """Remove what a load marked as gone."""
+    remove(connection, graph, stamp, mark="gone")
+    for label, key in ((PREDICATE, "key"), (SOURCE, "name")):
+        text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL AND n.gone = $stamp DETACH DELETE n"
+        connection.write(text, {"graph": graph, "stamp": stamp})
+
+
+def remove(connection: Connection, graph: str, stamp: int | None = None, *, mark: str = "load") -> None:
+    """Remove the entities and statements of a graph: all, or those that a load made, or marked."""
 
     def only(name: str) -> str:
-        return "" if stamp is None else f"WHERE {name}.load = $stamp "
+        return "" if stamp is None else f"WHERE {name}.{mark} = $stamp "
 
     given = {"graph": graph, "stamp": stamp}
     # No index leads to values: they go while their subjects lead to them.

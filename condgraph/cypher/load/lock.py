@@ -16,7 +16,8 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.cypher.layout.schema import FORMAT, FORMER, GRAPH, LOAD
+from condgraph.cypher.layout.schema import DELETED, FORMAT, FORMER, GRAPH, LOAD
+from condgraph.cypher.load.delete import remove_gone
 from condgraph.cypher.load.rows import Batch
 from condgraph.cypher.load.texts import TEXTS
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 _BEAT: Final = 10.0
 #: Seconds that a failed writer waits for the server to hear that it is gone.
 _RELEASING: Final = 5.0
-#: What a graph's node says is being loaded while it is deleted.
-DELETED: Final = "deleted"
 #: What a person may do about a load that was ended.
 ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
 
@@ -54,7 +53,15 @@ _ONCE: Final = (
 _RELEASE: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) REMOVE g.owner"
 _DONE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true, g.content = $content, g.counts = $counts, "
-    "g.schema = $schema, g.survey = $survey REMOVE g.owner, g.loading, g.what, g.beat"
+    "g.schema = $schema, g.survey = $survey, g.declares = true REMOVE g.owner, g.loading, g.what, g.beat"
+)
+#: From here on a load that takes something away is ended by whoever comes next, not taken back.
+_REMOVING: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.removing = $stamp, g.content = $content, g.counts = $counts, "
+    "g.schema = $schema, g.survey = $survey, g.declares = true"
+)
+_REMOVED: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat, g.removing"
 )
 _BACK: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat"
 _FORGET: Final = tuple(
@@ -168,6 +175,25 @@ class Loading:
         """Say that the graph is complete, and forget how it was written."""
         about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
         self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
+
+    def remove(self, content: str, snapshot: Snapshot) -> None:
+        """Say that the graph is `snapshot` but for what is marked as gone, take that away, and say
+        that the graph is complete.
+        """
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
+        given = {"content": content, "survey": packed(survey(snapshot), content), "stamp": self.stamp, **about}
+
+        def begun(transaction: Transaction) -> None:
+            self._still(transaction)
+            transaction.run(_REMOVING, {"graph": self.graph, "owner": self._owner.name, **given})
+
+        self._connection.transaction(begun)
+        self.end_removing()
+
+    def end_removing(self) -> None:
+        """Take away what is marked as gone, of this load or of one that was ended."""
+        remove_gone(self._connection, self.graph, self.stamp)
+        self._end(_REMOVED, {})
 
     def take_back(self) -> None:
         """Say that the graph is what it was before the load, and forget the load."""

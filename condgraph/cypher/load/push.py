@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import time
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -17,8 +18,8 @@ from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
 from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.write import OnProgress, content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
+from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreBusyError
-from condgraph.engine.origins import check_sources
 from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
@@ -38,10 +39,14 @@ _LOOK: Final = (
 _SURVEYED: Final = f"MATCH (g:{GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
 
 Counts = dict[str, int]
+NOTHING: Final = Change()
 
 
-def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, on_progress: OnProgress) -> tuple[Counts, Counts]:
-    """Write a snapshot beside what a graph holds; what it held, and holds now.
+def push(
+    connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, on_progress: OnProgress, change: Change = NOTHING
+) -> tuple[Counts, Counts]:
+    """Write a snapshot beside what a graph holds, but for what `change` takes away; what it held, and
+    holds now.
 
     `wait` is how many seconds to wait for other writers, one after the other; then raises
     `StoreBusyError`.
@@ -49,7 +54,10 @@ def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float,
     with waiting(wait):
         check_loadable(snapshot, connection)
     adds = content_id(snapshot)
-    what = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+    if change:
+        adds += " " + blake2b(change.name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+    what = list(dict.fromkeys((*named, *change.without)))
     until = time.monotonic() + wait
     complete: bool | None = None
     with Loading(connection, graph) as loading:
@@ -65,7 +73,8 @@ def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float,
                 return held, held
             # Before anything is written: a load that fails for its sources leaves the graph as it
             # was.
-            check_sources(graph_sources(connection, graph), snapshot)
+            if not about.get("removing"):
+                change.check(graph_sources(connection, graph), snapshot)
             if complete is None:
                 complete = prepare(connection)
             try:
@@ -82,21 +91,20 @@ def push(connection: Connection, graph: str, snapshot: Snapshot, *, wait: float,
             if about.get("complete"):
                 # Readers who looked before hold on to what they saw for so long.
                 time.sleep(LEASE * 1.2)
-            from condgraph.engine.snapshot.build import Builder
-            from condgraph.engine.snapshot.layout import lay_out
-            from condgraph.engine.snapshot.readback import items
-            from condgraph.engine.snapshot.snapshot import Snapshot
-
             # Also of a load that was ended: what it wrote is there, each statement with all that
             # belongs to it.
+            if about.get("removing"):
+                loading.end_removing()
+                return held, held
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
-            builder = Builder(previous)
-            builder.add(items(snapshot))
-            snapshot = Snapshot.of(*lay_out(builder))
+            snapshot = change.joined(previous, snapshot)
         write_snapshot(snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt)
         if not complete:
             make_indexes(connection)
-        loading.finish(content_id(snapshot), snapshot)
+        if change.without and previous is not None:
+            loading.remove(content_id(snapshot), snapshot)
+        else:
+            loading.finish(content_id(snapshot), snapshot)
     return held, dict(snapshot.counts)
 
 

@@ -27,11 +27,14 @@ from condgraph.cypher.layout.schema import (
     time_text,
     type_of,
 )
+from condgraph.cypher.load.before import mapped_pairs, pairs_said, row_sources, said_where
 from condgraph.cypher.load.cells import caption_of, cells, order_of
 from condgraph.cypher.load.pairs import Pairs
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 
 if TYPE_CHECKING:
@@ -79,6 +82,7 @@ class RowMaker:
         get = snapshot.arrays.get
         for statement, source, row in zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True):
             self._further.setdefault(statement, []).append((source, row))
+        self._said, self._raws = texts_of(snapshot), place_raws(snapshot)
         self.sids = statement_ids(snapshot)
         known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
         self._known = known
@@ -118,7 +122,8 @@ class RowMaker:
 
     def _sources(self, kind: str, name: str, numbers: Numbers) -> Batch:
         found = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
-        return Batch(kind, name, [], [[one.name, number, one.location, one.format, one.content or None] for number, one in found])
+        rows = [[one.name, at, one.location, one.format, one.content or None, one.terms or None] for at, one in found]
+        return Batch(kind, name, [], rows)
 
     def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
         get, rows = self.snapshot.arrays.get, []
@@ -135,12 +140,17 @@ class RowMaker:
         if previous is None:
             return every, every[:0]
         new, changed = [], []
+        before_said, places = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
         for number in every.tolist():
             entity = self.snapshot.entity(number)
             before = previous.identified(entity.id)
             if before < 0:
                 new.append(number)
-            elif previous.entity(before) != entity:
+            elif (
+                previous.entity(before) != entity
+                or before_said.get(before) != self._said.get(number)
+                or places[0](before) != places[1](number)
+            ):
                 changed.append(number)
         return np.array(new, np.int32), np.array(changed, np.int32)
 
@@ -154,9 +164,9 @@ class RowMaker:
             places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
         else:
             places = at = [-1] * len(rows)
-        for row, source, number in zip(rows, places, at, strict=True):
+        for row, source, number, entity in zip(rows, places, at, numbers.tolist(), strict=True):
             row += [self._sources_named[source], number] if source >= 0 else [None, None]
-            row += [index_key(row[0]), _LABELS[row[3]]]
+            row += [self._said.get(entity), index_key(row[0]), _LABELS[row[3]]]
         return Batch(kind, name, [], rows, nodes=None if kind.endswith("changed") else len(rows))
 
     # -- statements --------------------------------------------------------------------------------
@@ -180,7 +190,7 @@ class RowMaker:
 
     def _relations(self, kind: str, name: str, numbers: Numbers) -> Batch:
         snapshot = self.snapshot
-        ids = _Ids(snapshot)
+        ids = Ids(snapshot)
         predicates = snapshot.predicates(numbers).tolist()
         subjects, objects = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
         types, sids = [self._types[p] for p in predicates], self.sids[numbers].tolist()
@@ -199,13 +209,14 @@ class RowMaker:
 
     def _attributes(self, kind: str, name: str, numbers: Numbers) -> Batch:
         snapshot = self.snapshot
-        get, ids = snapshot.arrays.get, _Ids(snapshot)
+        get, ids = snapshot.arrays.get, Ids(snapshot)
         predicates = snapshot.predicates(numbers).tolist()
         at = numbers - np.int32(snapshot.relations)
         subjects = ids.places(snapshot.attribute_subject[at])
         raws = get("att.raw")[at].tolist() if len(get("att.raw")) else [-1] * len(at)
         rows: Rows = []
-        for s, p, sid, places, valid, cell, raw in zip(
+        for number, s, p, sid, places, valid, cell, raw in zip(
+            numbers.tolist(),
             subjects,
             predicates,
             self.sids[numbers].tolist(),
@@ -217,9 +228,14 @@ class RowMaker:
         ):
             shown = None if raw < 0 else snapshot.texts[raw]
             caption = caption_of(cell[1] if shown is None else shown)
-            rows.append([s, self._types[p], sid, *places, *valid, self._keys[p], caption, shown, *cell])
+            rows.append([s, self._types[p], sid, *places, *valid, self._keys[p], caption, shown, self._raws_of(number), *cell])
         references, qualifiers = self._qualify(rows, numbers, ids)
         return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, len(rows) + qualifiers + references)
+
+    def _raws_of(self, number: int) -> str | None:
+        """The texts of a statement at its places, where they differ."""
+        raws = self._raws.get(number)
+        return None if raws is None else json.dumps(raws, ensure_ascii=False)
 
     def _places(self, numbers: Numbers) -> Iterator[tuple[list[str], list[int]]]:
         """The sources of each statement, and the rows there, side by side."""
@@ -252,7 +268,7 @@ class RowMaker:
                 known = start != UNKNOWN_START and end != UNKNOWN_END
                 yield start, end, precision, time_text(start, end, precision) if known else None
 
-    def _qualify(self, rows: Rows, numbers: Numbers, ids: _Ids) -> tuple[int, int]:
+    def _qualify(self, rows: Rows, numbers: Numbers, ids: Ids) -> tuple[int, int]:
         """Append the qualifiers of each statement to its row; how many of them name entities, and
         how many there are.
         """
@@ -274,19 +290,18 @@ class RowMaker:
         return int(named.sum()), len(keys)
 
     def _more_sources(self) -> Iterator[Batch]:
-        """Statements that were there and have a further source now."""
+        """Statements that were there and have other places now, or are written otherwise there."""
         snapshot, previous, known = self.snapshot, self.previous, self._known
         if previous is None or not len(known):
             return
-        before = np.bincount(previous.arrays.get("prov.stmt"), minlength=previous.statements)
-        now = np.bincount(snapshot.arrays.get("prov.stmt"), minlength=snapshot.statements)
+        before, now = said_where(previous), said_where(snapshot)
         order = np.argsort(known)
         at = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
         changed = np.flatnonzero((known[at] == self.sids) & (before[at] != now)).astype(np.int32)
         split = snapshot.split(changed)
 
         def relations(kind: str, name: str, numbers: Numbers) -> Batch:
-            ids = _Ids(snapshot)
+            ids = Ids(snapshot)
             types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
             ends = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
             rows: Rows = [
@@ -296,11 +311,19 @@ class RowMaker:
             return Batch(kind, name, ids.texts(), rows)
 
         def attributes(kind: str, name: str, numbers: Numbers) -> Batch:
-            ids = _Ids(snapshot)
+            ids = Ids(snapshot)
             types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
             subjects = ids.places(snapshot.attribute_subject[numbers - np.int32(snapshot.relations)])
-            columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers)
-            return Batch(kind, name, ids.texts(), [[s, t, sid, *places] for s, t, sid, places in zip(*columns, strict=True)])
+            at = numbers - np.int32(snapshot.relations)
+            raws = snapshot.arrays.get("att.raw")[at].tolist() if len(snapshot.arrays.get("att.raw")) else [-1] * len(at)
+            shown = [None if raw < 0 else snapshot.texts[raw] for raw in raws]
+            captions = [
+                caption_of(cell[1] if raw is None else raw) for cell, raw in zip(cells(snapshot, "att", at), shown, strict=True)
+            ]
+            texts = map(list, zip(shown, map(self._raws_of, numbers.tolist()), captions, strict=True))
+            columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers), texts
+            rows: Rows = [[s, t, sid, *places, *text] for s, t, sid, places, text in zip(*columns, strict=True)]
+            return Batch(kind, name, ids.texts(), rows)
 
         yield from self._cut("sources of relations", changed[:split], relations)
         yield from self._cut("sources of attributes", changed[split:], attributes)
@@ -317,12 +340,15 @@ class RowMaker:
             every = np.arange(len(pairs.keys))
             parts = (("members", every), ("members that changed", every[:0]))
             if previous is not None:
-                numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
-                before = Pairs(previous, prefix, numbers, snapshot.entities)
-                at = np.minimum(np.searchsorted(before.keys, pairs.keys), max(len(before.keys) - 1, 0))
-                known = before.keys[at] == pairs.keys if len(before.keys) else np.zeros(len(every), bool)
-                # Sources are only ever added.
-                more = known & (np.diff(pairs.bounds) != (np.diff(before.bounds)[at] if len(before.keys) else 0))
+                mapped, where = mapped_pairs(previous, prefix, snapshot)
+                order = np.argsort(mapped)
+                at = (
+                    order[np.minimum(np.searchsorted(mapped, pairs.keys, sorter=order), len(mapped) - 1)]
+                    if len(mapped)
+                    else every[:0]
+                )
+                known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(every), bool)
+                more = known & (pairs_said(snapshot, pairs) != (where[at] if len(mapped) else 0))
                 parts = (("members", every[~known]), ("members that changed", every[more]))
             for kind, places in parts:
 
@@ -332,7 +358,7 @@ class RowMaker:
                 yield from self._cut(kind, places.astype(np.int32), make, f"{kind} {edge}")
 
     def _pairs(self, kind: str, name: str, at: Numbers, pairs: Pairs, edge: str) -> Batch:
-        ids = _Ids(self.snapshot)
+        ids = Ids(self.snapshot)
         ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
         begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
         rows: Rows = [
@@ -351,7 +377,7 @@ class RowMaker:
         return blake2b(ends.encode(), digest_size=16).hexdigest()
 
 
-class _Ids:
+class Ids:
     """The entities of a batch, each once."""
 
     def __init__(self, snapshot: Snapshot) -> None:

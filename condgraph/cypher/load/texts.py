@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from condgraph.cypher.layout.schema import ENTITY, FORMER, PREDICATE, QUALIFIER, SOURCE, STATEMENT, VALUE
+from condgraph.cypher.layout.schema import CONCEPT, ENTITY, FORMER, PREDICATE, QUALIFIER, ROW, SOURCE, STATEMENT, VALUE
 from condgraph.cypher.load.cells import CELL, cell_properties
 
 
@@ -37,20 +37,22 @@ _RELATION: Final = (
 _ATTRIBUTE: Final = (
     _ENTITIES + "WITH es, es[r[0]] AS a, r CREATE (a)-[f:$(r[1]) {sid: r[2], since: r[5], until: r[6], span: r[7], valid: r[8]}]->"
     f"(o:{VALUE} {{graph: $graph, sid: r[2], sources: r[3], rows: r[4], predicate: r[9], name: r[10], raw: r[11], "
-    f"load: $stamp, {cell_properties('r', 12)}}}) "
+    f"raws: r[12], load: $stamp, {cell_properties('r', 13)}}}) "
 )
 #: The properties of an entity, as rows have them; its labels follow.
-ENTITY_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row", "handle")
+ENTITY_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row", "declared", "handle")
 _LABELS: Final = f"r[{len(ENTITY_PROPERTIES)}]"
 _CHANGING: Final = ENTITY_PROPERTIES[1:-1]
 #: What a statement or a membership is found again by.
 _ENDS: Final = {"subject": "a.handle", "type": "type(f)"}
+#: Qualifiers that are an entity have its name.
+RENAMED: Final = f"WITH {{entity}} MATCH ({{entity}})<-[:IS]-(q:{QUALIFIER}) SET q.text = {{entity}}.name, q.key = {{entity}}.key"
 #: The text that writes each kind of batch. They are few, since the first run of a text costs the
 #: server its planning.
 TEXTS: Final[dict[str, str]] = {
     "sources": f"UNWIND $rows AS r MERGE (s:{SOURCE} {{graph: $graph, name: r[0]}}) ON CREATE SET s.load = $stamp "
-    + _noted("s", "'source ' + r[0]", "source", "name", "number", "location", "format", "content")
-    + "SET s.number = r[1], s.location = r[2], s.format = r[3], s.content = r[4]",
+    + _noted("s", "'source ' + r[0]", "source", "name", "number", "location", "format", "content", "terms")
+    + "SET s.number = r[1], s.location = r[2], s.format = r[3], s.content = r[4], s.terms = r[5]",
     "predicates": f"UNWIND $rows AS r MERGE (p:{PREDICATE} {{graph: $graph, key: r[4]}}) ON CREATE SET p.load = $stamp "
     + _noted("p", "'predicate ' + r[4]", "predicate", "key", "relations", "attributes", "qualifiers")
     + "SET p.name = r[0], p.relations = r[1], p.attributes = r[2], p.qualifiers = r[3]",
@@ -58,24 +60,34 @@ TEXTS: Final[dict[str, str]] = {
     f"{', '.join(f'{name}: r[{i}]' for i, name in enumerate(ENTITY_PROPERTIES))}}})",
     "entities that changed": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[{len(ENTITY_PROPERTIES) - 1}]}}) "
     + _noted("e", "'entity ' + e.handle", "entity", "handle", *_CHANGING)
-    + f"SET e:$({_LABELS}), {', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_CHANGING, 1))}",
+    + f"REMOVE e:{CONCEPT}:{ROW} SET e:$({_LABELS}), {', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_CHANGING, 1))} "
+    + RENAMED.format(entity="e"),
     "relations": _RELATION,
     "relations with qualifiers": _RELATION
     + f"CREATE (a)<-[:SUBJECT]-(o:{STATEMENT} {{graph: $graph, sid: r[3], name: r[10], load: $stamp}})-[:OBJECT]->(b) "
     + "WITH es, o, r UNWIND r[11] AS q "
     + _QUALIFIERS,
-    "attributes": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{12 + len(CELL)}] AS q " + _QUALIFIERS,
+    "attributes": _ATTRIBUTE + f"WITH es, o, r UNWIND r[{13 + len(CELL)}] AS q " + _QUALIFIERS,
     "sources of relations": _PAIR
     + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] "
     + _noted("f", "'relation ' + toString(f.sid)", "relation", "sid", "sources", "rows", **_ENDS)
     + "SET f.sources = r[4], f.rows = r[5]",
     "sources of attributes": _ENTITIES
     + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2] "
-    + _noted("v", "'attribute ' + toString(v.sid)", "attribute", "sid", "sources", "rows", **_ENDS)
-    + "SET v.sources = r[3], v.rows = r[4]",
+    + _noted("v", "'attribute ' + toString(v.sid)", "attribute", "sid", "sources", "rows", "raw", "raws", "name", **_ENDS)
+    + "SET v.sources = r[3], v.rows = r[4], v.raw = r[5], v.raws = r[6], v.name = r[7]",
     "members": _RELATION,
     "members that changed": _PAIR
     + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL "
     + _noted("f", "'member ' + r[10]", "member", "sources", "rows", **_ENDS, object="b.handle")
     + "SET f.sources = r[4], f.rows = r[5]",
+    # What goes is marked first, and removed when all else is done: until then it can be taken back.
+    "gone relations": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3] SET f.gone = $stamp",
+    "gone attributes": _ENTITIES
+    + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2] SET v.gone = $stamp",
+    "gone statements": f"UNWIND $rows AS r MATCH (o:{STATEMENT} {{graph: $graph, sid: r[0]}}) SET o.gone = $stamp",
+    "gone members": _PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid IS NULL SET f.gone = $stamp",
+    "gone entities": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[0]}}) SET e.gone = $stamp",
+    "gone predicates": f"UNWIND $rows AS r MATCH (p:{PREDICATE} {{graph: $graph, key: r[0]}}) SET p.gone = $stamp",
+    "gone sources": f"UNWIND $rows AS r MATCH (s:{SOURCE} {{graph: $graph, name: r[0]}}) SET s.gone = $stamp",
 }

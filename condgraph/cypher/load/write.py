@@ -21,14 +21,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from condgraph.cypher.load.rows import RowMaker
-from condgraph.engine.identity import statement_ids
+from condgraph.cypher.load.gone import Gone
+from condgraph.cypher.load.rows import Batch, RowMaker
+from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.collector import fewer_collections
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ T = TypeVar("T")
 
 def content_id(snapshot: Snapshot) -> str:
     """A name for the content of a snapshot: the same content gives the same name."""
+    return content_digest(snapshot)
+
+
+def earlier_content_id(snapshot: Snapshot) -> str:
+    """The same as earlier versions had it, who looked at statements and counts alone."""
     digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
@@ -61,8 +68,11 @@ def write_snapshot(
     on_progress: OnProgress,
     attempt: str = "",
 ) -> None:
-    """Write what `snapshot` has and `previous`, which the server holds already, has not."""
+    """Write what `snapshot` has and `previous`, which the server holds already, has not; and mark
+    what it has not.
+    """
     maker, written, named = RowMaker(snapshot, previous), 0, False
+    gone: Iterator[Batch] = iter(()) if previous is None else Gone(previous, snapshot).batches()
     under_way: deque[tuple[Future[None], int]] = deque()
 
     def settle(most: int) -> None:
@@ -76,7 +86,7 @@ def write_snapshot(
 
     try:
         with fewer_collections():
-            for batch in ahead(maker.batches()):
+            for batch in ahead(chain(maker.batches(), gone)):
                 if batch.ids and not named:
                     # The entities have to be there before they are named.
                     settle(0)

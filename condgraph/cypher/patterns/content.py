@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.layout.edges import EDGES
+from condgraph.cypher.layout.given import GIVEN
 from condgraph.cypher.patterns.text import keys_of, render
+from condgraph.cypher.patterns.values import statements_of
 from condgraph.cypher.witness import restore
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.patterns.remote.match import Parts
+from condgraph.patterns.remote.joins import Parts
 from condgraph.patterns.remote.parts import PartPlan, Tally
+from condgraph.patterns.remote.solutions import Held
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
@@ -92,9 +95,9 @@ class Neo4jContent:
                     found[row["place"]] = True
         return found
 
-    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
-        """All statements and stated memberships between pairs of nodes, with qualifiers and
-        sources: one query for each kind.
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:
+        """All statements and stated memberships between pairs of nodes, and statements of values,
+        with qualifiers and sources: one query for each kind.
         """
         entities, texts = [], []
         for one, two in pairs:
@@ -108,7 +111,8 @@ class Neo4jContent:
         attribute = EDGES.statement(compiler, "f", "a", "v", "attribute")
         start, end = f"UNWIND $pairs AS p MATCH {EDGES.at('a', 'p[0]')}", f"MATCH {EDGES.at('b', 'p[1]')}"
         text = f"{EDGES.is_text('v')} AND {EDGES.text_key('v')} = p[1]"
-        ids = sorted({EDGES.handle(catalogue.ids[number]) for pair in pairs for number in pair if number < catalogue.entities})
+        met = {number for pair in pairs for number in pair} | {number for numbers, _ in values for number in numbers}
+        ids = sorted({EDGES.handle(catalogue.ids[number]) for number in met if number < catalogue.entities})
         asked: list[tuple[list[Any], str]] = [
             (
                 entities,
@@ -133,4 +137,10 @@ class Neo4jContent:
         for wanted, text in asked:
             if wanted:
                 rows += self._store.connection.read(text, {**compiler.parameters, "pairs": wanted})
+        # Two maps of one name would take each other's place.
+        assert GIVEN not in compiler.parameters
+        for numbers, plan in values:
+            handles = [EDGES.handle(catalogue.ids[number]) for number in numbers]
+            text, parameters = statements_of(plan, self._store.name, attribute, handles)
+            rows += self._store.connection.read(text, {**compiler.parameters, **parameters})
         return restore(rows, self._store.sources())

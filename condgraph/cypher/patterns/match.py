@@ -14,6 +14,7 @@ from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.near import Near
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
+from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
 from condgraph.engine.workers import shared
 from condgraph.patterns.matches import Matches
@@ -122,7 +123,7 @@ class Neo4jPatterns:
         entities = [(row["id"], row["name"], row["kind"]) for row in self._read(_ENTITIES)]
         texts = [row["text"] for row in self._read(_TEXTS)]
         attributes, predicates, valued = self._predicates()
-        catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)))
+        catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)), values=self._values())
         return Kept(self._store, content, catalogue, attributes, valued)
 
     def _predicates(self) -> tuple[tuple[str, ...], dict[str, bool], frozenset[str]]:
@@ -134,6 +135,10 @@ class Neo4jPatterns:
         used = {*schema.relations, *attributes}
         predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
         return attributes, predicates, frozenset(map(EDGES.type_of, schema.attributes))
+
+    def _values(self) -> dict[str, Kinds]:
+        schema = self._store.schema
+        return {name: schema.attribute_kinds(name) for name in schema.attributes}
 
     def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
         """The encoder to ask with, and whether the server has its vectors; raises
@@ -179,7 +184,7 @@ class Neo4jPatterns:
             current = indexed_content(self._store.connection, self._store.name) == content
             found = self._near[asked] = Near(
                 self._store, place, content, one, predicates,
-                memberships=bool(self._read(_MEMBERSHIP)), texts=bool(attributes), current=current,
+                memberships=bool(self._read(_MEMBERSHIP)), texts=bool(attributes), current=current, values=self._values(),
             )  # fmt: skip
         return found
 

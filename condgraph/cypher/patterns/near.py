@@ -19,13 +19,14 @@ from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import index_key
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import LEXICAL
+from condgraph.engine.schema import Kinds
 from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.remote.match import match_remote, no_values
+from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
 from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import exact_distances, predicate_terms
@@ -77,12 +78,12 @@ class Near:
 
     def __init__(
         self, store: Neo4jStore, place: Neo4jContent, content: str, encoder: Encoder, predicates: Mapping[str, bool],
-        *, memberships: bool, texts: bool, current: bool,
+        *, memberships: bool, texts: bool, current: bool, values: Mapping[str, Kinds],
     ) -> None:  # fmt: skip
         """`current` says that the index was made of this very content."""
         self.content, self.encoder = content, encoder
         self._store, self._place, self._predicates = store, place, predicates
-        self._memberships, self._texts, self._current = memberships, texts, current
+        self._memberships, self._texts, self._current, self._values = memberships, texts, current, values
         self._terms = predicate_terms(self._catalogue(Tally()), encoder)
         self.has_types = bool(store.connection.values(_ANY_CONCEPT, {"graph": store.name}))
 
@@ -92,7 +93,7 @@ class Near:
             whole = self.ask(tally, _WHOLE, keys=list(texts)) if texts else []
             return {ident: (name, kind) for ident, name, kind in entities}, dict(map(tuple, whole))
 
-        return NearCatalogue(self._predicates, reading, memberships=self._memberships, texts=self._texts)
+        return NearCatalogue(self._predicates, reading, memberships=self._memberships, texts=self._texts, values=self._values)
 
     def ask(self, tally: Tally, text: str, **parameters: Any) -> list[list[Any]]:
         """The rows of a query, counted."""
@@ -142,6 +143,7 @@ class _Search:
 
     def __init__(self, near: Near, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
         self._near, self._catalogue, self.tally, self._wanted = near, catalogue, tally, wanted
+        self.holding = catalogue.holding
         self.graph, self.predicate_names, self.has_types = catalogue.graph, catalogue.predicate_names, near.has_types
 
     def candidates(self, text: str) -> tuple[Numbers, Costs]:
@@ -185,9 +187,8 @@ class _Search:
             found.append(self._catalogue.text(index_key(name)))
         return found
 
-    def holders(self, condition: Condition) -> tuple[Numbers, Numbers]:
-        """Values are not looked for on servers."""
-        return no_values(condition)
+    def holders(self, condition: Condition) -> None:
+        """None: the server looks for values, under the bound."""
 
     def some_names(self) -> Sequence[str]:
         """Names of entities, for a message."""

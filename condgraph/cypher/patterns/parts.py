@@ -9,36 +9,21 @@ order `o3`, since every attribute has a `Value` node of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
 
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.patterns.values import MOST_TYPES, Values
 from condgraph.patterns.remote.parts import BondPlan, EdgePlan, PartPlan
 
-#: More predicates than these are told from others by their prices, and not by the pattern.
-MOST_TYPES: Final = 48
 
-
-class Parts:
+class Parts(Values):
     """The parts of the text of one plan, and its parameters."""
 
     def __init__(
         self, plan: PartPlan, graph: str, attributes: Sequence[str], valued: Collection[str], orders: Mapping[str, str]
     ) -> None:
-        self.plan, self.attributes, self.valued, self.orders = plan, attributes, valued, orders
-        self.parameters: dict[str, Any] = {"graph": graph}
-        self._names = 0
-
-    def parameter(self, value: Any) -> str:
-        """A new parameter with this value, as it is written."""
-        name = f"p{len(self.parameters)}"
-        self.parameters[name] = value
-        return f"${name}"
-
-    def name(self, prefix: str) -> str:
-        """A name that is used once."""
-        self._names += 1
-        return f"{prefix}_{self._names}"
+        super().__init__(graph)
+        self.plan, self.attributes, self.value_types, self.orders = plan, attributes, valued, orders
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -124,7 +109,7 @@ class Parts:
         """Whether such an edge may also lead to a value, so that the end has to be looked at."""
         if plan.prices is None or len(plan.prices) + 1 > MOST_TYPES:
             return True
-        return any(EDGES.type_of(name) in self.valued for name in plan.prices)
+        return any(EDGES.type_of(name) in self.value_types for name in plan.prices)
 
     def bond(self, plan: BondPlan, *, fresh: bool) -> tuple[list[str], list[str], list[str], str | None]:
         """Clauses before, patterns of one MATCH, conditions, and the price. `fresh` says that the

@@ -17,6 +17,7 @@ from condgraph.cypher.layout.cells import Bound
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.patterns.parts import Parts
 from condgraph.patterns.remote.parts import PartPlan, StepPlan
+from condgraph.patterns.remote.values import ValuePlan
 
 
 def render(
@@ -63,7 +64,9 @@ class Writer(Parts):
         """The candidates to begin with."""
         plan, node = self.plan, self.plan.seed
         candidates = plan.candidates.get(node)
-        if candidates is None:
+        if candidates is None and node in plan.values:
+            lines = self.holders(node)
+        elif candidates is None:
             conditions, _ = self.terms(node)
             pattern, inside = EDGES.entity(f"n{node}")
             lines = [f"MATCH {pattern}", f"WHERE {' AND '.join([inside, *conditions])}"]
@@ -80,8 +83,21 @@ class Writer(Parts):
             lines = [f"UNWIND {rows} AS c WITH c[0] AS k{node}, c[1] AS o{node}, c[2] AS d"]
         return lines + self.checks([node], [node], plan.most)
 
+    def holders(self, node: int) -> list[str]:
+        """The nodes that have a value: a look into an index for each way in which it may be as
+        asked.
+        """
+        first, *_ = self.plan.values[node]
+        predicates = self.parameter(list(map(EDGES.predicate_key, first.prices)))
+        own = self.value(f"n{node}", first)
+        inside = EDGES.of_predicates(own.value, predicates)
+        looks = [f"MATCH {own.pattern} WHERE {inside} AND {way} RETURN n{node}" for way in own.ways]
+        conditions, _ = self.terms(node)
+        where = " AND ".join([EDGES.entity(f"n{node}")[1], *conditions])
+        return [f"CALL () {{ {' UNION '.join(looks)} }}", f"WITH n{node}, 0 AS d WHERE {where}"]
+
     def checks(self, found: Sequence[int], fresh: Sequence[int], most: int) -> list[str]:
-        """Loops at nodes just found, and edges that must not be."""
+        """Loops and values of nodes just found, and edges that must not be."""
         lines = []
         carried = ", ".join(self.carried(found))
         for node in fresh:
@@ -91,6 +107,8 @@ class Writer(Parts):
                 where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
                 lines.append(f"MATCH {', '.join(patterns)}{where}")
                 lines.append(f"WITH {carried}, d + {price or 0} AS d WHERE d <= {self.parameter(most)}")
+            for value in self.plan.values.get(node, ()):
+                lines += self.valued(node, value, carried, most)
         tests = []
         for one, two, forward, backward in self.plan.apart:
             if {one, two} <= set(found) and {one, two} & set(fresh):
@@ -100,6 +118,14 @@ class Writer(Parts):
         if tests:
             lines.append(f"WITH {carried}, d WHERE {' AND '.join(tests)}")
         return lines
+
+    def valued(self, node: int, plan: ValuePlan, carried: str, most: int) -> list[str]:
+        """Rows whose node has a value; a row for each price that it has it at."""
+        own = self.value(f"n{node}", plan)
+        match, within = f"MATCH {own.pattern} WHERE {' OR '.join(own.ways)}", f"d <= {self.parameter(most)}"
+        if len(set(plan.prices.values())) == 1:
+            return [f"WITH {carried}, d + {own.price or 0} AS d WHERE {within} AND EXISTS {{ {match} }}"]
+        return [match, f"WITH DISTINCT {carried}, d + {own.price} AS d WHERE {within}"]
 
     def unjoined(self, one: int, two: int) -> str:
         """A condition: no edge runs from one node to the other."""

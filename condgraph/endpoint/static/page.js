@@ -52,3 +52,113 @@ window.yasgui.on("tabSelect", soon);
 window.yasgui.on("query", (_, tab) => tab.getYasr()?.rootEl.querySelector(".cut")?.remove());
 window.yasgui.on("tabClose", (_, tab) => localStorage.removeItem(keptAs(tab)));
 tellCut(window.yasgui.getTab());
+
+// Queries made from what the graph holds: one that is chosen stands in a tab of its own, and runs.
+function ask(name, query) {
+  const tab = window.yasgui.addTab(true, { name, yasqe: { value: query } });
+  tab.query();
+}
+
+const examples = document.getElementById("examples");
+const choice = examples.querySelector("select");
+for (const { about, query } of settings.examples) {
+  const option = document.createElement("option");
+  option.textContent = about;
+  option.value = query;
+  choice.append(option);
+}
+examples.hidden = settings.examples.length === 0;
+choice.addEventListener("change", () => {
+  if (choice.value) ask(choice.selectedOptions[0].textContent, choice.value);
+  choice.value = "";
+});
+
+// What an IRI is called stands beside it. Nodes of values say their value in their IRI; other names are asked for, some at once.
+const LABEL = "http://www.w3.org/2000/01/rdf-schema#label";
+const SAFE = /^[A-Za-z][A-Za-z0-9+.-]*:[^\u0000-\u0020<>"{}|^`\\]*$/;
+const AT_ONCE = Math.min(200, settings.most || 200);
+const labels = new Map();
+
+function nameOf(part) {
+  try {
+    return part === ".empty" ? "" : decodeURIComponent(part.replaceAll("_", " "));
+  } catch {
+    return part;
+  }
+}
+
+function valueOf(iri) {
+  const start = `${settings.base}.v/`;
+  if (!settings.base || !iri.startsWith(start)) return null;
+  const [kind, ...rest] = iri.slice(start.length).split("/");
+  if (kind === "s") return nameOf(rest.join("/"));
+  if (kind === "q") return rest[1] === "1" ? rest[0] : `${rest[0]} ${nameOf(rest.slice(1).join("/"))}`;
+  if (kind !== "t") return null;
+  const [begin, , precision] = rest.map(Number);
+  const date = new Date(begin * 1000);
+  // Years of more or fewer than four digits stay as they are.
+  if (Number.isNaN(date.getTime()) || !/^\d{4}-/.test(date.toISOString()) || !(precision >= 1 && precision <= 4)) return null;
+  const text = date.toISOString().replace(".000Z", "");
+  return precision === 4 ? text : text.slice(0, [4, 7, 10][precision - 1]);
+}
+
+async function lookUp(iris) {
+  const values = iris.map((iri) => `<${iri}>`).join(" ");
+  const query = `SELECT ?iri (SAMPLE(?label) AS ?name) WHERE { VALUES ?iri { ${values} } ?iri <${LABEL}> ?label } GROUP BY ?iri`;
+  const body = new URLSearchParams({ query });
+  const reply = await fetch(endpoint, { method: "POST", body, headers: { Accept: "application/sparql-results+json" } });
+  if (!reply.ok) throw new Error(await reply.text());
+  for (const { iri, name } of (await reply.json()).results.bindings) labels.set(iri.value, name.value);
+}
+
+// The IRIs that a table shows, which YASR writes as links.
+const links = (root) => [...root.querySelectorAll("a.iri:not([data-named])")].filter((link) => SAFE.test(link.getAttribute("href")));
+
+function write(link) {
+  const iri = link.getAttribute("href");
+  const label = valueOf(iri) ?? labels.get(iri);
+  link.dataset.named = "";
+  if (!label) return;
+  const name = document.createElement("span");
+  name.className = "called";
+  name.textContent = label;
+  // In front, since what does not fit in a cell is cut at its end.
+  link.parentElement.prepend(name);
+}
+
+let naming = false;
+async function nameAll() {
+  if (naming) return;
+  naming = true;
+  try {
+    for (let found = links(document.body); found.length; found = links(document.body)) {
+      const wanted = [...new Set(found.map((link) => link.getAttribute("href")))].filter((iri) => !labels.has(iri) && valueOf(iri) === null);
+      const now = wanted.slice(0, AT_ONCE);
+      for (const iri of now) labels.set(iri, "");
+      if (now.length) await lookUp(now);
+      const known = (link) => labels.has(link.getAttribute("href")) || valueOf(link.getAttribute("href")) !== null;
+      found.filter(known).forEach(write);
+    }
+  } catch (error) {
+    console.warn(`names of IRIs could not be asked for: ${error.message}`);
+  } finally {
+    naming = false;
+  }
+}
+
+new MutationObserver(() => links(document.body).length && nameAll()).observe(document.getElementById("yasgui"), { childList: true, subtree: true });
+nameAll();
+
+// A link leads to what the graph says of its IRI; with a key held, to wherever the IRI is an address of.
+document.getElementById("yasgui").addEventListener(
+  "click",
+  (event) => {
+    const link = event.target.closest?.("a.iri");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !SAFE.test(link.getAttribute("href"))) return;
+    event.preventDefault();
+    const iri = link.getAttribute("href");
+    const query = `SELECT ?predicate ?object ?subject WHERE {\n  { <${iri}> ?predicate ?object } UNION { ?subject ?predicate <${iri}> }\n} LIMIT 200`;
+    ask(labels.get(iri) || valueOf(iri) || iri.replace(/.*[/#]/, ""), query);
+  },
+  true,
+);

@@ -1,8 +1,8 @@
-"""The operators every way of asking is lowered to: small immutable records over four sorts.
+"""The operators every way of asking is lowered to: small immutable records over five sorts.
 
 `Entities` is a set of entities; `Facts` a set of statements, each with the end that was reached;
 `Values` a bag of values, each carried by a statement, a qualifier or an entity; `Scalar` one
-number, text, time or truth value. A plan is a tree of these (a shared part stands once and is
+number, text, time or truth value; `Table` rows of cells under columns. A plan is a tree of these (a shared part stands once and is
 referred to twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on
 every store. Use the lower-case constructors where there is one: they normalise, and refuse
 nonsense.
@@ -11,8 +11,8 @@ Two rules hold everywhere. A text literal compares with an entity by the entity'
 one type of value is false for values of other types and, for quantities, of other units; the answer
 warns of them.
 
-`sorts` says what the four are, `conditions` what is asked of values; `entities`, `facts`, `values`
-and `scalars` hold the operators, by what they give; `needs` is what the result of each rests on,
+`sorts` says what the five are, `conditions` what is asked of values; `entities`, `facts`, `values`,
+`scalars` and `grouped` hold the operators, by what they give; `needs` is what the result of each rests on,
 `facets` what else others must know of it; `constructors` put trees together and walk them.
 """
 
@@ -47,6 +47,7 @@ from condgraph.engine.algebra.entities import (
 )
 from condgraph.engine.algebra.facets import ALWAYS, NEVER, Facets, Warns
 from condgraph.engine.algebra.facts import During, DuringAny, OtherEnd, Scan, Where, WhereQualifier, WhereValidity
+from condgraph.engine.algebra.grouped import Group, Having, Limit, Order
 from condgraph.engine.algebra.needs import EACH, Needs
 from condgraph.engine.algebra.scalars import AnySatisfies, Count, Exists, Mean, Median, Sum
 from condgraph.engine.algebra.sorts import (
@@ -63,6 +64,7 @@ from condgraph.engine.algebra.sorts import (
     Operator,
     Scalar,
     Span,
+    Table,
     Values,
 )
 from condgraph.engine.algebra.values import (
@@ -126,7 +128,10 @@ __all__ = [
     "Facts",
     "Family",
     "FilterValues",
+    "Group",
+    "Having",
     "Intersect",
+    "Limit",
     "Mean",
     "Median",
     "Members",
@@ -140,6 +145,7 @@ __all__ = [
     "Nth",
     "Objects",
     "Operator",
+    "Order",
     "OtherEnd",
     "Predicates",
     "QualifierKeys",
@@ -154,6 +160,7 @@ __all__ = [
     "Span",
     "SubjectsOf",
     "Sum",
+    "Table",
     "Union",
     "Validity",
     "Values",

@@ -1,4 +1,4 @@
-"""The four sorts of operators, what a test is, and the words operators are parametrised with."""
+"""The five sorts of operators, what a test is, and the words operators are parametrised with."""
 
 from __future__ import annotations
 
@@ -95,3 +95,9 @@ class Condition:
     def inputs(self) -> tuple[Node, ...]:
         """The operators the test refers to."""
         return tuple(node for part in self.parts() for node in part.inputs())
+
+
+class Table(Node):
+    """Rows of cells under named columns, in an order."""
+
+    __slots__ = ()

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar
 
-from condgraph.engine.algebra import conditions, entities, facts, scalars, values
+from condgraph.engine.algebra import conditions, entities, facts, grouped, scalars, values
 from condgraph.engine.algebra.sorts import Condition, Node
 
 #: The compiler, what its functions take beside the operator, and what they give.
@@ -94,6 +94,15 @@ class ScalarTable(TypedDict, Generic[C, P, R]):
     Exists: Entry[C, scalars.Exists, P, R]
 
 
+class GroupTable(TypedDict, Generic[C, P, R]):
+    """What becomes of each operator that gives a table."""
+
+    Group: Entry[C, grouped.Group, P, R]
+    Having: Entry[C, grouped.Having, P, R]
+    Order: Entry[C, grouped.Order, P, R]
+    Limit: Entry[C, grouped.Limit, P, R]
+
+
 class ConditionTable(TypedDict, Generic[C, P, R]):
     """What becomes of each condition on a value."""
 
@@ -107,17 +116,22 @@ class ConditionTable(TypedDict, Generic[C, P, R]):
 
 
 #: The tables, which a test holds against the algebra.
-TABLES: Final = (EntityTable, FactTable, ValueTable, ScalarTable, ConditionTable)
+TABLES: Final = (EntityTable, FactTable, ValueTable, ScalarTable, GroupTable, ConditionTable)
 
 AnyTable: TypeAlias = (
-    EntityTable[C, P, R] | FactTable[C, P, R] | ValueTable[C, P, R] | ScalarTable[C, P, R] | ConditionTable[C, P, R]
+    EntityTable[C, P, R]
+    | FactTable[C, P, R]
+    | ValueTable[C, P, R]
+    | ScalarTable[C, P, R]
+    | GroupTable[C, P, R]
+    | ConditionTable[C, P, R]
 )
 
 
 #: All operators and conditions by name.
 _TYPES: Final[dict[str, type[Node | Condition]]] = {
     name: getattr(module, name)
-    for table, module in zip(TABLES, (entities, facts, values, scalars, conditions), strict=True)
+    for table, module in zip(TABLES, (entities, facts, values, scalars, grouped, conditions), strict=True)
     for name in table.__annotations__
 }
 

@@ -10,6 +10,7 @@ would come back otherwise. What operators carry on, read, and want everything of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import check
 from condgraph.engine.execute.aggregates import competitors
-from condgraph.engine.execute.asked import Demand, inputs_asked, whole
+from condgraph.engine.execute.asked import Asked, Demand, inputs_asked, whole
 from condgraph.engine.execute.entities import neighbour
 from condgraph.engine.execute.memberships import Links, put_under
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
@@ -60,11 +61,13 @@ class Trail:
         return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
-def trace_back(run: Run, plan: Node) -> Trail:
-    """What an execution's answer rests on."""
+def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None) -> Trail:
+    """What an execution's answer rests on; `asked` is what some operators, by identity, ask of their
+    inputs for a part of it.
+    """
     named = EMPTY
     while True:
-        trail = _walk(run, plan, named)
+        trail = _walk(run, plan, named, asked or {})
         found = trail.named()
         if len(found) == len(named) or not any(isinstance(node, alg.Minus) for node in run.order):
             return trail
@@ -72,7 +75,7 @@ def trace_back(run: Run, plan: Node) -> Trail:
         named = union([named, found], run.snapshot.entities)
 
 
-def _walk(run: Run, plan: Node, named: Numbers) -> Trail:
+def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked]) -> Trail:
     snapshot, trail = run.snapshot, Trail(run)
     demands = trail.demands
     demands[id(plan)] = whole(run, plan)
@@ -86,7 +89,7 @@ def _walk(run: Run, plan: Node, named: Numbers) -> Trail:
         demand = demands.get(id(node))
         if demand is None:
             continue
-        asked = None
+        asked = of_part.get(id(node))
         if node.facets.reads == "statements":
             # The best value of a key needs those that it is better than, whoever wants it.
             statements.append(competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements)

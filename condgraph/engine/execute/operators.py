@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from condgraph.engine.algebra.tables import EntityTable, FactTable, ScalarTable, ValueTable, by_type
-from condgraph.engine.execute import aggregates, apply, entities, facts, picks, temporal, values
+from condgraph.engine.algebra.tables import EntityTable, FactTable, GroupTable, ScalarTable, ValueTable, by_type
+from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, picks, temporal, values
 from condgraph.engine.execute.run import Outcome, Run
 
 _SETS: Final[EntityTable[Run, [], Outcome]] = {
@@ -62,5 +62,11 @@ _SINGLE: Final[ScalarTable[Run, [], Outcome]] = {
     "AnySatisfies": aggregates.some,
     "Exists": aggregates.exists,
 }
-for _table in (_SETS, _STATEMENTS, _BAGS, _SINGLE):
+_GROUPED: Final[GroupTable[Run, [], Outcome]] = {
+    "Group": grouped.group,
+    "Having": grouped.having,
+    "Order": grouped.order,
+    "Limit": grouped.limit,
+}
+for _table in (_SETS, _STATEMENTS, _BAGS, _SINGLE, _GROUPED):
     Run.operators.update(by_type(_table))

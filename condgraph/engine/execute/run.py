@@ -18,6 +18,7 @@ from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.grid import Grid
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.scope import Scope
 from condgraph.engine.execute.sets import Numbers
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: What an operator gives: sorted entity numbers, statements, values, or one value.
-Outcome = NDArray[np.int32] | FactSet | Bag | bool | int | float | None
+Outcome = NDArray[np.int32] | FactSet | Bag | Grid | bool | int | float | None
 
 
 class Run:

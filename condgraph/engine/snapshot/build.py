@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import compress, count
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from condgraph.engine.facts import (
     Ids,
     Item,
     Member,
+    Members,
     Ref,
+    Rows,
     Source,
     Sourced,
     Statement,
@@ -33,9 +36,10 @@ from condgraph.engine.facts import (
     Texts,
     Values,
 )
-from condgraph.engine.origins import check_source
+from condgraph.engine.origins import ALSO, check_source
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
 from condgraph.engine.snapshot.collector import fewer_collections
+from condgraph.engine.snapshot.declared import UNKNOWN, Declared
 from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
@@ -51,14 +55,22 @@ _Chunk = dict[str, NDArray[Any]]
 class Builder:
     """Gathers items. `begin` names the source of what follows; `add` takes items;
     `layout.lay_out(builder)` gives the columns.
+
+    It begins with what `previous` holds, but for what only the sources `without` say. Such a source
+    keeps its place among the others, which is empty until something comes from it again.
     """
 
-    def __init__(self, previous: Snapshot | None = None) -> None:
+    def __init__(self, previous: Snapshot | None = None, without: Iterable[str] = ()) -> None:
         self.texts: defaultdict[str, int] = defaultdict(count().__next__)
         self.entities: defaultdict[str, int] = defaultdict(count().__next__)
+        #: The first name of each entity that has one, by which a second one is told.
         self.names: dict[int, str] = {}
-        self.kinds: dict[int, EntityKind] = {}
-        self.rows: dict[int, tuple[int, int]] = {}
+        #: By source (-1: nobody knows which), what it declares of each entity: name (None: its id),
+        #: kind and row (-1: none); and what the snapshot that this begins with has of that.
+        self.declared: dict[int, dict[int, tuple[str | None, int, int]]] = {}
+        self.seeded: Declared | None = None
+        #: Rows of tables that were new when they came, by source: entities, names, rows.
+        self.rows: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
         self.sources: list[Source] = []
         self.source_numbers: dict[str, int] = {}
         self.warnings: list[str] = []
@@ -68,23 +80,42 @@ class Builder:
         self.relations: list[_Chunk] = []
         self.attributes: list[_Chunk] = []
         self.qualifiers: list[_Chunk] = []
+        #: Memberships one by one, and many at once, shape (memberships, 4): entity, concept,
+        #: source, row.
         self.members: list[tuple[int, int, int, int]] = []
+        self.many_members: list[NDArray[np.int64]] = []
         self.subclasses: list[tuple[int, int, int, int]] = []
-        self.provenance: list[tuple[int, int, int]] = []
-        self.previous_members: _Chunk | None = None
+        #: Further places of statements: the statement, the source, the row, the raw text (-1: none).
+        self.provenance: list[tuple[int, int, int, int]] = []
+        #: Sources whose content was taken away, and to which nothing was added since.
+        self.emptied: set[int] = set()
         self._source = Source("")
-        self._source_at = -1
+        self._source_at, self._nobody = -1, True
+        self._more_of: set[str] = set()
+        self._more: list[tuple[int, int, int]] = []
         self._pending: list[tuple[int, int, Statement]] = []
+        #: Names of rows that are not among `names` yet; the subjects that were numbered last.
+        self._called: list[tuple[NDArray[np.int32], Sequence[str]]] = []
+        self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
+        #: Which entities are among `rows`; how many the snapshot that this begins with has.
+        self._is_row, self._seeded = np.empty(0, bool), 0
         if previous is not None:
-            previous.seed(self)
+            previous.seed(self, without)
+            self._seeded = len(self.entities)
+
+    def added_to(self, names: Iterable[str]) -> None:
+        """What comes from these sources is added to what is there of them, and takes the place of
+        what is known of them.
+        """
+        self._more_of.update(names)
 
     def begin(self, source: Source) -> None:
         """Everything that follows comes from this source. A source of the same name is the same
-        source.
+        source; what comes from one without a name declares entities for nobody.
 
         It becomes a source of the graph with the first item that it gives.
         """
-        self._source, self._source_at = source, -1
+        self._source, self._source_at, self._nobody = source, -1, not source.name
 
     def _current(self) -> int:
         if self._source_at < 0:
@@ -95,9 +126,16 @@ class Builder:
         number = self.source_numbers.setdefault(source.name, len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
+        elif number in self.emptied:
+            self.emptied.discard(number)
+            self.sources[number] = source
+        elif source.name in self._more_of:
+            if source.format:
+                self.sources[number] = source
         else:
             check_source(self.sources[number], source)
-            if source.location or source.content:
+            # One that was added to holds more than what is read again.
+            if (source.location or source.content or source.terms) and ALSO not in self.sources[number].content:
                 self.sources[number] = source
         return number
 
@@ -114,8 +152,8 @@ class Builder:
                 self.statements += 1
                 if len(pending) >= _FLUSH:
                     self._flush()
-            elif isinstance(item, Batch):
-                self._add_batch(item)
+            elif isinstance(item, (Batch, Rows, Members)):
+                self._add_many(item)
             elif isinstance(item, Entity):
                 self._declare(item)
             elif isinstance(item, Member):
@@ -139,39 +177,101 @@ class Builder:
     # -- entities ----------------------------------------------------------------------------------
 
     def _concept(self, ident: str) -> int:
-        number = self.entities[ident]
-        self.kinds[number] = EntityKind.CONCEPT
-        return number
+        return self.entities[ident]
 
     def _declare(self, entity: Entity) -> None:
+        # Without a source of its own, and in no named one, it is nobody's.
+        source = UNKNOWN if self._nobody and entity.kind is not EntityKind.ROW else self._current()
+        mine = self.declared.get(source)
+        if mine is None:
+            mine = self.declared[source] = {}
         number = self.entities[entity.id]
-        if entity.name != entity.id:
-            known = self.names.setdefault(number, entity.name)
-            if known != entity.name:
-                self.warnings.append(f"entity {entity.id!r} is called {known!r} and {entity.name!r}; the first name stays")
-        kind = self.kinds.get(number, EntityKind.ENTITY)
-        if entity.kind is EntityKind.CONCEPT or (entity.kind is EntityKind.ROW and kind is EntityKind.ENTITY):
-            self.kinds[number] = entity.kind
-        if entity.kind is EntityKind.ROW:
-            self.rows.setdefault(number, (self._current(), entity.row))
+        name = None if entity.name == entity.id else entity.name
+        if name is not None:
+            for numbers, names in self._called:
+                self.names.update(zip(numbers.tolist(), names, strict=True))
+            self._called.clear()
+            known = self.names.setdefault(number, name)
+            if known != name:
+                self.warnings.append(f"entity {entity.id!r} is called {known!r} and {name!r}; the first name stays")
+        row = entity.row if entity.kind is EntityKind.ROW else -1
+        before = mine.get(number)
+        if before is None:
+            mine[number] = name, int(entity.kind), row
+        else:
+            # Concepts win over rows, and rows over others: 1, 2, 0.
+            kind = EntityKind.CONCEPT if EntityKind.CONCEPT in (before[1], entity.kind) else max(before[1], int(entity.kind))
+            mine[number] = name if before[0] is None else before[0], int(kind), row if before[2] < 0 else before[2]
+
+    def _declare_rows(self, rows: Rows) -> None:
+        """Rows of a table. Those that are known by no one yet need not be looked at one by one."""
+        before = len(self.entities)
+        numbers = self._subjects(rows.ids)
+        if len(self.entities) - before != len(rows) and not self._undeclared(numbers, before):
+            for entity in rows.entities():
+                self._declare(entity)
+            return
+        source = self._current()
+        self.declared.setdefault(source, {})
+        own = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
+        names = np.full(len(rows), -1, np.int32)
+        names[own] = self._numbers(self.texts, list(compress(rows.names, own)))
+        self._called.append((numbers[own], list(compress(rows.names, own))))
+        self.rows.append((source, numbers, names, np.asarray(rows.rows, np.int32)))
+        if len(self._is_row) < len(self.entities):
+            self._is_row = np.concatenate([self._is_row, np.zeros(len(self.entities), bool)])
+        self._is_row[numbers] = True
+
+    def _undeclared(self, numbers: NDArray[np.int32], before: int) -> bool:
+        """Whether entities are all different, and what is known of them is that they are mentioned;
+        `before` entities were known.
+        """
+        old = numbers[numbers < before]
+        if (old < self._seeded).any() or self._is_row[old[old < len(self._is_row)]].any():
+            return False
+        if len(np.unique(numbers)) < len(numbers):
+            return False
+        mentioned = set(old.tolist())
+        return all(mine.keys().isdisjoint(mentioned) for mine in self.declared.values())
 
     # -- statements --------------------------------------------------------------------------------
+
+    def _add_many(self, items: Batch | Rows | Members) -> None:
+        if not len(items):
+            return
+        outer, nobody = self._source_at, self._nobody
+        if items.source:
+            self._source_at, self._nobody = self._source_number(Source(items.source)), False
+        if isinstance(items, Batch):
+            self._add_batch(items)
+        elif isinstance(items, Rows):
+            self._declare_rows(items)
+        else:
+            found = np.empty((len(items), 4), np.int64)
+            found[:, 0], found[:, 1] = self._subjects(items.entities), self._concept(items.concept)
+            found[:, 2], found[:, 3] = self._current(), items.rows
+            self.many_members.append(found)
+        if items.source:
+            self._source_at, self._nobody = outer, nobody
 
     def _add_sourced(self, sourced: Sourced) -> None:
         item = sourced.item
         numbers = [(self._source_number(Source(name)), row) for name, row in sourced.sources]
         if not numbers:
+            nobody, self._nobody = self._nobody, self._nobody or isinstance(item, Entity)
             self.add((item,))
+            self._nobody = nobody
             return
-        outer = self._source_at
+        outer, nobody = self._source_at, self._nobody
+        self._nobody = False
         if isinstance(item, Statement):
             self._source_at, row = numbers[0]
-            self.provenance.extend((self.statements, source, at) for source, at in numbers[1:])
+            self._more.extend((self.statements, source, at) for source, at in numbers[1:])
             self.add((item if item.row == row else replace(item, row=row),))
         else:
             for self._source_at, row in numbers:
                 self.add((item if item.row == row else replace(item, row=row),))
-        self._source_at = outer
+        self._source_at, self._nobody = outer, nobody
 
     def _flush(self) -> None:
         """Turn the single statements gathered so far into chunks."""
@@ -185,6 +285,7 @@ class Builder:
         owners: list[int] = []
         keys: list[int] = []
         values: list[Ref | Value] = []
+        raws: dict[int, int] = {}
         for sid, source, statement in pending:
             thing = statement.object
             if isinstance(thing, Ref):
@@ -198,11 +299,15 @@ class Builder:
                     raw, thing = (texts[thing] if raw < 0 else raw), plain
                 attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
                 objects.append(thing)
+                if raw >= 0 and self._more:
+                    raws[sid] = raw
             for key, value in statement.qualifiers:
                 owners.append(sid)
                 keys.append(texts[key])
                 values.append(value)
         pending.clear()
+        self.provenance.extend((*place, raws.get(place[0], -1)) for place in self._more)
+        self._more.clear()
         if relations:
             columns = np.array(relations, np.int32).T
             self.relations.append(dict(zip(("sid", "p", "s", "o", "row", "src"), columns, strict=True)))
@@ -226,10 +331,17 @@ class Builder:
     def _numbers(self, index: defaultdict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
         return np.fromiter(map(index.__getitem__, names), np.int32, len(names))
 
+    def _subjects(self, ids: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of entities; those of one tuple, the rows of a chunk, are looked up once."""
+        if ids is not self._numbered[0]:
+            numbers = self._numbers(self.entities, ids)
+            if not isinstance(ids, tuple):
+                return numbers
+            self._numbered = ids, numbers
+        return self._numbered[1]
+
     def _add_batch(self, batch: Batch) -> None:
         n = len(batch)
-        if not n:
-            return
         self._flush()
         sid = np.arange(self.statements, self.statements + n, dtype=np.int32)
         self.statements += n
@@ -239,7 +351,7 @@ class Builder:
             "p": np.full(n, self.texts[batch.predicates], np.int32)  # type: ignore[index]
             if one
             else self._numbers(self.texts, batch.predicates),
-            "s": self._numbers(self.entities, batch.subjects),
+            "s": self._subjects(batch.subjects),
             "row": np.asarray(batch.rows, np.int32),
         }
         raw = (
@@ -248,7 +360,7 @@ class Builder:
             else np.array([-1 if text is None else self.texts[text] for text in batch.raws], np.int32)
         )
         objects = batch.objects
-        if isinstance(objects, (Texts, Values)):
+        if isinstance(objects, Values) or (isinstance(objects, Texts) and not objects.collapsed):
             for i, value in enumerate(objects.texts if isinstance(objects, Texts) else objects.values):
                 if isinstance(value, str) and raw[i] < 0 and collapse(value) != value:
                     raw[i] = self.texts[value]

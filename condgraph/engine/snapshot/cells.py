@@ -123,7 +123,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
 def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> CellColumns:
     """Lay out a column of a batch. Columns of entities (`Ids`) are no cells."""
     if isinstance(column, Texts):
-        refs = text_many([collapse(one) for one in column.texts])
+        refs = text_many(column.texts if column.collapsed else [collapse(one) for one in column.texts])
         return _cells(len(refs), Kind.TEXT, ref=refs)
     if isinstance(column, Numbers):
         numbers = column.numbers

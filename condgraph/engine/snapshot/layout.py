@@ -16,19 +16,21 @@ qualifiers):
     att.s att.raw + cell parts [A], att.offsets [P + 1]
     grp.pred grp.kind grp.unit grp.start runs of attributes of one predicate, type and unit
     out.offsets [E + 1], out.items [N]   statements by subject; in.offsets, in.items [R] relations by object
-    st.src st.row [N]                    first source; prov.stmt prov.src prov.row the further ones
+    st.src st.row [N]                    first place, by source and row; prov.stmt prov.src prov.row prov.raw the further ones
     q.owner q.key + cell parts [Q]       by statement; q.offsets [N + 1 or 0]
     qkey.items [Q]                       qualifiers by key, type, unit and value, qkey.offsets [P + 1]
     qgrp.key qgrp.kind qgrp.unit qgrp.start   runs of these of one key, type and unit
     val.stmt val.start val.end           validity of the statements that have one
     mem.e mem.c mem.src mem.row, sub.c sub.p sub.src sub.row   direct membership and subclasses
+    dec.e dec.src dec.name dec.kind dec.row   who declared what (`declared`); dec.known [1]: it is known
     con.entity [C], con.offsets [C + 1], con.items             members of each concept, closed under subclass, entities only
-    src.name src.location src.format     text numbers
+    src.name src.location src.format src.content src.terms   text numbers
     sch.*                                what the schema knows (`schema`)
 """
 
 from __future__ import annotations
 
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ from numpy.typing import NDArray
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.build import Builder, gather
 from condgraph.engine.snapshot.cells import PARTS, sortable
+from condgraph.engine.snapshot.declared import Declared, gathered, joined, lay_declared
 from condgraph.engine.snapshot.layout_indexes import (
     groups_of,
     lay_adjacency,
@@ -47,7 +50,7 @@ from condgraph.engine.snapshot.layout_indexes import (
     lay_validity,
     offsets_of,
 )
-from condgraph.engine.snapshot.layout_joins import I32, Columns, distinct_qualifiers, join_equal, lay_provenance
+from condgraph.engine.snapshot.layout_joins import I32, Columns, distinct_qualifiers, drop_emptied, join_equal, lay_provenance
 from condgraph.engine.snapshot.pool import build_pool
 from condgraph.engine.values import Kind
 
@@ -61,18 +64,23 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     qualifiers, sources).
     """
     builder.finish()
+    drop_emptied(builder)
     columns: Columns = {}
+    said = gathered(builder)
     relations = gather(builder.relations, _RELATION)
     attributes = gather(builder.attributes, _ATTRIBUTE)
     qualifiers = gather(builder.qualifiers, _QUALIFIER)
     builder.relations, builder.attributes, builder.qualifiers = [], [], []
 
-    entity = _entities(builder, columns)
+    entity = _entities(builder, columns, said)
     text = columns.pop("text")
     predicate = _predicates(columns, text, relations, attributes, qualifiers)
     for chunk in (relations, attributes):
         chunk["p"], chunk["s"] = predicate[chunk["p"]], entity[chunk["s"]]
     relations["o"] = entity[relations["o"]]
+    if builder.provenance:
+        # Raw texts are the last of four.
+        builder.provenance = [(*place[:3], int(text[place[3]]) if place[3] >= 0 else -1) for place in builder.provenance]
     for cells in (attributes, qualifiers):
         _renumber_cells(cells, text, entity)
     attributes["raw"] = _map(attributes["raw"], text)
@@ -105,6 +113,8 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     lay_memberships(columns, builder, entity)
     lay_sources(columns, builder, text)
     lay_schema(columns, kept_r, kept_a)
+    called = _map(said.name, text)
+    lay_declared(columns, joined([said._replace(e=entity[said.e] if len(said.e) else said.e, name=called)]))
     return columns, _counts(columns)
 
 
@@ -141,39 +151,46 @@ def _map(numbers: NDArray[Any], to: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where(numbers >= 0, to[numbers], I32(-1)).astype(I32)
 
 
-def _entities(builder: Builder, columns: Columns) -> NDArray[np.int32]:
+def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.int32]:
     """Number texts and entities; returns the new number of each entity, and leaves that of each
     text under "text".
     """
     texts, known, n = builder.texts, builder.entities, len(builder.entities)
-    given = [texts[name] for name in builder.names.values()]
     kinds = np.zeros(n, np.int8)
-    for entity, kind in builder.kinds.items():
-        kinds[entity] = kind
+    for kind in (EntityKind.ROW, EntityKind.CONCEPT):
+        kinds[said.e[said.kind == kind]] = kind
+    for concepts in ([m[1] for m in builder.members], [end for s in builder.subclasses for end in s[:2]]):
+        kinds[np.array(concepts, np.int64)] = EntityKind.CONCEPT
+    for members in builder.many_members:
+        kinds[members[:, 1]] = EntityKind.CONCEPT
     for source in builder.sources:
-        for part in (source.name, source.location, source.format, source.content):
+        for part in (source.name, source.location, source.format, source.content, source.terms):
             texts[part]
     # Ids are numbered already; only the other texts are added to them.
-    others = [text for text in texts if text not in known]
+    place = np.fromiter(map(known.get, texts, repeat(-1)), np.int64, len(texts))
+    fresh = place < 0
+    others = list(compress(texts, fresh.tolist()))
+    place[fresh] = np.arange(n, n + len(others))
     pool, ranks = build_pool([*known, *others])
     columns.update(pool)
-    ids, rest = ranks[:n], iter(range(n, n + len(others)))
-    text = ranks[np.fromiter((known[text] if text in known else next(rest) for text in texts), np.int64, len(texts))]
+    ids, text = ranks[:n], ranks[place]
     columns["text"] = text
     names = ids.copy()
-    names[np.fromiter(builder.names, np.int64, len(given))] = text[np.array(given, np.int64)]
-    order = np.lexsort((ids, names))
+    named, at = said.firsts(said.name)
+    names[named] = text[said.name[at]]
+    # Names and ids are ranks, less than 32 bits each.
+    order = np.argsort(names.astype(np.int64) << 32 | ids)
     number = np.empty(n, I32)
     number[order] = np.arange(n, dtype=I32)
     columns["ent.id"], columns["ent.name"], columns["ent.kind"] = ids[order], names[order], kinds[order]
     columns["ent.by_id"] = np.argsort(columns["ent.id"], kind="stable").astype(I32)
     columns["ent.source"] = columns["ent.row"] = np.empty(0, I32)
-    if builder.rows:
-        at = np.fromiter(builder.rows, np.int64, len(builder.rows))
-        place = np.array(list(builder.rows.values()), np.int64)
+    at, first = said.firsts(said.row)
+    if len(at):
+        where = np.stack([said.src[first], said.row[first]], axis=1).astype(np.int64)
         columns["ent.source"], columns["ent.row"] = np.full(n, -1, I32), np.zeros(n, I32)
-        columns["ent.source"][number[at]], columns["ent.row"][number[at]] = place[:, 0], place[:, 1]
-        key = place[:, 0] << 32 | place[:, 1]
+        columns["ent.source"][number[at]], columns["ent.row"][number[at]] = where[:, 0], where[:, 1]
+        key = where[:, 0] << 32 | where[:, 1]
         by_key = np.argsort(key, kind="stable")
         columns["row.key"], columns["row.entity"] = key[by_key], number[at[by_key]]
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.pieces import different, stable_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.closure import closed_members
@@ -41,9 +42,9 @@ def groups_of(marks: Columns, prefix: str) -> Columns:
 def lay_adjacency(columns: Columns, relations: Columns, attributes: Columns, entities: int) -> None:
     """The statements of each subject, and the relations of each object."""
     subjects = np.concatenate([relations["s"], attributes["s"]])
-    columns["out.items"] = np.argsort(subjects, kind="stable").astype(I32)
+    columns["out.items"] = stable_order(subjects, entities).astype(I32)
     columns["out.offsets"] = offsets_of(subjects, entities)
-    columns["in.items"] = np.argsort(relations["o"], kind="stable").astype(I32)
+    columns["in.items"] = stable_order(relations["o"], entities).astype(I32)
     columns["in.offsets"] = offsets_of(relations["o"], entities)
 
 
@@ -54,11 +55,12 @@ def lay_qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int
     owner = number[qualifiers["sid"]] if len(qualifiers["sid"]) else qualifiers["sid"]
     value = sortable(qualifiers["kind"], qualifiers["a"], qualifiers["ref"])
     parts = ("key", *(name for name, _ in PARTS))
-    marks = [owner, qualifiers["key"], qualifiers["kind"], value, qualifiers["b"], qualifiers["unit"], qualifiers["ref"]]
+    marks = [owner, qualifiers["key"], qualifiers["kind"], value]
+    marks += [qualifiers[name] for name in ("b", "unit", "ref", "precision")]
     order = np.lexsort(marks[::-1])
     fresh = np.zeros(len(order), bool)
     fresh[:1] = True
-    for mark in (*marks, qualifiers["precision"]):
+    for mark in marks:
         ordered = mark[order]
         fresh[1:] |= ordered[1:] != ordered[:-1]
     kept = order[fresh]
@@ -127,23 +129,25 @@ def lay_validity(columns: Columns, text: NDArray[np.int32], builder: Builder) ->
 
 def lay_memberships(columns: Columns, builder: Builder, entity: NDArray[np.int32]) -> None:
     """Memberships and subclasses, each once, with their sources; concepts closed."""
-    for prefix, names, rows, first in (
-        ("mem", ("e", "c"), builder.members, 1),
-        ("sub", ("c", "p"), builder.subclasses, 0),
+    for prefix, names, rows, many, first in (
+        ("mem", ("e", "c"), builder.members, builder.many_members, 1),
+        ("sub", ("c", "p"), builder.subclasses, [], 0),
     ):
-        table = np.array(rows, np.int64).reshape(-1, 4)
+        table = np.concatenate([np.array(rows, np.int64).reshape(-1, 4), *many])
         if len(table):
             table[:, 0], table[:, 1] = entity[table[:, 0]], entity[table[:, 1]]
-            table = np.unique(table, axis=0)
-            table = table[np.lexsort((table[:, 3], table[:, 2], table[:, 1 - first], table[:, first]))]
+            table = table[sorted_by([table[:, at] for at in (first, 1 - first, 2, 3)])]
+            fresh = np.ones(len(table), bool)
+            fresh[1:] = (table[1:] != table[:-1]).any(axis=1)
+            table = table[fresh]
         for i, name in enumerate((*names, "src", "row")):
             columns[f"{prefix}.{name}"] = table[:, i].astype(I32)
     columns.update(closed_members(columns))
 
 
 def lay_sources(columns: Columns, builder: Builder, text: NDArray[np.int32]) -> None:
-    """Names, places, formats and contents of the sources, and the statements of each."""
-    for part in ("name", "location", "format", "content"):
+    """Names, places, formats, contents and terms of the sources, and the statements of each."""
+    for part in ("name", "location", "format", "content", "terms"):
         numbers = [text[builder.texts[getattr(source, part)]] for source in builder.sources]
         columns[f"src.{part}"] = np.array(numbers, I32)
 
@@ -162,15 +166,15 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
     sources = np.concatenate([columns["st.src"], columns["prov.src"]]).astype(np.int64)
     owners = np.concatenate([predicates, predicates[columns["prov.stmt"]]])
     width = max(len(columns["src.name"]), 1)
-    pairs, counts = np.unique(owners.astype(np.int64) * width + sources, return_counts=True)
+    pairs = np.sort(owners.astype(np.int64) * width + sources)
+    firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(pairs)), bool), pairs[1:] != pairs[:-1]]))
+    counts = np.diff(np.append(firsts, len(pairs)))
+    pairs = pairs[firsts]
     columns["sch.s.pred"], columns["sch.s.src"] = (pairs // width).astype(I32), (pairs % width).astype(I32)
     columns["sch.s.count"] = counts.astype(np.int64)
     if width > 1:
         # The statements of each source, for queries that are scoped to one.
         statements = np.concatenate([np.arange(len(predicates), dtype=I32), columns["prov.stmt"]])
-        order = np.lexsort((statements, sources))
-        statements, sources = statements[order], sources[order]
         # A statement that stands in two rows of a source is one.
-        fresh = np.ones(len(statements), bool)
-        fresh[1:] = (statements[1:] != statements[:-1]) | (sources[1:] != sources[:-1])
-        columns["bysrc.items"], columns["bysrc.offsets"] = statements[fresh], offsets_of(sources[fresh], width)
+        pairs = different(sources << 32 | statements)
+        columns["bysrc.items"], columns["bysrc.offsets"] = (pairs & (2**32 - 1)).astype(I32), offsets_of(pairs >> 32, width)

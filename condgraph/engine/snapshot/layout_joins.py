@@ -4,17 +4,20 @@ said of them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import ranked, stable_order
 from condgraph.engine.snapshot.build import Builder
 
 Columns = dict[str, NDArray[Any]]
 
 
 I32 = np.int32
+#: Statements of a predicate, at least and on average, that are worth sorting alone.
+_LARGE: Final = 10_000
 
 
 def _mix(hashes: NDArray[np.uint64], column: NDArray[Any]) -> NDArray[np.uint64]:
@@ -70,8 +73,23 @@ def join_equal(
 
 def sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
     """A stable lexicographic order, the first mark the most significant; constant marks cost
-    nothing, narrow ones are packed.
+    nothing, narrow ones are packed. Where the first says what few large groups there are, each is
+    sorted alone, in which more is constant and narrow.
     """
+    first = marks[0]
+    low, groups = int(first.min()), int(first.max()) - int(first.min()) + 1
+    if not 1 < groups <= len(first) // _LARGE:
+        return _sorted_by(marks)
+    order = stable_order(first - low, groups)
+    ends = np.cumsum(np.bincount(first - low, minlength=groups)).tolist()
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        if end > begin:
+            group = order[begin:end]
+            order[begin:end] = group[_sorted_by([mark[group] for mark in marks[1:]])]
+    return order
+
+
+def _sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
     packed: list[NDArray[Any]] = []
     width = 0
     for mark in marks:
@@ -93,9 +111,36 @@ def sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
             packed, width = [*packed, mark], 64
     if not packed:
         return np.arange(len(marks[0]))
+    if len(packed) == 2 and width + 2 * len(packed[0]).bit_length() <= 62:
+        packed = [ranked(packed[0]) << width | packed[1]]
+        width += len(packed[0]).bit_length()
     if len(packed) == 1:
-        return np.argsort(packed[0], kind="stable")
+        return stable_order(packed[0], (1 << width) - 1)
     return np.lexsort(packed[::-1])
+
+
+def drop_emptied(builder: Builder) -> None:
+    """Take away the sources that nothing is left of, and number the others anew."""
+    if not builder.emptied:
+        return
+    kept = [number for number in range(len(builder.sources)) if number not in builder.emptied]
+    number = np.full(len(builder.sources) + 1, -1, I32)
+    number[kept] = np.arange(len(kept), dtype=I32)
+    to = number.tolist()
+    for chunk in (*builder.relations, *builder.attributes):
+        chunk["src"] = number[chunk["src"]]
+    builder.members = [(one, other, to[source], row) for one, other, source, row in builder.members]
+    for members in builder.many_members:
+        members[:, 2] = number[members[:, 2]]
+    builder.subclasses = [(one, other, to[source], row) for one, other, source, row in builder.subclasses]
+    builder.provenance = [(sid, to[source], row, raw) for sid, source, row, raw in builder.provenance]
+    builder.declared = {to[source]: entities for source, entities in builder.declared.items()}
+    builder.rows = [(to[source], e, names, rows) for source, e, names, rows in builder.rows]
+    if builder.seeded is not None:
+        builder.seeded = builder.seeded._replace(src=number[builder.seeded.src])
+    builder.sources = [builder.sources[number] for number in kept]
+    builder.source_numbers = {source.name: number for number, source in enumerate(builder.sources)}
+    builder.emptied = set()
 
 
 def lay_provenance(
@@ -107,23 +152,40 @@ def lay_provenance(
     kept_a: Columns,
     number: NDArray[np.int32],
 ) -> None:
-    """First source of each statement, and the further ones: of statements that were joined, and
-    those given by `Sourced`.
+    """The first place of each statement, by source and row, with the raw text there; and the
+    further ones: of statements that were joined, and those given by `Sourced`.
     """
     columns["st.src"] = np.concatenate([kept_r["src"], kept_a["src"]])
     columns["st.row"] = np.concatenate([kept_r["row"], kept_a["row"]])
-    extra = [np.array(builder.provenance, np.int64).reshape(-1, 3)]
+    split = len(kept_r["src"])
+    extra = [np.array(builder.provenance, np.int64).reshape(-1, 4)]
     if len(extra[0]):
         extra[0][:, 0] = number[extra[0][:, 0]]
     for family, kept in ((relations, kept_r), (attributes, kept_a)):
         if len(family["sid"]) > len(kept["sid"]):
             dropped = np.ones(len(family["sid"]), bool)
             dropped[np.isin(family["sid"], kept["sid"], assume_unique=True)] = False
-            extra.append(np.stack([number[family["sid"][dropped]], family["src"][dropped], family["row"][dropped]], axis=1))
+            raw = family["raw"][dropped] if "raw" in family else np.full(int(dropped.sum()), -1)
+            extra.append(np.stack([number[family["sid"][dropped]], family["src"][dropped], family["row"][dropped], raw], axis=1))
     rows = np.concatenate(extra)
+    raws = np.concatenate([np.full(split, -1, I32), kept_a["raw"]])
     if len(rows):
-        rows = np.unique(rows, axis=0)
-        same = (columns["st.src"][rows[:, 0]] == rows[:, 1]) & (columns["st.row"][rows[:, 0]] == rows[:, 2])
+        several = np.unique(rows[:, 0])
+        first = np.stack([several, columns["st.src"][several], columns["st.row"][several], raws[several]], axis=1)
+        rows = np.concatenate([first, rows])
+        # Of one place that says it twice the first text counts, as it was loaded.
+        rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+        same = np.zeros(len(rows), bool)
+        same[1:] = (rows[1:, :3] == rows[:-1, :3]).all(axis=1)
         rows = rows[~same]
-    for i, name in enumerate(("stmt", "src", "row")):
+        begins = np.ones(len(rows), bool)
+        begins[1:] = rows[1:, 0] != rows[:-1, 0]
+        own = rows[begins]
+        columns["st.src"][own[:, 0]], columns["st.row"][own[:, 0]] = own[:, 1], own[:, 2]
+        raws[own[:, 0]] = own[:, 3]
+        kept_a["raw"] = raws[split:]
+        rows = rows[~begins]
+    for i, name in enumerate(("stmt", "src", "row", "raw")):
         columns[f"prov.{name}"] = rows[:, i].astype(I32)
+    if not (rows[:, 3] >= 0).any() and not (raws >= 0).any():
+        columns["prov.raw"] = np.empty(0, I32)

@@ -9,6 +9,7 @@ rank.
 
 from __future__ import annotations
 
+import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -19,40 +20,45 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import current
 from condgraph.engine.errors import LoadError
-from condgraph.engine.pieces import pieces
+from condgraph.engine.pieces import pieces, stable_order
 from condgraph.engine.snapshot.container import ArrayFile
 
 #: Up to this many texts, their places are looked up one by one.
 _FEW: Final = 8
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 #: Texts that are read between two looks at the clock.
 _SOME: Final = 1 << 15
 
 
 def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
     """Lay out distinct texts. Returns the columns, and for each given text its number in the pool."""
-    try:
-        encoded = [text.encode() for text in texts]
-    except UnicodeEncodeError as error:
-        raise LoadError(f"a text holds half a surrogate pair, which is no character: {error.object!r}") from None
     # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own
     # for them.
     order = sorted(range(len(texts)), key=texts.__getitem__)
     number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
-    encoded = [encoded[i] for i in order]
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    hashes = np.fromiter(map(zlib.crc32, encoded), np.uint32, len(encoded))
-    size = 1 << max(4, len(encoded).bit_length())
+    ordered = list(map(texts.__getitem__, order))
+    offsets = np.zeros(len(ordered) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, ordered), np.int64, len(ordered)), out=offsets[1:])
+    joined = "".join(ordered)
+    try:
+        data = np.frombuffer(joined.encode(), np.uint8)
+    except UnicodeEncodeError:
+        broken = next(text for text in texts if _SURROGATE(text))
+        raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
+    if len(data) > len(joined):
+        # From characters to bytes: each begins with a byte that continues none.
+        offsets = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))[offsets]
+    size = 1 << max(4, len(ordered).bit_length())
+    hashes = np.fromiter(map(zlib.crc32, map(str.encode, ordered)), np.uint32, len(ordered))
     slots = (hashes & np.uint32(size - 1)).astype(np.int64)
     buckets = np.zeros(size + 1, np.int32)
     np.cumsum(np.bincount(slots, minlength=size), out=buckets[1:])
     columns: dict[str, NDArray[Any]] = {
-        "pool.bytes": np.frombuffer(b"".join(encoded), np.uint8),
+        "pool.bytes": data,
         "pool.offsets": offsets,
         "pool.buckets": buckets,
-        "pool.items": np.argsort(slots, kind="stable").astype(np.int32),
+        "pool.items": stable_order(slots, size - 1).astype(np.int32),
     }
     return columns, number
 

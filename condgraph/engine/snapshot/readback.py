@@ -4,7 +4,8 @@ statements for evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.cells import PARTS, decode_values
+from condgraph.engine.snapshot.declared import declared
+from condgraph.engine.snapshot.sources import without_sources
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
@@ -19,51 +22,33 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Numbers, Snapshot
 
 
-def seed(snapshot: Snapshot, builder: Builder) -> None:
-    """Start a builder with everything a snapshot holds: numbers in load order are the snapshot's
-    own.
+def seed(snapshot: Snapshot, builder: Builder, without: Iterable[str] = ()) -> None:
+    """Start a builder with everything a snapshot holds, but for what only the sources `without`
+    say: what nobody else mentions goes with them.
     """
-    get = snapshot.arrays.get
+    sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
+    builder.sources = sources
+    builder.source_numbers = {source.name: number for number, source in enumerate(sources)}
+    builder.emptied = {builder.source_numbers[name] for name in without}
+    rest = without_sources(snapshot, builder.emptied)
     texts = snapshot.texts
-    builder.texts.update((texts[i], i) for i in range(len(texts)))
-    builder.texts.default_factory = count(len(texts)).__next__
-    builder.entities.update((texts[int(i)], number) for number, i in enumerate(snapshot.entity_id.tolist()))
-    builder.entities.default_factory = count(snapshot.entities).__next__
-    named = np.flatnonzero(snapshot.entity_name != snapshot.entity_id)
-    builder.names = dict(zip(named.tolist(), texts.take(snapshot.entity_name[named]), strict=True))
-    kinds = snapshot.entity_kind
-    builder.kinds = {i: EntityKind(int(kinds[i])) for i in np.flatnonzero(kinds).tolist()}
-    places, rows = get("ent.source"), get("ent.row")
-    if len(rows):
-        builder.rows = {i: (int(places[i]), int(rows[i])) for i in np.flatnonzero(places >= 0).tolist()}
-    builder.sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
-    builder.source_numbers = {source.name: number for number, source in enumerate(builder.sources)}
-    sid = np.arange(snapshot.statements, dtype=np.int32)
-    builder.statements = snapshot.statements
-    predicate = get("pred.text")
-    for family, chunks, begin, end in (
-        ("rel", builder.relations, 0, snapshot.relations),
-        ("att", builder.attributes, snapshot.relations, snapshot.statements),
-    ):
-        if begin == end:
-            continue
-        chunk = {"sid": sid[begin:end], "row": snapshot.row[begin:end], "src": snapshot.source[begin:end], "s": get(f"{family}.s")}
-        chunk["p"] = predicate[np.repeat(np.arange(len(predicate)), np.diff(get(f"{family}.offsets")))]
-        if family == "rel":
-            chunk["o"] = get("rel.o")
-        else:
-            raws = get("att.raw")
-            chunk["raw"] = raws if len(raws) else np.full(end - begin, -1, np.int32)
-            chunk |= {name: get(f"att.{name}") for name, _ in PARTS}
-        chunks.append(chunk)
-    if len(get("q.owner")):
-        builder.qualifiers.append(
-            {"sid": get("q.owner"), "key": predicate[get("q.key")]} | {name: get(f"q.{name}") for name, _ in PARTS}
-        )
-    for prefix, first, second, into in (("mem", "e", "c", builder.members), ("sub", "c", "p", builder.subclasses)):
-        columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
-        into.extend(zip(*columns, strict=True))
-    builder.provenance.extend(zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True))
+    kept_texts, kept_entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
+    builder.texts.update(zip(texts.take(kept_texts), range(len(kept_texts)), strict=True))
+    builder.texts.default_factory = count(len(kept_texts)).__next__
+    idents = texts.take(snapshot.entity_id[kept_entities])
+    builder.entities.update(zip(idents, range(len(kept_entities)), strict=True))
+    builder.entities.default_factory = count(len(kept_entities)).__next__
+    builder.seeded = rest.declared
+    named, at = rest.declared.firsts(rest.declared.name)
+    names = texts.take(kept_texts[rest.declared.name[at]])
+    builder.names = dict(zip(named.tolist(), names, strict=True))
+    builder.statements = rest.statements
+    builder.relations += [rest.relations] if len(rest.relations["sid"]) else []
+    builder.attributes += [rest.attributes] if len(rest.attributes["sid"]) else []
+    builder.qualifiers += [rest.qualifiers] if len(rest.qualifiers["sid"]) else []
+    builder.many_members.append(np.stack(rest.members, axis=1).astype(np.int64))
+    builder.subclasses.extend(zip(*(column.tolist() for column in rest.subclasses), strict=True))
+    builder.provenance.extend(zip(*(column.tolist() for column in rest.places), strict=True))
 
 
 #: Statements that are read together.
@@ -133,7 +118,7 @@ def link_sources(snapshot: Snapshot, table: Literal["mem", "sub"], below: int, a
     return [(int(sources[i]), int(rows[i])) for i in at]
 
 
-def items(snapshot: Snapshot) -> Iterator[Source | Sourced | Entity]:
+def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
     """Everything the snapshot holds, as items that load to an equal graph: sources, entities,
     memberships, statements.
     """
@@ -141,24 +126,46 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced | Entity]:
     sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
     yield from sources
     names = [source.name for source in sources]
-    places, rows = get("ent.source"), get("ent.row")
-    used = np.diff(get("out.offsets")) > 0
-    used |= np.diff(get("in.offsets")) > 0
-    # An entity without a name of its own that some statement names need not be declared.
-    declared = np.flatnonzero((snapshot.entity_kind != 0) | (snapshot.entity_name != snapshot.entity_id) | ~used)
-    idents, called = (snapshot.texts.take(column.take(declared)) for column in (snapshot.entity_id, snapshot.entity_name))
-    for number, ident, name in zip(declared.tolist(), idents, called, strict=True):
-        kind = EntityKind(int(snapshot.entity_kind[number]))
-        row = int(rows[number]) if len(rows) else 0
-        entity = Entity(ident, name, kind, row)
-        if kind is EntityKind.ROW and places[number] >= 0:
-            yield Sourced(entity, ((names[int(places[number])], row),))
-        else:
-            yield entity
+    said = declared(snapshot)
+    called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
+    idents, names_of = (snapshot.texts.take(column) for column in (snapshot.entity_id.take(said.e), called))
+    for ident, name, source, kind, row in zip(
+        idents, names_of, said.src.tolist(), said.kind.tolist(), said.row.tolist(), strict=True
+    ):
+        entity = Entity(ident, name, EntityKind(kind), max(row, 0))
+        yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
     for prefix, first, second, build in (("mem", "e", "c", Member), ("sub", "c", "p", Subclass)):
         columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
         for left, right, source, row in zip(*columns, strict=True):
             yield Sourced(build(snapshot.ident(left), snapshot.ident(right), row), ((names[source], row),))
     every = np.arange(snapshot.statements, dtype=np.int32)
-    for statement, found in statements(snapshot, every):
-        yield Sourced(statement, tuple((names[source], row) for source, row in found))
+    raws = place_raws(snapshot)
+    for number, (statement, found) in enumerate(statements(snapshot, every)):
+        places = tuple((names[source], row) for source, row in found)
+        if number not in raws:
+            yield Sourced(statement, places)
+            continue
+        # What sources write in other ways is given once for each of these.
+        for raw in dict.fromkeys(raws[number]):
+            some = tuple(place for place, written in zip(places, raws[number], strict=True) if written == raw)
+            yield Sourced(replace(statement, raw=raw), some)
+
+
+def place_raws(snapshot: Snapshot) -> dict[int, list[str | None]]:
+    """The raw text at every place of those attributes that stand in several, and are not written
+    alike there.
+    """
+    get, first = snapshot.arrays.get, snapshot.relations
+    raws = get("prov.raw")
+    if not len(raws):
+        return {}
+    owners, own = get("prov.stmt"), get("att.raw")
+    attributes = np.flatnonzero(owners >= first)
+    at = owners[attributes] - first
+    before = own[at] if len(own) else np.full(len(at), -1, np.int32)
+    found: dict[int, list[str | None]] = {}
+    for owner in np.unique(owners[attributes[before != raws[attributes]]]).tolist():
+        low, high = np.searchsorted(owners, [owner, owner + 1])
+        numbers = [int(own[owner - first]) if len(own) else -1, *raws[low:high].tolist()]
+        found[owner] = [None if number < 0 else snapshot.texts[number] for number in numbers]
+    return found

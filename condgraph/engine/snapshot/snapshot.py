@@ -7,6 +7,7 @@ Everything is a number: entities 0..E-1 in the order of answers (name, then id),
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int32]
 _NONE: Final = np.empty(0, np.int32)
+#: Bytes of the ends of predicates that are kept.
+_MOST_ENDS: Final = 64_000_000
+#: Names of entities that are kept as texts.
+_MOST_NAMES: Final = 65_536
 
 
 class Snapshot:
@@ -66,6 +71,9 @@ class Snapshot:
         self._runs: dict[tuple[tuple[str, ...] | None, bool, bool], list[tuple[int, int]]] = {}
         self._ordered: dict[str, Ordered] = {}
         self._sourced: dict[int, Numbers] = {}
+        self._known_names: dict[int, str] = {}
+        self._differ: bool | None = None
+        self._ends: dict[tuple[tuple[str, ...] | None, bool], tuple[Numbers, Numbers]] = {}
         self._schema: Schema | None = None
 
     @classmethod
@@ -142,6 +150,27 @@ class Snapshot:
         """The name of an entity."""
         return self.texts[self._name_view[number]]
 
+    def names_of(self, numbers: list[int]) -> list[str]:
+        """The names of some entities; those that were asked for lately are kept."""
+        kept = self._known_names
+        try:
+            return [kept[number] for number in numbers]
+        except KeyError:
+            found = self.texts.take(self.entity_name[numbers])
+            if len(kept) + len(found) > _MOST_NAMES:
+                self._known_names = {}
+            if len(found) <= _MOST_NAMES:
+                self._known_names.update(zip(numbers, found, strict=True))
+            return found
+
+    @property
+    def names_differ(self) -> bool:
+        """Whether no two entities have one name."""
+        if self._differ is None:
+            names = self.entity_name
+            self._differ = bool((names[1:] != names[:-1]).all())
+        return self._differ
+
     def ident(self, number: int) -> str:
         """The id of an entity."""
         return self.texts[self._id_view[number]]
@@ -172,8 +201,8 @@ class Snapshot:
 
     def source_of(self, number: int) -> Source:
         """A source by its number."""
-        columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content"))
-        # Stores of earlier versions say nothing of the content.
+        columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content", "terms"))
+        # Stores of earlier versions say nothing of the content, or of the terms.
         return Source(*(self.texts[int(column[number])] if len(column) else "" for column in columns))
 
     # -- sets of entities --------------------------------------------------------------------------
@@ -235,6 +264,29 @@ class Snapshot:
         first, last = offsets[entity], offsets[entity + 1]
         begin = bisect_left(view, low, first, last)
         return items[begin : bisect_left(view, high, begin, last)]
+
+    def ends(self, predicates: tuple[str, ...] | None, *, backward: bool = False) -> tuple[Numbers, Numbers] | None:
+        """Where the relations of these predicates lead from each entity: offsets, by entity, into
+        the distinct ends, sorted for each. Backward from object to subject. The last few are kept;
+        None where they take too much memory.
+        """
+        found = self._ends.get((predicates, backward))
+        if found is None:
+            runs = self.runs(predicates, True, False)
+            if 4 * (self.entities + sum(high - low for low, high in runs)) > _MOST_ENDS // 4:
+                return None
+            near = np.concatenate([self.relation_subject[low:high] for low, high in runs] or [_NONE])
+            far = np.concatenate([self.relation_object[low:high] for low, high in runs] or [_NONE])
+            if backward:
+                near, far = far, near
+            pairs = np.unique(near.astype(np.int64) << 32 | far)
+            offsets = np.zeros(self.entities + 1, np.int32)
+            np.cumsum(np.bincount(pairs >> 32, minlength=self.entities), out=offsets[1:])
+            found = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
+            while self._ends and sum(a.nbytes + b.nbytes for a, b in [*self._ends.values(), found]) > _MOST_ENDS:
+                self._ends.pop(next(iter(self._ends)), None)
+            self._ends[predicates, backward] = found
+        return found
 
     def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
         """All statements with a subject (backward: relations with an object) among these entities,
@@ -375,11 +427,11 @@ class Snapshot:
         cells = {part: self.arrays.get(f"{family}.{part}")[number : number + 1] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)[0]
 
-    def seed(self, builder: Builder) -> None:
-        """Give a builder everything this snapshot holds, under the numbers it has here."""
+    def seed(self, builder: Builder, without: Iterable[str] = ()) -> None:
+        """Give a builder everything this snapshot holds, but for what only some sources say."""
         from condgraph.engine.snapshot.readback import seed
 
-        seed(self, builder)
+        seed(self, builder, without)
 
 
 def _make_room(cache: dict[Any, Any]) -> None:

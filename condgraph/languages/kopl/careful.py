@@ -20,10 +20,14 @@ _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
 #: What ends a call that was not open, and begins another one.
 _ANOTHER: Final = re.compile(r"\)\s*([^\W\d]\w*)\(")
+#: Marks that other languages have between calls: behind a parenthesis, before a call or the end.
+_PARTED: Final = re.compile(r"\)\s{0,9}(\.|->|→|,|;|\|>?|>>)\s{0,9}(?=[A-Z]\w{0,99}\s{0,9}\(|$)")
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 #: Ways of splitting at commas that are tried.
 _MOST_WAYS: Final = 200
+#: Characters that are looked through for marks between calls.
+_LOOKED_THROUGH: Final = 10_000
 
 
 def read_with_care(program: str, knows: Knows | None) -> tuple[list[Step], list[CallSpan]]:
@@ -47,7 +51,9 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
             if at == end:
                 break
             raise ParseError(
-                f"a function call is expected, such as Find(LeBron James); found {program[at : at + 20]!r}", span=(at, end)
+                f"a function call is expected, such as Find(LeBron James); found {program[at : at + 20]!r}",
+                span=(at, end),
+                hint=parted(f"){program[at:]}") if steps else None,
             )
         span = head.span(1)
         found = signature(head[1], span)
@@ -57,6 +63,12 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
     return steps, places
+
+
+def parted(text: str) -> str | None:
+    """What to say of a text whose calls have a mark between them."""
+    found = _PARTED.search(text, 0, _LOOKED_THROUGH)
+    return None if found is None else f"steps have no {found[1]!r} between them: Find(Nepal) QueryName()"
 
 
 def _skip_blank(text: str, at: int) -> int:
@@ -79,7 +91,8 @@ def _arguments(
         while close >= 0 and (strings := _strings(program, start, close)) and (last := max(strings.values())[0]) > close:
             close = _closing(program, last)
     if close < 0:
-        raise ParseError(f"the parenthesis of {function} is not closed", span=(start - 1, len(program)))
+        hint = parted(program[start:])
+        raise ParseError(f"the parenthesis of {function} is not closed", span=(start - 1, len(program)), hint=hint)
     _complain_of_another(program, start, close, strings)
     texts, spans = _split(program, start, close, roles, function, knows, strings)
     return close + 1, texts, spans
@@ -193,7 +206,7 @@ def _split(
     """
     if not roles:
         if program[start:close].strip():
-            raise ParseError(f"{function} takes no arguments", span=(start, close))
+            raise ParseError(f"{function} takes no arguments", span=(start, close), hint=parted(program[start : close + 1]))
         return (), ()
     inside = [(begin, end) for begin, (end, _) in strings.items()]
     commas = [i for i in range(start, close) if program[i] == ","] if len(roles) > 1 else []

@@ -31,9 +31,11 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
+from condgraph.languages.kopl.careful import parted
 from condgraph.languages.kopl.syntax import places
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
+from condgraph.languages.parameters import Given, hole
 from condgraph.names.words import near_names
 
 #: The call of a function within what should be a name.
@@ -182,10 +184,18 @@ class Lowering:
         self.warnings.append(f"{error}; it means nothing here")
 
     def _unclosed(self, text: str) -> str | None:
-        """What to say of a text that holds the call of another function: its own was not closed."""
+        """What to say of a text that holds the call of another function: its own was not closed. What
+        was given for a parameter was not written, and holds none.
+        """
+        if isinstance(text, Given):
+            return None
+        if (parameter := hole(text)) is not None:
+            return f"a parameter has its value when the program is prepared: graph.prepare(...)({parameter}=...)"
         found = _CALL.search(text)
         if found is None:
             return None
+        if hint := parted(text):
+            return hint
         return f"the parenthesis of {self.function} is not closed before {found[1]}; a name that holds this is put in double quotes"
 
     def relation(self, name: str, i: int) -> str:

@@ -16,6 +16,7 @@ from condgraph.engine.algebra import (
     Among,
     AnySatisfies,
     ArgExtreme,
+    ById,
     Count,
     Distinct,
     Entities,
@@ -56,6 +57,8 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
         lowering.warnings, lowering.tidy = warnings, False
     lowering.steps, results = steps, lowering.results
     for function, texts, dependencies in steps:
+        if schema.spelled is not None:
+            texts = tuple(map(schema.spelled, FUNCTIONS[function].texts, texts))
         taken = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]
         results.append(_RULES[function](lowering, taken, texts))
     done = list(zip(map(_function, steps), results, strict=True))
@@ -74,6 +77,11 @@ def _find_all(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node
 
 def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_entity(texts[0]):
+        also = low.schema.also_called(texts[0])
+        if also:
+            names = ", ".join(repr(name) for _, name in also[:3]) + (", ..." if len(also) > 3 else "")
+            low.warnings.append(f"no entity is called {texts[0]!r}; it is an alternative label of {names}")
+            return low.put(ById(tuple(ident for ident, _ in also)))
         hint = "it is the id of an entity; Find takes names" if low.schema.has_id(texts[0]) else None
         low.unknown("entity", texts[0], 0, [] if low.lenient else low.schema.nearest_entities(texts[0]), hint)
     return low.named(texts[0])

@@ -18,7 +18,7 @@ from typing import Final
 from condgraph.engine.errors import ParseError
 from condgraph.languages.kopl.careful import read_with_care
 from condgraph.languages.kopl.json_form import from_json
-from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, CallSpan, Knows, Program, Step, link
+from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, CallSpan, Knows, Linked, Program, Step, link
 
 
 def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:
@@ -26,7 +26,8 @@ def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], lis
     `ParseError` with a position.
     """
     if not isinstance(program, str):
-        return from_json(program)
+        # Lowering keeps the warnings as its own.
+        return (program.steps, list(program.warnings)) if isinstance(program, Linked) else from_json(program)
     text = program.strip()
     if text.startswith("[") and text.endswith("]"):
         try:

@@ -92,7 +92,16 @@ class CallSpan(NamedTuple):
 #: Says whether a text is a known name for a role; decides where commas inside names would split
 #: differently.
 Knows = Callable[[str, str], bool]
-Program = str | Sequence[Mapping[str, Any]]
+
+
+class Linked(NamedTuple):
+    """A program that is read already: its linked steps, and what there was to say of them."""
+
+    steps: list[Step]
+    warnings: list[str]
+
+
+Program = str | Sequence[Mapping[str, Any]] | Linked
 
 
 def signature(function: str, span: Span | None = None, hint: str | None = None) -> Signature:

@@ -118,6 +118,8 @@ def bind(call: Call) -> Bound:
         return _conditional(call, name)
     if function.name == "keep":
         return _keep(call)
+    if function.name == "having":
+        return _having(call)
     return _apply(function, call, name)
 
 
@@ -289,6 +291,34 @@ def _keep(call: Call) -> Application:
         )
     tests = tuple(Comparison(argument.op, sets[0].value, argument.value, argument.span) for argument in conditions)
     return Application("keep", (sets[0].value, *tests), {}, call.span)
+
+
+def _having(call: Call) -> Application:
+    """having(set, value > x), having(set, condition='count > 5'): the table is the operand, each
+    comparison has it as its left side, and what is compared is an option.
+    """
+    operands: list[Expression] = []
+    options: dict[str, Expression] = {}
+    tests: list[Expression] = []
+    for argument in call.arguments:
+        name = (argument.name or "").casefold()
+        if name in ("condition", "having", "test"):
+            tests.append(argument.value)
+        elif argument.op != "=" or name in ("value", "tail_entity"):
+            if name not in ("value", "tail_entity", "", "key"):
+                options["key"] = Literal(argument.name or "", span=argument.span)
+            tests.append(Comparison(argument.op, Literal("", span=argument.span), argument.value, argument.span))
+        elif name in ("key", "column", "by"):
+            options["key"] = argument.value
+        else:
+            operands.append(argument.value)
+    # having(output_of_query1, 'count > 5')
+    if not tests and len(operands) == 2:
+        tests.append(operands.pop())
+    if len(operands) != 1 or not tests:
+        hint = "having(set='output_of_query2', condition='count > 5')"
+        raise PlanError("having takes one table and conditions on a column", span=call.span, hint=hint)
+    return Application("having", (operands[0], *tests), options, call.span)
 
 
 def _conditional(call: Call, name: str) -> Application:

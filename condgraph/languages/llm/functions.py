@@ -43,6 +43,13 @@ _EQUAL: Final = {"operator": "="}
 _YEARS: Final = {"unit": "years"}
 _SIGNED: Final = {"absolute": "false"}
 
+_KEY: Final = ("key", "keys", "by", "group_by", "order_by", "sort_by", "column", "columns", "relation", "field", "attribute")
+_AGGREGATE: Final = ("aggregate", "aggregation", "agg", "operation", "function", "func", "aggregate_function", "op", "operator")
+_AGGREGATED: Final = ("of", "value", "on", "value_column", "aggregate_column", "agg_column", "measure", "target", "aggregate_on")
+_COUNTED: Final = {"aggregate": "count"}
+_SKIPPED: Final = ("offset", "skip")
+_ORDER: Final = ("order", "direction", "ascending", "descending")
+
 TABLE: Final = (
     Function("get_information", "search the graph", (0, 0)),
     Function("set_union", "members of any of the sets", (1, MANY), ("union",)),
@@ -79,6 +86,37 @@ TABLE: Final = (
         (1, 1),
         ("order", "sorted"),
         {"order": ("order", "direction", "ascending", "descending")},
+    ),
+    Function(
+        "group_by",
+        "a table: rows that have the same `key`, each group summed up by `aggregate` (count, sum, mean, ...) of `of`",
+        (1, 4),
+        ("groupby", "group", "aggregate", "group_and_count", "count_by", "group_count", "aggregate_by"),
+        {"key": _KEY, "aggregate": _AGGREGATE, "of": _AGGREGATED, "n": ("n", "k", "number")},
+        dict.fromkeys(("group_and_count", "count_by", "group_count"), _COUNTED),
+    ),
+    Function("having", "the rows of a table whose `key` (the last column) satisfies a condition", (1, 1), ("filter_groups",)),
+    Function(
+        "order_by",
+        "a table in the order of `key` (the last column), rows with the column",
+        (1, 2),
+        ("orderby", "sort_by", "rank_by"),
+        {"key": _KEY, "order": _ORDER},
+    ),
+    Function("limit", "so many rows of a table", (1, 2), ("take", "head"), {"n": (*_NUMBER, "limit"), "offset": _SKIPPED}),
+    Function(
+        "top",
+        "the `n` rows with the largest `key`, as a table; ties by name",
+        (1, 3),
+        ("top_n", "top_k", "topn", "topk", "get_top", "n_largest", "nlargest"),
+        {"n": (*_NUMBER, "top", "limit"), "key": _KEY},
+    ),
+    Function(
+        "bottom",
+        "the `n` rows with the smallest `key`, as a table; ties by name",
+        (1, 3),
+        ("bottom_n", "bottom_k", "n_smallest", "nsmallest"),
+        {"n": (*_NUMBER, "bottom", "limit"), "key": _KEY},
     ),
     Function("unique", "each text once", (1, 1), ("distinct", "distinct_values", "unique_values")),
     Function("nth_highest", "the n-th largest", (1, 1), ("second_max",), {"n": _NUMBER}, {"second_max": {"n": "2"}}),

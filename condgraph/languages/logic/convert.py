@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from condgraph.engine.errors import CyclicQueryError, PlanError, UnsafeQueryError
+from condgraph.engine.errors import LONGEST_CANDIDATE, CyclicQueryError, PlanError, UnsafeQueryError, shortened
 from condgraph.languages.logic.formula import (
     And,
     Atom,
@@ -50,10 +50,11 @@ def tree_of(query: Query) -> Tree:
     body = _normal(query.body, False, {query.answer.name: query.answer}, names)
     stray = sorted(free(body) - {query.answer.name})
     if stray:
+        name = shortened(stray[0], LONGEST_CANDIDATE)
         raise PlanError(
-            f"the variable ?{stray[0]} is bound by nothing",
+            f"the variable ?{name} is bound by nothing",
             span=_place(body, stray[0]),
-            hint=f"write exists ?{stray[0]}. before it",
+            hint=f"write exists ?{name}. before it",
         )
     return _tree(query.answer.name, body)
 

@@ -5,6 +5,7 @@ or, not and exists.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -121,9 +122,9 @@ _STRENGTH: Final = {Or: 1, And: 2}
 def shown(formula: Formula, around: int = 0) -> str:
     """A formula as text, which reads back to an equal one."""
     if isinstance(formula, Typed):
-        return f"{_name(formula.concept)}({formula.of})"
+        return f"{name_text(formula.concept)}({formula.of})"
     if isinstance(formula, Atom):
-        return f"{_name(formula.relation)}({formula.subject}, {formula.object})"
+        return f"{name_text(formula.relation)}({formula.subject}, {formula.object})"
     if isinstance(formula, Not):
         return f"not {shown(formula.part, 3)}"
     if isinstance(formula, Exists):
@@ -136,8 +137,11 @@ def shown(formula: Formula, around: int = 0) -> str:
 
 #: Words of the language, which a name that is one of them has in quotes.
 WORDS: Final = frozenset({"and", "or", "not", "exists"})
+#: A word as it is read (`languages.logic.text`): marks that stand on letters are no part of one.
+_WORD: Final = re.compile(r"[^\W\d]\w*").fullmatch
 
 
-def _name(name: str) -> str:
-    plain = name.isidentifier() and name.casefold() not in WORDS
+def name_text(name: str) -> str:
+    """A relation or concept as it is written: a word, or in double quotes as in JSON."""
+    plain = _WORD(name) and name.casefold() not in WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 from condgraph.engine.errors import ParseError
 from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formula, Not, Or, Query, Span, Term, Typed, Variable
+from condgraph.languages.parameters import Hole, hole
 
 #: How deep brackets, `not` and `exists` may be nested.
 DEEPEST: Final = 60
@@ -37,15 +38,16 @@ _MARKS: Final = {"∧": "and", "&": "and", "&&": "and", "∨": "or", "|": "or", 
 _HINT: Final = 'a query is like ?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, "France")'
 
 
-def read(text: str) -> Query:
-    """Read a query; raises `ParseError`, with the place.
+def read(text: str, *, parameters: bool = False) -> Query:
+    """Read a query; raises `ParseError`, with the place. With `parameters`, `$name` is no variable,
+    but stands for what is given later.
 
     >>> str(read('?x : ∃?v. award("Nobel", ?v) ∧ born(?v, ?x) ∧ ¬capital(?x, <Q142>)'))
     '?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, <Q142>)'
     """
     if len(text) > LONGEST:
         raise ParseError(f"the query has {len(text):,} characters; at most {LONGEST:,} are read", span=(LONGEST, len(text)))
-    parser = _Parser(text)
+    parser = _Parser(text, parameters)
     answer = parser.variable("the variable that is asked for is expected")
     parser.expect(":")
     body = parser.formula(0)
@@ -57,8 +59,8 @@ def read(text: str) -> Query:
 class _Parser:
     """The tokens of a text, the one at hand, and a recursive descent over them."""
 
-    def __init__(self, text: str) -> None:
-        self.source, self.end, self.atoms = text, 0, 0
+    def __init__(self, text: str, parameters: bool) -> None:
+        self.source, self.end, self.atoms, self.parameters = text, 0, 0, parameters
         self.kind, self.text, self.span = "", "", (0, 0)
         self.next()
 
@@ -75,6 +77,8 @@ class _Parser:
             return
         self.kind = str(found.lastgroup)
         self.text, self.span, self.end = found[self.kind], found.span(self.kind), found.end()
+        if self.parameters and self.kind == "variable" and self.text[0] == "$":
+            self.kind = "hole"
         word = _MARKS.get(self.text, self.text.casefold() if self.kind == "word" else "")
         if self.kind in ("mark", "word") and word in ("and", "or", "not", "exists"):
             # A word before a bracket that opens is a relation of that name only in quotes.
@@ -94,6 +98,8 @@ class _Parser:
         return self.kind == kind and self.text == text
 
     def variable(self, message: str) -> Variable:
+        if self.kind == "hole":
+            self.fail(f"{self.text} is a parameter; a variable is written ?{self.text[1:]} in a query with parameters")
         if self.kind != "variable":
             self.fail(message)
         found = Variable(self.text[1:], self.span)
@@ -145,7 +151,7 @@ class _Parser:
 
     def _atom(self) -> Formula:
         start = self.span
-        if self.kind not in ("word", "text"):
+        if self.kind not in ("word", "text", "hole"):
             self.fail("a relation is expected")
         relation = self.name()
         self.expect("(")
@@ -166,7 +172,7 @@ class _Parser:
     def _term(self) -> Term:
         if self.kind == "variable":
             return self.variable("")
-        if self.kind not in ("text", "id"):
+        if self.kind not in ("text", "id", "hole"):
             self.fail("a variable, a name in double quotes or an id in angle brackets is expected")
         is_id, span = self.kind == "id", self.span
         return Constant(self.name(), is_id, span)
@@ -180,6 +186,8 @@ class _Parser:
             except ValueError:
                 self.fail("this name is not written as in JSON")
         elif self.kind == "id":
-            text = text[1:-1]
+            text = (hole(text[1:-1]) if self.parameters else None) or text[1:-1]
+        elif self.kind == "hole":
+            text = Hole(text[1:])
         self.next()
         return text

@@ -43,6 +43,9 @@ _SMALL: Final = re.compile(
 _BEGINS: Final = re.compile(
     r"""\s*(?:```\w*\s*)?(?:\(|\[\s*[(\[]\s*["'“‘’]|\[\s*\{\s*"(?:head|subject|h)"|\{(?s:.*?)["'“‘’]triples["'”’]\s*:)"""
 )
+#: What stands in quotes where a pattern is written: names with marks of patterns, or that begin with a
+#: quote ('Til Tuesday).
+_MARKED: Final = re.compile(r"""[()\[\]"\\;]|^['“‘’]""")
 #: What says that a node is unknown.
 _WORD: Final = re.compile(r"(?i:unknown)[\s_-]*|\?")
 #: More edges between one pair of nodes than anybody writes; choosing distinct statements for them
@@ -102,8 +105,12 @@ class Pattern:
         return cls.build(triples_of(program))
 
     @classmethod
-    def build(cls, triples: Iterable[tuple[str, str, str]], spans: Sequence[Sequence[Span]] = ()) -> Pattern:
-        """A pattern of triples of texts; `spans` are their places in a text, three a triple."""
+    def build(
+        cls, triples: Iterable[tuple[str, str, str]], spans: Sequence[Sequence[Span]] = (), *, names: frozenset[str] = frozenset()
+    ) -> Pattern:
+        """A pattern of triples of texts; `spans` are their places in a text, three a triple. `names`
+        are texts that are names, whatever they look like.
+        """
         nodes: dict[str, PatternNode] = {}
         numbers: dict[str, int] = {}
         edges: dict[tuple[int, str, int], PatternEdge] = {}
@@ -117,7 +124,7 @@ class Pattern:
                     raise ParseError(f"the {what} of triple {number + 1} is empty", span=place)
             for text, place in ((head, places[0]), (tail, places[2])):
                 if text not in nodes:
-                    nodes[text] = _node(text, place, warnings)
+                    nodes[text] = PatternNode(text, True, None, place) if text in names else _node(text, place, warnings)
                     # Values are conditions: they stand behind all that is looked for.
                     numbers[text] = len(numbers)
             if nodes[head].value is not None and nodes[tail].value is not None:
@@ -126,7 +133,7 @@ class Pattern:
             if key in edges:
                 warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
                 continue
-            edges[key] = PatternEdge(*key, not _unknown(relation, [])[0], places[1])
+            edges[key] = PatternEdge(*key, relation in names or not _unknown(relation, [])[0], places[1])
             if len(edges) > MOST_EDGES:
                 raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=places[1])
             pair = min(key[0], key[2]), max(key[0], key[2])
@@ -141,6 +148,12 @@ class Pattern:
         place_of = {numbers[node.text]: place for place, node in enumerate(ordered)}
         renumbered = (replace(edge, head=place_of[edge.head], tail=place_of[edge.tail]) for edge in edges.values())
         return cls(tuple(ordered), tuple(renumbered), tuple(warnings))
+
+    @staticmethod
+    def is_name(text: str) -> bool:
+        """Whether a text is read as a name, not as an unknown or a value."""
+        node = _node(text, None, [])
+        return node.known and node.value is None
 
     @property
     def things(self) -> int:
@@ -189,7 +202,7 @@ def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False) if re.search(r'[()\[\]"\\;]', text) else text
+    return json.dumps(text, ensure_ascii=False) if _MARKED.search(text) else text
 
 
 def is_pattern(program: Any) -> bool:

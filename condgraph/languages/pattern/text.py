@@ -25,6 +25,7 @@ _AFTER: Final = re.compile(r"\s*(?:[,)\]]|\Z)").match
 _COMMA: Final = re.compile(r"\s*,").match
 _ARROW: Final = re.compile(r"\s*(<?)-+\s*\[")
 _ARROW_END: Final = re.compile(r"\s*-+(>?)")
+_BARE: Final = re.compile(r"\s*<?--+>?")
 _PARTING: Final = re.compile(r"[\s;,]*")
 _TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
 _NUMBER: Final = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?=\s*[,)\]])")
@@ -149,6 +150,10 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
                 spans.append([there, between, place])
             (node, place), alone = (other, there), False
         if alone:
+            bare = _BARE.match(text, at, end)
+            if bare is not None:
+                where = _skip(text, at), bare.end()
+                raise ParseError("this arrow has no relation", span=where, hint="any relation is -[UNKNOWN relation 1]->")
             raise ParseError("an arrow is expected behind this node", span=place, hint=_HINT)
         parting = _PARTING.match(text, at, end)
         at = at if parting is None else parting.end()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -56,6 +56,17 @@ class Condition:
             return _exact(self.quantity.number)
         found = conversions(self.quantity, [unit])
         return _exact(found[0].number) if found else None
+
+    def in_units(self, units: Iterable[str]) -> list[Quantity]:
+        """What numbers of some units are compared with, one of each unit that agrees; a number
+        without a unit stands for all of them.
+        """
+        if self.quantity is None:
+            return []
+        own = self.quantity
+        if own.unit == NO_UNIT:
+            return [own] if any(True for _ in units) else []
+        return [one for unit in units for one in ([own] if unit == own.unit else conversions(own, [unit]))]
 
     def _compared(self, number: Fraction, wanted: Fraction) -> bool:
         match self.operator:

@@ -62,7 +62,11 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                     begun = True
                     yield from sources
                 else:
-                    yield _item(record)
+                    item = _item(record)
+                    # Earlier versions do not say who declares an entity that is no row of a table.
+                    if isinstance(item, Entity) and item.kind is not EntityKind.ROW and sources:
+                        item = Sourced(item, ((sources[0].name, item.row),) if len(sources) == 1 else ())
+                    yield item
             except _Wrong as wrong:
                 if not begun:
                     raise FormatError(f"an export begins with a line {{'condgraph': {VERSION}}}; {wrong}", file=str(path)) from None
@@ -114,8 +118,8 @@ def _sources(record: dict[str, Any], path: Path) -> Iterator[Source]:
 
 
 def _declared(record: dict[str, Any], key: str) -> Source:
-    _only(record, {key, "location", "format", "content"})
-    return Source(_id(record, key), *(_text(record, part, "") for part in ("location", "format", "content")))
+    _only(record, {key, "location", "format", "content", "terms"})
+    return Source(_id(record, key), *(_text(record, part, "") for part in ("location", "format", "content", "terms")))
 
 
 def _item(record: dict[str, Any]) -> Item:

@@ -18,8 +18,10 @@ from condgraph.engine.facts import (
     Ids,
     Item,
     Member,
+    Members,
     Numbers,
     Ref,
+    Rows,
     Source,
     Sourced,
     Statement,
@@ -41,16 +43,18 @@ def header(graph: str, sources: Iterable[Source]) -> str:
 
 def _source_record(key: str, source: Source) -> dict[str, Any]:
     record = {key: source.name, "location": source.location, "format": source.format}
-    return {**record, "content": source.content} if source.content else record
+    further = {"content": source.content, "terms": source.terms}
+    return {**record, **{part: text for part, text in further.items() if text}}
 
 
 def encode(item: Item) -> str:
-    """The line of an item, without its line end; a `Batch` gives one line a statement.
+    """The line of an item, without its line end; a `Batch` gives one line a statement, `Rows` one a
+    row, `Members` one a membership.
 
     Raises `LoadError` for a number that is not finite, which JSON cannot hold.
     """
-    if isinstance(item, Batch):
-        return "\n".join(encode(statement) for statement in statements_of(item))
+    if isinstance(item, (Batch, Rows, Members)):
+        return "\n".join(map(encode, one_by_one(item)))
     if isinstance(item, Source):
         return _dump(_source_record("source", item))
     if isinstance(item, Sourced):
@@ -73,11 +77,24 @@ def write(items: Iterable[Item], stream: IO[str], *, graph: str = "") -> int:
     stream.write(header(graph, sources) + "\n")
     lines = 1
     for item in chain(() if first is None else (first,), rest):
-        if isinstance(item, Batch) and not len(item):
+        if isinstance(item, (Batch, Rows, Members)) and not len(item):
             continue
+        if isinstance(item, Sourced) and isinstance(item.item, Entity) and item.item.kind is not EntityKind.ROW:
+            # The only source of a graph declares everything.
+            only = len(sources) == 1 and item.sources == ((sources[0].name, item.item.row),)
+            item = item.item if only else item
         stream.write(encode(item) + "\n")
-        lines += len(item) if isinstance(item, Batch) else 1
+        lines += len(item) if isinstance(item, (Batch, Rows, Members)) else 1
     return lines
+
+
+def one_by_one(items: Batch | Rows | Members) -> Iterator[Item]:
+    """What stands side by side, as single items."""
+    single: Iterable[Entity | Member | Statement] = (
+        statements_of(items) if isinstance(items, Batch) else items.entities() if isinstance(items, Rows) else items.one_by_one()
+    )
+    for item in single:
+        yield Sourced(item, ((items.source, item.row),)) if items.source else item
 
 
 def statements_of(batch: Batch) -> Iterator[Statement]:

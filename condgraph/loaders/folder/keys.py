@@ -1,13 +1,16 @@
-"""Keys between the tables of a folder: which column identifies the rows of a table, and which ones
-point to rows of others.
+"""Keys between tables: which columns identify the rows of a table, and which ones point to rows of
+others.
 
-- **Primary key**: the column that `primary=` names; else one called `id`, or like the file
-  (`productID`, `product_id`, `product` in products.csv), whose cells are all there and all
-  different.
-- **Foreign key**: what `keys=` names; else a column called like the primary key of another table
-  (`productID`), or like that table (`product_id` where its key is `id`), of whose different values
-  at least half are keys there. The others dangle.
-- **Join table**: two foreign keys to rows and no other column.
+- **Primary key**: what a declaration, an option or the database says; else a column called `id`, or
+  like the table (`productID`, `product_id`, `product` in products.csv), whose cells are all there
+  and all different.
+- **Reference**: what a declaration, an option or the database says; else a column called like the
+  primary key of another table (`productID`), or like that table (`product_id` where its key is
+  `id`), of whose different values at least half are keys there. The others dangle. Whole numbers
+  that programs wrote with a point (`1.0`, in a column where some are missing) meet keys without.
+- **Relation**: a table of two references and nothing else but a column with one word for all rows.
+
+Keys may have several columns; the key of a row is one text then (`joined`).
 """
 
 from __future__ import annotations
@@ -15,14 +18,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeAlias, cast
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.loaders.folder.declared import Declared, Join
+
+#: Positions of the columns of a key.
+Key: TypeAlias = tuple[int, ...]
+#: A table, columns of it that look like a reference, and what there is to say of them.
+Doubt: TypeAlias = tuple[str, str, str]
 
 #: The part of a column's different values that have to be keys of the other table.
 CONTAINED: Final = 0.5
+#: What a column is called that says what kind of relation a row is, as plain names.
+TYPE_NAMES: Final = frozenset(
+    ("type", "kind", "relation", "relationship", "relationtype", "relationshiptype", "reltype", "predicate", "linktype", "edgetype")
+)
 
+_IRREGULAR: Final = {"people": "person", "children": "child", "women": "woman", "indices": "index", "matrices": "matrix"}
+_POINTED: Final = re.compile(r"(0|-?[1-9][0-9]*)\.0+").fullmatch
 _ENDINGS: Final = ("", "id", "key", "code", "no", "number", "uuid", "guid")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Columns that point to rows, and the tables and columns where these may be, in the order in
+    which they are looked for.
+
+    `pointed` says that the cells are whole numbers written as 1.0, and the keys are not.
+    """
+
+    columns: Key
+    targets: tuple[tuple[str, Key], ...]
+    pointed: bool = False
+
+    def spelled(self, text: str) -> str:
+        """A cell as keys are written."""
+        return whole(text) if self.pointed else text
 
 
 @dataclass(slots=True)
@@ -30,39 +61,88 @@ class Columns:
     """One table as far as keys are concerned: its columns, and what was found in those that may be
     keys.
 
-    `values` are the different texts by column, for columns that may be keys; `missing` and
-    `repeated` count cells that a primary key must not have.
+    `values` are the different texts by key, for columns that may be keys; `missing` and `repeated`
+    count cells that a primary key must not have.
     """
 
     table: str
     names: list[str]
     rows: int = 0
-    values: dict[int, set[str]] = field(default_factory=dict)
-    missing: dict[int, int] = field(default_factory=dict)
-    repeated: dict[int, int] = field(default_factory=dict)
-    primary: int | None = None
-    #: Position of a foreign key to the table it points to.
-    foreign: dict[int, str] = field(default_factory=dict)
+    values: dict[Key, set[str]] = field(default_factory=dict)
+    missing: dict[Key, int] = field(default_factory=dict)
+    repeated: dict[Key, int] = field(default_factory=dict)
+    primary: Key | None = None
+    foreign: list[Reference] = field(default_factory=list)
+    #: Whether rows are relations: as declared, or None.
+    relation: bool | None = None
+    #: Whether rows of other tables point here.
+    pointed: bool = False
 
-    def add(self, at: int, cells: Iterable[str | None]) -> None:
-        """Look at cells of a column that may be a key; None where one is missing."""
-        known = self.values.setdefault(at, set())
-        for cell in cells:
-            if cell is None:
-                self.missing[at] = self.missing.get(at, 0) + 1
-            elif cell in known:
-                self.repeated[at] = self.repeated.get(at, 0) + 1
-            else:
-                known.add(cell)
+    def add(self, key: Key, cells: Iterable[str | None]) -> None:
+        """Look at cells of columns that may be a key; None where one is missing."""
+        known = self.values.setdefault(key, set())
+        listed = list(cells)
+        different = set(listed)
+        rows = len(listed)
+        if None in different:
+            missing = listed.count(None)
+            rows -= missing
+            different.discard(None)
+            self.missing[key] = self.missing.get(key, 0) + missing
+        before = len(known)
+        known.update(cast("set[str]", different))
+        if len(known) - before < rows:
+            self.repeated[key] = self.repeated.get(key, 0) + rows - (len(known) - before)
 
-    def unique(self, at: int) -> bool:
-        """Whether a column's cells are all there and all different."""
-        return self.rows > 0 and at in self.values and not self.missing.get(at) and not self.repeated.get(at)
+    def unique(self, key: Key) -> bool:
+        """Whether a key's cells are all there and all different."""
+        return self.rows > 0 and key in self.values and not self.missing.get(key) and not self.repeated.get(key)
+
+    def reference(self, at: int) -> Reference | None:
+        """The reference that one column alone is."""
+        return next((one for one in self.foreign if one.columns == (at,)), None)
+
+    @property
+    def constant(self) -> int | None:
+        """The column that says for all rows, with one word, what kind of relation they are."""
+        for at, name in enumerate(self.names):
+            if len(self.values.get((at,), ())) == 1 and not self.missing.get((at,)) and plain(name) in TYPE_NAMES:
+                return at
+        return None
 
     @property
     def joins(self) -> bool:
-        """Whether the table only joins two others."""
-        return self.primary is None and len(self.names) == 2 == len(self.foreign)
+        """Whether the rows are relations between rows of other tables."""
+        if self.relation is not None:
+            return self.relation
+        ends = {one.columns[0] for one in self.foreign if len(one.columns) == 1}
+        rest = set(range(len(self.names))) - ends - {self.constant}
+        own = self.primary is not None and not set(self.primary) <= ends
+        return len(ends) == 2 == len(self.foreign) and not rest and not own and not self.pointed
+
+
+def joined(parts: Sequence[str | None]) -> str | None:
+    """The key of a row as one text, None where a part is missing.
+
+    >>> joined(["10", "2"]), joined(["a+b", "c"]), joined(["10", None])
+    ('10+2', 'a\\\\+b+c', None)
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if None in parts:
+        return None
+    return "+".join(str(part).replace("\\", "\\\\").replace("+", "\\+") for part in parts)
+
+
+def whole(text: str) -> str:
+    """A whole number without the point that programs write behind it, as in columns where some are
+    missing.
+
+    >>> [whole(text) for text in ("12.0", "-3.00", "1.5", "A.0", "012.0")]
+    ['12', '-3', '1.5', 'A.0', '012.0']
+    """
+    found = _POINTED(text)
+    return text if found is None else found[1]
 
 
 def plain(name: str) -> str:
@@ -73,9 +153,12 @@ def plain(name: str) -> str:
 def singular(name: str) -> str:
     """The English singular of a plain name.
 
-    >>> [singular(name) for name in ("products", "categories", "boxes", "addresses", "status")]
-    ['product', 'category', 'box', 'address', 'status']
+    >>> [singular(name) for name in ("products", "categories", "boxes", "addresses", "status", "people")]
+    ['product', 'category', 'box', 'address', 'status', 'person']
     """
+    for plural, one in _IRREGULAR.items():
+        if name.endswith(plural):
+            return name[: -len(plural)] + one
     if name.endswith("ies") and len(name) > 4:
         return name[:-3] + "y"
     if re.search(r"(?:ss|x|ch|sh|z)es$", name):
@@ -91,98 +174,161 @@ def key_names(table: str) -> frozenset[str]:
     return frozenset(stem + ending for stem in stems for ending in _ENDINGS) | {"id" + stem for stem in stems}
 
 
-def may_be_keys(tables: Mapping[str, Sequence[str]], named: Iterable[tuple[str, str]]) -> dict[str, set[int]]:
-    """The columns of each table that have to be looked at, from all headers and the columns that
-    options name.
-    """
-    names = {"id"}.union(*(key_names(table) for table in tables))
-    found = {table: {at for at, name in enumerate(headers) if plain(name) in names} for table, headers in tables.items()}
-    for table, column in named:
-        found[table].add(tables[table].index(column))
+def may_be_keys(tables: Mapping[str, Sequence[str]], declared: Declared) -> dict[str, set[Key]]:
+    """The keys of each table that have to be looked at, from all headers and what is declared."""
+    names = {"id"}.union(*(key_names(table) for table in tables)) | TYPE_NAMES
+    found: dict[str, set[Key]] = {
+        table: {(at,) for at, name in enumerate(headers) if plain(name) in names} for table, headers in tables.items()
+    }
+
+    def look(table: str, columns: Sequence[str]) -> None:
+        if columns:
+            found[table].add(tuple(tables[table].index(column) for column in columns))
+
+    for table, columns in declared.keys.items():
+        look(table, columns)
+    for join in declared.joins:
+        look(join.table, join.columns)
+        for other, columns in join.targets:
+            look(other, columns)
     return found
 
 
-def find_keys(
-    tables: Mapping[str, Columns], primary: Mapping[str, str], keys: Mapping[tuple[str, str], tuple[str, str]]
-) -> list[tuple[str, str, str]]:
-    """Set `primary` and `foreign` of the tables; columns that look like foreign keys and are none,
-    as (table, column, why).
+def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
+    """Set `primary`, `foreign` and `relation` of the tables; what there is to say of columns that
+    look like references, as (table, column, what). Raises what `declared.wrong` makes.
     """
     for name, table in tables.items():
-        given = primary.get(name)
-        table.primary = table.names.index(given) if given is not None else _primary(table)
-    for (source, column), (target, key) in keys.items():
-        other = tables[target]
-        at = other.names.index(key)
-        if other.primary is None and other.unique(at):
-            other.primary = at
-        if other.primary != at:
-            why = "which has another" if other.primary is not None else "whose cells are not all there and different"
-            raise OptionError(f"keys= takes {target}.{key} for the primary key of {target!r}, {why}", hint="primary= names it")
-        tables[source].foreign[tables[source].names.index(column)] = target
-    doubtful = []
-    for name, table in tables.items():
-        for at, column in enumerate(table.names):
-            if at == table.primary or at in table.foreign or not table.values.get(at):
-                continue
-            for target, other in tables.items():
-                if target == name or other.primary is None or not _points(column, other):
-                    continue
-                mine = table.values[at]
-                inside = len(mine & other.values[other.primary])
-                if inside >= CONTAINED * len(mine):
-                    table.foreign[at] = target
-                    break
-                if inside:
-                    doubtful.append((name, column, f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"))
+        if name in declared.keys:
+            table.primary = tuple(map(table.names.index, declared.keys[name])) or None
+        elif declared.guess_joins:
+            table.primary = _primary(table)
+        relation = declared.relations.get(name)
+        table.relation = None if relation is None else relation is not False
+    doubtful = [one for join in declared.joins for one in _declare(tables, join, declared)]
+    doubtful += _by_names(tables, declared) if declared.guess_joins else []
+    for table in tables.values():
+        for one in table.foreign:
+            for target, _ in one.targets:
+                tables[target].pointed = True
     return doubtful
 
 
-def _primary(table: Columns) -> int | None:
+def _declare(tables: Mapping[str, Columns], join: Join, declared: Declared) -> list[Doubt]:
+    table = tables[join.table]
+    targets: list[tuple[str, Key]] = []
+    said = " + ".join(join.columns)
+    for name, columns in join.targets:
+        other = tables[name]
+        key = tuple(map(other.names.index, columns))
+        if not key:
+            if other.primary is None:
+                if join.of_source:
+                    return [(join.table, said, f"this refers to the key of {name!r}, which has none; its cells are values")]
+                raise declared.wrong(
+                    f"{join} takes the key of {name!r}, which has none", hint=f"write the column, as {name}.column"
+                )
+            key = other.primary
+        elif other.primary is None and other.unique(key):
+            other.primary = key
+        if len(key) != len(join.columns):
+            if join.of_source:
+                what = f"this refers to {name!r} by another number of columns than its key has; its cells are values"
+                return [(join.table, said, what)]
+            raise declared.wrong(f"{join} joins {len(join.columns)} columns to {len(key)}")
+        if other.repeated.get(key):
+            why = f"{name}.{' + '.join(columns)} for a key, but {other.repeated[key]} of its cells repeat others"
+            if join.of_source:
+                return [(join.table, said, f"this takes {why}; its cells are values")]
+            raise declared.wrong(f"{join} takes {why}")
+        targets.append((name, key))
+    columns_here = tuple(map(table.names.index, join.columns))
+    # What a database joins it has compared itself.
+    pointed = len(targets) == 1 and not join.of_source and _pointed(table, columns_here, tables[targets[0][0]], targets[0][1])
+    table.foreign.append(Reference(columns_here, tuple(targets), pointed))
+    return [(join.table, said, _spelling(targets[0][0]))] if pointed else []
+
+
+def _spelling(target: str) -> str:
+    return f"whole numbers with a point, as 1.0, stand for the keys of {target!r} without it"
+
+
+def _pointed(table: Columns, columns: Key, other: Columns, key: Key) -> bool:
+    """Whether the cells of a column meet keys of a table as whole numbers, and not as they stand."""
+    mine, keys = table.values.get(columns, set()), other.values.get(key, set())
+    if len(columns) > 1 or not mine or len(mine & keys) >= CONTAINED * len(mine):
+        return False
+    return len(set(map(whole, mine)) & keys) >= CONTAINED * len(mine)
+
+
+def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
+    doubtful: list[Doubt] = []
+    for name, table in tables.items():
+        for at, column in enumerate(table.names):
+            if (at,) == table.primary or any(at in one.columns for one in table.foreign) or not table.values.get((at,)):
+                continue
+            for target, other in tables.items():
+                if target == name or (other.primary is not None and len(other.primary) > 1):
+                    continue
+                if other.primary is None:
+                    if target not in declared.keys and (why := _no_key(column, table.values[at,], other)):
+                        doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values"))
+                    continue
+                if not points(column, other):
+                    continue
+                mine = table.values[at,]
+                inside = len(mine & other.values.get(other.primary, set()))
+                pointed = _pointed(table, (at,), other, other.primary)
+                if pointed or inside >= CONTAINED * len(mine):
+                    table.foreign.append(Reference((at,), ((target, other.primary),), pointed))
+                    if pointed:
+                        doubtful.append((name, column, _spelling(target)))
+                    break
+                if not inside and _only_a_name(column, target, other.names[other.primary[0]]):
+                    continue
+                why = f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"
+                doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values (join= makes it one)"))
+    return doubtful
+
+
+def _only_a_name(column: str, table: str, key: str) -> bool:
+    """Whether a column is called like a table and not like a key of it: it may hold names."""
+    mine, stem = plain(column), plain(table)
+    return mine != plain(key) and mine in (stem, singular(stem))
+
+
+def _no_key(column: str, mine: set[str], other: Columns) -> str:
+    """Why a table that a column is called like has no key: cells that are missing or repeated."""
+    for at in _called(other):
+        key, keys = other.names[at], other.values.get((at,), set())
+        if not keys or not _points(column, other.table, key) or (not mine & keys and _only_a_name(column, other.table, key)):
+            continue
+        missing, repeated = other.missing.get((at,), 0), other.repeated.get((at,), 0)
+        what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
+        return f"{other.table}.{key} is none: {what}"
+    return ""
+
+
+def _primary(table: Columns) -> Key | None:
     """The first column called like a key of the table whose cells are all there and different."""
-    wanted = key_names(table.table)
-    called = [at for at, name in enumerate(table.names) if plain(name) == "id" or plain(name) in wanted]
+    return next(((at,) for at in _called(table) if table.unique((at,))), None)
+
+
+def _called(table: Columns) -> list[int]:
+    """The columns called like a key of the table, the best first."""
+    wanted = {"id", *key_names(table.table)}
+    called = [at for at, name in enumerate(table.names) if plain(name) in wanted]
     # A column called as the table itself ("product" in products.csv) is a key only where there is
     # no better one.
     called.sort(key=lambda at: plain(table.names[at]) in (plain(table.table), singular(plain(table.table))))
-    return next((at for at in called if table.unique(at)), None)
+    return called
 
 
-def _points(column: str, other: Columns) -> bool:
-    key = plain(other.names[other.primary]) if other.primary is not None else ""
-    return (key != "id" and plain(column) == key) or (plain(column) != "id" and plain(column) in key_names(other.table))
+def points(column: str, other: Columns) -> bool:
+    """Whether a column is called like the key of another table, or like that table."""
+    return _points(column, other.table, "" if other.primary is None else other.names[other.primary[0]])
 
 
-def keys_option(keys: Any, tables: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """`keys=` checked: {"orders.shipVia": "shippers.shipperID"} as pairs of table and column.
-    Raises `OptionError`.
-    """
-    if keys is None:
-        return {}
-    if not isinstance(keys, Mapping):
-        raise OptionError("keys= is a mapping of columns to the keys they point to, as {'orders.shipVia': 'shippers.shipperID'}")
-    return {_column(str(one), "keys", tables): _column(str(other), "keys", tables) for one, other in keys.items()}
-
-
-def columns_option(columns: Any, option: str, tables: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """`primary=` or `name_columns=` checked: {"orders": "orderID"}. Raises `OptionError`."""
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping):
-        raise OptionError(f"{option}= is a mapping of tables to columns, as {{'orders': 'orderID'}}")
-    return dict(_column(f"{table}.{column}", option, tables) for table, column in columns.items())
-
-
-def _column(text: str, option: str, tables: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    # Names of tables and columns may hold points themselves.
-    for at in (match.start() for match in re.finditer(r"\.", text)):
-        if text[:at] in tables and text[at + 1 :] in tables[text[:at]]:
-            return text[:at], text[at + 1 :]
-    table, _, column = text.partition(".")
-    if table not in tables:
-        raise OptionError(f"{option}= names the table {table!r}, which is not there", candidates=nearest(table, tables))
-    raise OptionError(
-        f"{option}= names the column {column!r}, which {table!r} does not have",
-        candidates=nearest(column, tables[table]),
-        hint="columns are written as table.column",
-    )
+def _points(column: str, table: str, key: str) -> bool:
+    mine = plain(column)
+    return mine != "id" and (mine == plain(key) or mine in key_names(table))

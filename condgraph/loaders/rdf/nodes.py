@@ -26,6 +26,11 @@ class Label:
     predicate: str
     language: str | None
 
+    @property
+    def form(self) -> tuple[str, str | None]:
+        """Its predicate and its language."""
+        return self.predicate, self.language
+
     def is_from(self, predicate: str, other: Object) -> bool:
         """Whether a triple with this predicate and object is the one that gave the label."""
         literal = other.literal

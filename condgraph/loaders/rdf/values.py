@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from condgraph.engine.facts import Ref
+from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, parse_number, text_of
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-LANGUAGE: Final = "language"
-DIRECTION: Final = "direction"
-DATATYPE: Final = "datatype"
 
 _EXPONENT: Final = frozenset({XSD + "double", XSD + "float"})
 _WHOLE: Final = frozenset(
@@ -87,6 +85,17 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
         warning = f"{_show(text)} cannot be read as {_short(datatype)}; kept as text"
     plain, raw = _plain(text)
     return plain, ((DATATYPE, datatype),), raw, warning
+
+
+def datatype_told(text: str, datatype: str) -> str:
+    """The datatype that the value of a literal tells with its text (`terms.natural`), if it can be
+    read.
+    """
+    if datatype in _NUMERIC:
+        return number_type(text)
+    if datatype in _TIMES:
+        return XSD + "dateTime" if datatype == XSD + "dateTimeStamp" else datatype
+    return XSD + "string"
 
 
 def _time(text: str, precision: Precision) -> tuple[Time, str | None]:

@@ -370,6 +370,8 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
     relations = [row[at] for row in rows] if at is not None else []
     if sum(row[0].count(" ") >= 5 for row in rows) * 2 > len(rows):
         return 0  # sentences: a file of questions
+    if not shape.mark and any(row[1] in _LONE for row in rows[:20]):
+        return 0  # a table whose delimiter has white space around it
     by_mark = {"\t": 70, "|": 80, " | ": 80, "": 60}.get(shape.mark, 55)
     alike = len(rows) > 1 and (relations[0] in relations[1:] or any(map(_of_ids, zip(*rows, strict=True))))
     few = len(set(relations)) * 2 <= len(relations)
@@ -387,4 +389,6 @@ def _of_ids(column: Sequence[str]) -> bool:
     return all(map(_ID, column)) or (len(set(column)) > 1 and len({one[:2] for one in column}) == 1)
 
 
+#: What stands alone between white space, and is no relation.
+_LONE: Final = frozenset(",;|")
 _ID: Final = re.compile(r"[A-Z]?\d+", re.ASCII).fullmatch

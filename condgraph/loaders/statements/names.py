@@ -186,6 +186,11 @@ class PredicateNames:
     def __contains__(self, one: str) -> bool:
         return one in self._by_id
 
+    def keep(self, one: str, name: str) -> None:
+        """A predicate has this name already."""
+        self._by_id[one] = name
+        self._by_name[name] = one
+
     def name(self, one: str, label: str | None = None, *, row: int | None = None) -> str:
         """The name of a predicate's id; `label` is what the data calls it, decisive when the id is
         seen for the first time.

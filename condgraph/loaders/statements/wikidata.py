@@ -2,17 +2,20 @@
 
 Two forms: `s, label, p, label, o, label` with tabs between, then `qp=label` and `qv=label` in turn
 (ids and labels); and `s,p,o,qp1,qv1,...` (ids alone). Predicates are called by their labels; `P31`
-and `P279` declare membership besides the statement.
+and `P279` declare membership besides the statement. As RDF it is what Wikidata publishes (`wd:`, `wdt:`, `p:`,
+`ps:`, `pq:`), since ids are Wikidata's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
+from condgraph.engine.terms import Property, Terms, loads
 from condgraph.engine.values import Value
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, head_lines, path_of
@@ -26,6 +29,8 @@ from condgraph.loaders.statements.names import (
     read_table,
 )
 
+_WIKIDATA: Final = "http://www.wikidata.org/"
+_PROPERTY: Final = re.compile(r"P\d+", re.ASCII).fullmatch
 _LABELLED: Final = re.compile(r"[^\t]+\t[^\t]*\tP\d+\t[^\t]*\t[^\t]+\t[^\t]*(?:\tP\d+=[^\t]*\t[^\t=]+=[^\t]*)*", re.ASCII).fullmatch
 _PLAIN: Final = re.compile(r"Q\d+,P\d+,Q\d+(?:,P\d+,Q\d+)*", re.ASCII).fullmatch
 
@@ -40,6 +45,11 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     labels = _Labels(reading, None if names is None else read_table(names, reading, "names"), option_text(options, "id_prefix"))
     predicates = PredicateNames(reading, None if relations is None else read_table(relations, reading, "relation_names"))
     prefix = labels.prefix
+    # What the source calls its properties that this is added to.
+    before = loads(reading.source.terms) if reading.source.terms else None
+    for name, known in before.predicates.items() if before is not None else ():
+        predicates.keep(known.iri.rpartition("/")[2], name)
+    called: dict[str, str] = {}
     tabs: bool | None = None
     for first, lines in blocks(path, reading, options.get("encoding")):
         for row, line in enumerate(lines, first):
@@ -63,7 +73,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             qualifiers: list[tuple[str, Ref | Value]] = []
             for (key, key_label), (value, value_label) in zip(rest[::2], rest[1::2], strict=True):
                 yield from labels.declare(value, value_label, row)
-                qualifiers.append((predicates.name(key, key_label, row=row), Ref(prefix + value)))
+                called[key] = predicates.name(key, key_label, row=row)
+                qualifiers.append((called[key], Ref(prefix + value)))
             if predicate in instance_of:
                 yield from labels.concept(other)
                 yield Member(prefix + one, prefix + other, row)
@@ -71,9 +82,18 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 yield from labels.concept(one)
                 yield from labels.concept(other)
                 yield Subclass(prefix + one, prefix + other, row)
-            named = predicates.name(predicate, predicate_label, row=row)
-            yield Statement(prefix + one, named, Ref(prefix + other), tuple(qualifiers), row)
+            called[predicate] = predicates.name(predicate, predicate_label, row=row)
+            yield Statement(prefix + one, called[predicate], Ref(prefix + other), tuple(qualifiers), row)
     labels.finish()
+    if called and not prefix:
+        terms = _terms(called)
+        yield replace(reading.source, terms=(before.with_more(terms) if before is not None else terms).dumps())
+
+
+def _terms(called: dict[str, str]) -> Terms:
+    """What Wikidata's RDF calls all this; `called` has the names of properties by their ids."""
+    properties = {name: Property(f"{_WIKIDATA}prop/{key}", wikibase=True) for key, name in called.items() if _PROPERTY(key)}
+    return Terms(properties, naming=("http://www.w3.org/2000/01/rdf-schema#label", None), entities=f"{_WIKIDATA}entity/")
 
 
 def _wrong(fields: Sequence[str], tabs: bool) -> str | None:

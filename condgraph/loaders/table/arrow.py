@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from condgraph.engine.errors import FormatError, LoadError
@@ -95,6 +96,7 @@ def read_batches(
                 continue
             yield from column.batch(part if kept is None else only_rows(part, kept, batch.num_rows), ids, rows)
         reading.advance(batch.num_rows, 0.5 + number / max(1, total) / 2)
+    table.finish()
 
 
 def _places(leaves: Sequence[tuple[str, str, Any]], names: Sequence[str]) -> list[int]:
@@ -120,6 +122,9 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
     import pyarrow.parquet as pq
 
     path = path_of(source)
+    if path.is_dir():
+        yield from _read_pieces(path, reading, options)
+        return
     with file_errors(path):
         path.open("rb").close()
     with arrow_errors(str(path)), pq.ParquetFile(path) as file:
@@ -128,6 +133,21 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
             return iter(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)))
 
         yield from read_batches(file.schema_arrow, batches, file.metadata.num_rows, reading, options)
+
+
+def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Item]:
+    """A folder with the pieces of one table, in the order of their names; names of folders
+    (`year=2020`) are columns.
+    """
+    import pyarrow.dataset as ds
+
+    with arrow_errors(str(path)):
+        pieces = ds.dataset(str(path), format="parquet", partitioning="hive")
+
+        def batches(names: Sequence[str] | None) -> Iterator[Any]:
+            return iter(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS))
+
+        yield from read_batches(pieces.schema, batches, pieces.count_rows(), reading, options)
 
 
 def is_frame(source: Any) -> bool:

@@ -18,7 +18,8 @@ the `ColumnType` it gives reads the cells. The rules:
 - **2004-05** is two years where the column has such a pair that is no month, or only pairs that
   follow each other; a month where some pair does not; one such cell alone stays text.
 - **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a
-  comma than with a point.
+  comma than with a point. In a file with semicolons between its fields, one column that has
+  decimals with a comma decides for those that do not say.
 - **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
   like "profit"); otherwise text.
 - **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
@@ -36,14 +37,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
 from condgraph.engine.reading.words import MISSING, MISSING_NUMBERS
 from condgraph.engine.values import collapse
-from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide
+from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide, either_way, has_commas
+from condgraph.loaders.table.fields import Fields, Plain
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
 
@@ -55,7 +60,7 @@ _FEW: Final = 200
 # Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
 _ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
 _ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
-_THREE_DECIMALS: Final = re.compile(r"^[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
+_THREE_DECIMALS: Final = re.compile(r"^-?[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
 
 
 @dataclass(slots=True)
@@ -73,8 +78,13 @@ class Profile:
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as they stand in the source."""
+        if isinstance(cells, Fields) and len(cells) > _FEW and self._add_fields(cells):
+            return
         if len(cells) > _FEW and not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
             return
+        self._add_each(cells)
+
+    def _add_each(self, cells: Iterable[str]) -> None:
         missing = self.missing
         longest = max(map(len, missing | MISSING_NUMBERS))
         for cell, times in Counter(cells).items():
@@ -93,6 +103,43 @@ class Profile:
             counted = self.shapes.setdefault(key if len(self.shapes) < _MOST_SHAPES else (), [0, 0])
         counted[0] += cells
         counted[1] += distinct
+
+    def _add_fields(self, cells: Fields) -> bool:
+        """Count a column of a clean chunk without making its cells, as far as it is of plain
+        numbers, ISO days, or texts; False where it is something else.
+        """
+        if not any(marker[-1:].isdigit() for marker in self.missing):
+            if (plain := cells.plain) is not None:
+                self._count_numbers(plain)
+                return True
+            if (days := cells.days) is not None:
+                there = days.days[days.there]
+                self._count(ISO, len(there), _different(there))
+                return True
+        if not cells.collapsed or len(self.shapes) > _FEW:
+            return False
+        unsure = cells.doubtful() | cells.perhaps(self.missing | MISSING_NUMBERS)
+        texts = int(((cells.lengths > 0) & ~unsure).sum())
+        others = cells.some(unsure)
+        if not texts or len(others) * 4 > len(cells):
+            return False
+        distinct = cells.distinct - bool((cells.lengths == 0).any()) - len(set(others))
+        self._count((), texts, distinct)
+        self._add_each(others)
+        return True
+
+    def _count_numbers(self, plain: Plain) -> None:
+        there = plain.there
+        number, decimals, lengths = plain.mantissa[there], plain.decimals[there], plain.lengths[there]
+        key = number * 16 + decimals
+        whole = decimals == 0
+        year = whole & (lengths == 4) & (number >= 1000) & (number <= 2100)
+        size = np.abs(number)
+        three = (decimals == 3) & (size >= 1000) & (size < 1_000_000)
+        for shape_of, mask in ((YEAR, year), (THREE, three), (INT, whole & ~year), (POINT, ~whole & ~three)):
+            some = key[mask]
+            if len(some):
+                self._count(shape_of, len(some), _different(some))
 
     def _add_plain(self, cells: Collection[str]) -> bool:
         """Count a column of plain numbers or ISO days at once; False where it is something else."""
@@ -119,11 +166,28 @@ class Profile:
                 return True
         return False
 
-    def decide(self, header: str = "", declared: Declared = "auto", day_first: bool | None = None) -> ColumnType:
+    def decide(
+        self, header: str = "", declared: Declared = "auto", day_first: bool | None = None, *, commas: bool = False
+    ) -> ColumnType:
         """The type of the column, by the rules of this module; `declared` and `day_first` overrule
-        what the cells say.
+        what the cells say, `commas` that of other columns.
         """
-        return decide(self.shapes, header, declared, day_first, self.missing)
+        return decide(self.shapes, header, declared, day_first, self.missing, commas=commas)
+
+    @property
+    def has_commas(self) -> bool:
+        """Whether cells have commas before decimals, and not points."""
+        return has_commas(self.shapes)
+
+    @property
+    def either_way(self) -> bool:
+        """Whether cells are numbers either way, and none says which."""
+        return either_way(self.shapes)
+
+
+def _different(numbers: NDArray[np.int64]) -> int:
+    ordered = np.sort(numbers)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 
 def type_cells(

@@ -122,11 +122,31 @@ def _fold(unit: str) -> str:
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
 
 
-def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | None, missing: frozenset[str]) -> ColumnType:
-    """The type of a column whose cells have these shapes; see `cells` for the rules."""
+def has_commas(shapes: Shapes) -> bool:
+    """Whether more cells can only be numbers with a comma before decimals than with a point."""
+    english, european = _Evidence(shapes, "", None).decimals()
+    return european[0] > english[0]
+
+
+def either_way(shapes: Shapes) -> bool:
+    """Whether cells are one number with a point before decimals and another with a comma, and no
+    cell says which it is.
+    """
+    evidence = _Evidence(shapes, "", None)
+    english, european = evidence.decimals()
+    both = evidence.count(lambda shape: "eu" in _tags(shape) and _tags(shape) & {"en", "comma"} != set())
+    return both[0] > 0 == english[0] == european[0]
+
+
+def decide(
+    shapes: Shapes, header: str, declared: Declared, day_first: bool | None, missing: frozenset[str], *, commas: bool = False
+) -> ColumnType:
+    """The type of a column whose cells have these shapes; see `cells` for the rules. `commas` says
+    that other columns of the file have commas before decimals.
+    """
     if declared == "text" or (declared == "auto" and not any(shapes)):
         return ColumnType("text", missing=missing)
-    evidence = _Evidence(shapes, " ".join(header.casefold().split()), day_first)
+    evidence = _Evidence(shapes, " ".join(header.casefold().split()), day_first, commas=commas)
     time, number, clock = evidence.time(), evidence.number(), evidence.clock()
     if declared == "number":
         chosen = replace(number, tags=(*number.tags, "space", "paren", "code", *clock.tags), units=None, half_day=clock.half_day)
@@ -143,8 +163,9 @@ def decide(shapes: Shapes, header: str, declared: Declared, day_first: bool | No
 class _Evidence:
     """What the shapes of a column say."""
 
-    def __init__(self, shapes: Shapes, header: str, day_first: bool | None) -> None:
+    def __init__(self, shapes: Shapes, header: str, day_first: bool | None, *, commas: bool = False) -> None:
         self.shapes = shapes
+        self.commas = commas
         self.header = header
         self.day_first = day_first
         self.words = frozenset(_WORD(header))
@@ -187,15 +208,23 @@ class _Evidence:
 
     def number(self) -> ColumnType:
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
-        english = self.count(lambda shape: _tags(shape) & {"en", "comma"} != set() and "eu" not in _tags(shape))
-        european = self.count(lambda shape: "eu" in _tags(shape) and not _tags(shape) & {"en", "comma"})
-        continental = european[1] > 1 and european[0] > english[0]
+        english, european = self.decimals()
+        continental = (european[1] > 1 and european[0] > english[0]) or (self.commas and not english[0])
         tags = ["num", *(("eu", "en") if continental else ("comma", "en")), "ord"]
         if self.has("space")[0] * 10 >= numbers[0]:
             tags.append("space")
         if self.money():
             tags.append("paren")
         return ColumnType("number", tuple(tags), units=self.units())
+
+    def decimals(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Cells, and distinct texts, that are numbers only with a point before decimals, and only
+        with a comma.
+        """
+        return (
+            self.count(lambda shape: _tags(shape) & {"en", "comma"} != set() and "eu" not in _tags(shape)),
+            self.count(lambda shape: "eu" in _tags(shape) and not _tags(shape) & {"en", "comma"}),
+        )
 
     def codes(self) -> bool:
         """Whether the column has digits with zeros in front, and no other numbers than digits."""
@@ -289,7 +318,8 @@ class _Evidence:
             # 1.234 is plain where the point is one before decimals.
             plain.add("float" if shape == THREE and at == 0 else _PLAIN_SHAPES.get(shape, ""))
             if at is None:
-                ambiguous += cells if {"dmy", "mdy"} <= {reading.note for reading in shape} and not chosen.order else 0
+                # One that can only be read one way is left as well where another says the opposite.
+                ambiguous += cells if {"dmy", "mdy"} & {reading.note for reading in shape} and not chosen.order else 0
             elif shape[at].tag == "cut":
                 cut += cells
         whole = ""

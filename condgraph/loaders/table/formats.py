@@ -1,4 +1,4 @@
-"""Loaders of tables: CSV, TSV, JSON lines, Parquet, and the tables of pandas, polars and Arrow.
+"""Loaders of tables: CSV, TSV, JSON, Parquet, and the tables of pandas, polars and Arrow.
 
 Each row is an entity of kind row, `{source}/{n}` with n from 1, named "{source} row {n}" (options
 `key` and `name_column` say otherwise). Each column is a predicate named by its header. Each cell
@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, path_of
 from condgraph.loaders.table.arrow import is_frame, read_frame, read_parquet
-from condgraph.loaders.table.objects import is_records, read_dicts, read_jsonl
+from condgraph.loaders.table.fields import Fields
+from condgraph.loaders.table.json_files import read_json, read_jsonl
+from condgraph.loaders.table.records import is_records, read_dicts
 from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
-from condgraph.loaders.table.sniff import sniff_csv, sniff_jsonl, sniff_parquet, sniff_tsv
+from condgraph.loaders.table.sniff import sniff_csv, sniff_json, sniff_jsonl, sniff_parquet, sniff_tsv
 from condgraph.loaders.table.text import Chunk, TextTable
 
 _TEXT_OPTIONS: Final[Mapping[str, str]] = {
@@ -28,6 +32,7 @@ _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     "header": "whether the first record names the columns (default: true)",
     "delimiter": "the character between fields (default: found out)",
     "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
+    "comment": "what lines of comment begin with",
     "encoding": ENCODING_HELP,
     "longest_cell": "characters that a cell may have (default: 131072)",
 }
@@ -62,25 +67,33 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
             if cells > _CELLS_IN_MEMORY:
                 memory = None
         reading.advance(0, fraction / 2)
+    table.look_for_commas(text.layout.delimiter, profiles)
     types = [table.decide(at, profile) for at, profile in enumerate(profiles)]
     readers = [chosen.reader() for chosen in types]
     again = memory if memory is not None else ((chunk, 0.5 + part / 2) for chunk, part in text.chunks(None, table.names))
     for chunk, fraction in again:
         columns = chunk.columns
-        entities, kept = table.rows(
+        entities, kept = table.rows_at_once(
             chunk.numbers,
             None if table.key is None else columns[table.key],
             None if table.name_column is None else columns[table.name_column],
         )
-        yield from entities
-        if entities:
-            ids, rows = [entity.id for entity in entities], [entity.row for entity in entities]
+        if len(entities):
+            yield entities
+            places = np.asarray(entities.rows, np.int32)
             for at, (column, chosen, read) in enumerate(zip(columns, types, readers, strict=True)):
+                if kept is None and isinstance(column, Fields):
+                    whole = table.whole_batch(at, chosen, entities, places, column)
+                    if whole is not None:
+                        if whole.batch is not None:
+                            yield whole.batch
+                        continue
                 taken = column if kept is None else [column[one] for one in kept]
-                batch = table.text_batch(at, chosen, read, ids, rows, taken)
+                batch = table.text_batch(at, chosen, read, entities.ids, entities.rows, taken)
                 if batch is not None:
                     yield batch
         reading.advance(len(chunk.numbers), fraction)
+    table.finish()
 
 
 def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
@@ -97,6 +110,13 @@ JSONL: Final = Format(
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_jsonl,
 )
+JSON: Final = Format(
+    "json",
+    "a JSON document: a list of objects, each a row, or one object; lists of objects inside are further tables",
+    read_json,
+    {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
+    sniff_json,
+)
 PARQUET: Final = Format("parquet", "a table in a Parquet file", read_parquet, TABLE_OPTIONS, sniff_parquet)
 DATAFRAME: Final = Format(
     "dataframe",
@@ -105,4 +125,4 @@ DATAFRAME: Final = Format(
     TABLE_OPTIONS,
     claims=lambda source: is_frame(source) or is_records(source),
 )
-FORMATS: Final = (CSV, TSV, JSONL, PARQUET, DATAFRAME)
+FORMATS: Final = (CSV, TSV, JSONL, JSON, PARQUET, DATAFRAME)

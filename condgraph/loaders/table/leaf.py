@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.errors import LoadError
-from condgraph.engine.facts import Batch, Column, Ids, Numbers, Texts, Times
+from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import INT, YEAR
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
@@ -252,7 +252,9 @@ class Leaf:
             return
         if self.declared == "text" or self.at in self.table.refs:
             texts = [text_of(value) for value in self._values(values)]
-            yield Batch(ids, self.name, Ids(texts) if self.at in self.table.refs else Texts(texts), rows)
+            yield Batch(
+                ids, self.name, self.table.ids_of(self.at, texts, rows) if self.at in self.table.refs else Texts(texts), rows
+            )
             return
         for objects, kept in self._columns(values):
             if kept is None:

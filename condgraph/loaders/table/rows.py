@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from condgraph.engine.errors import OptionError, nearest, shortened
-from condgraph.engine.facts import Batch, Column, Entity, EntityKind, Ids, Numbers, Ref, Texts, Times, Values
+from condgraph.engine.errors import OptionError, nearest, numbered, shortened
+from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Ref, Rows, Texts, Times, Values
 from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.table.cells import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
+from condgraph.loaders.table.fields import Fields
+from condgraph.loaders.table.meeting import Meeting, To, join_option
+from condgraph.loaders.table.targets import Keys, Targets
+from condgraph.loaders.table.whole import read_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +36,7 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "name_column": "the column that names the rows",
     "missing": "further texts that stand for a missing cell",
     "refs": "columns whose cells are names of entities rather than values",
+    "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, whichever is loaded first",
     "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
 }
 _SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
@@ -48,6 +54,7 @@ class TableOptions:
     missing: frozenset[str]
     refs: tuple[str, ...]
     day_first: bool | None
+    join: Mapping[str, To] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Options) -> TableOptions:
@@ -66,6 +73,7 @@ class TableOptions:
             missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
             refs=tuple(texts_option(options, "refs")),
             day_first=truth_option(options, "day_first"),
+            join=join_option(options.get("join")),
         )
 
 
@@ -140,6 +148,12 @@ def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
     return names
 
 
+class Whole(NamedTuple):
+    """A column that was read whole; no batch where every cell is missing."""
+
+    batch: Batch | None
+
+
 class Table:
     """One table while it is read: its columns by name, the ids of its rows, and its columns as
     batches.
@@ -151,10 +165,59 @@ class Table:
         self.names = list(names)
         self.key = self._find(options.key, "key")
         self.name_column = self._find(options.name_column, "name_column")
-        self.refs = frozenset(self._find(name, "refs") for name in options.refs)
+        joins = {self._find(name, "join"): table for name, table in options.join.items()}
+        self.refs = frozenset(self._find(name, "refs") for name in options.refs) | frozenset(joins)
+        source = reading.source.name
+        meeting = self._meeting = Meeting(reading.known, source, reading.gone)
+        # Rows may be what columns of other sources refer to already.
+        self._keys = None if self.key is None else Keys(meeting, self.names[self.key], source, reading.warn)
+        self._targets = {}
+        for at in self.refs:
+            if at is not None and at != self.key:
+                to = joins.get(at)
+                own = self._own(at, to) if to is not None and to.table == source else None
+                self._targets[at] = Targets(meeting, self.names[at], to, reading.warn, own)
         for name in options.types:
             self._find(name, "types")
         self._seen: dict[str, int] = {}
+        self._commas: str | None = None
+
+    def look_for_commas(self, delimiter: str, profiles: Sequence[Profile]) -> None:
+        """Once all columns were looked at: semicolons between fields leave commas to decimals, and
+        a column of numbers that has them speaks for those that could be read both ways.
+        """
+        if delimiter == ";":
+            speak = (name for at, name in enumerate(self.names) if profiles[at].has_commas and self._numbers(at, profiles[at]))
+            self._commas = next(speak, None)
+
+    def _numbers(self, at: int, profile: Profile) -> bool:
+        """Whether a column is one of numbers, where commas may stand before decimals."""
+        kind = profile.decide(self.names[at], self.declared(at), self.options.day_first, commas=True).kind
+        return at not in self.refs and kind == "number"
+
+    def _own(self, at: int, to: To) -> Keys:
+        """The keys of this table, to which one of its columns refers."""
+        if self.key is None or self._keys is None or to.key not in ("", self.names[self.key]):
+            raise OptionError(
+                f"join= says that {self.names[at]!r} refers to rows of its own table, whose key is "
+                + ("not said" if self.key is None else repr(self.names[self.key])),
+                hint="key= says the column that identifies the rows",
+            )
+        return self._keys
+
+    def finish(self) -> None:
+        """Call when all rows were read: says which references to rows of this table, of its own
+        columns or of other sources, are to nothing.
+        """
+        source = self.reading.source.name
+        for one in self._targets.values():
+            one.finish(self._seen if source in self.reading.gone else {*self._seen, *self._meeting.former})
+        lost = [key for key in self._meeting.wanted() if key not in self._seen]
+        if lost:
+            named = ", ".join(repr(shortened(key, 60)) for key in lost[:5])
+            more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+            without = "" if self.key is not None else "; its rows have no keys (key= says the column that identifies them)"
+            self.reading.warn(f"other sources refer to rows of {source!r} that it has not: {named}{more}{without}")
 
     def _find(self, name: str | None, option: str) -> int | None:
         if name is None:
@@ -167,6 +230,11 @@ class Table:
                 hint="its columns are: " + ", ".join(map(repr, self.names[:30])) + (", ..." if len(self.names) > 30 else ""),
             )
         return self.names.index(name)
+
+    def ids_of(self, at: int, cells: Sequence[str], rows: Sequence[int]) -> Ids:
+        """The entities that the cells of a column of references are."""
+        targets = self._targets.get(at)
+        return Ids(cells if targets is None else targets.ids(cells, rows))
 
     def profile(self) -> Profile:
         """An empty profile with the table's missing markers."""
@@ -182,13 +250,19 @@ class Table:
         name, declared = self.names[at], self.declared(at)
         if at in self.refs:
             return profile.decide(name, "text")
-        chosen = profile.decide(name, declared, self.options.day_first)
+        chosen = profile.decide(name, declared, self.options.day_first, commas=self._commas is not None)
+        if self._commas not in (None, name) and chosen.kind == "number" and profile.either_way:
+            self.reading.warn(
+                f"1.234 and 1,234 are read with a comma before decimals, as {self._commas!r} has them; "
+                "types= with text keeps the cells as they are",
+                field=name,
+            )
         if chosen.cut:
             self.reading.warn(f"parts of a second are cut off in {chosen.cut} cells; the raw text keeps them", field=name)
         if chosen.ambiguous:
+            dates, stay = numbered(chosen.ambiguous, "date", "dates"), "stays" if chosen.ambiguous == 1 else "stay"
             self.reading.warn(
-                f"{chosen.ambiguous} dates may have the day or the month first and stay text; day_first=true or false decides",
-                field=name,
+                f"{dates} may have the day or the month first and {stay} text; day_first=true or false decides", field=name
             )
         return chosen
 
@@ -222,18 +296,22 @@ class Table:
         """The entities of rows, and which of the rows they are (None: all); a row whose key is
         missing or repeated is bad.
         """
+        rows, kept = self.rows_at_once(numbers, keys, names)
+        return list(rows.entities()), kept
+
+    def rows_at_once(
+        self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
+    ) -> tuple[Rows, list[int] | None]:
+        """The same side by side."""
         source = self.reading.source.name
         if keys is None:
-            ids = [f"{source}/{number}" for number in numbers]
+            source = self.reading.within
+            ids = tuple([f"{source}/{number}" for number in numbers])
             if names is None:
-                return [
-                    Entity(one, f"{source} row {number}", EntityKind.ROW, number) for one, number in zip(ids, numbers, strict=True)
-                ], None
-            return [
-                Entity(one, self._row_name(name, number), EntityKind.ROW, number)
-                for one, name, number in zip(ids, names, numbers, strict=True)
-            ], None
-        entities: list[Entity] = []
+                return Rows(ids, [f"{source} row {number}" for number in numbers], numbers), None
+            return Rows(ids, [self._row_name(name, number) for name, number in zip(names, numbers, strict=True)], numbers), None
+        found: list[str] = []
+        called: list[str] = []
         kept: list[int] = []
         for at, (number, cell) in enumerate(zip(numbers, keys, strict=True)):
             key = None if cell is None else collapse(cell)
@@ -245,17 +323,38 @@ class Table:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            entities.append(Entity(f"{source}/{key}", name, EntityKind.ROW, number))
+            ident = f"{source}/{key}" if self._keys is None else self._keys.id_of(key, number)
+            found.append(ident)
+            called.append(name)
             kept.append(at)
-        return entities, None if len(kept) == len(numbers) else kept
+        if len(kept) == len(numbers):
+            return Rows(tuple(found), called, numbers), None
+        return Rows(tuple(found), called, [numbers[at] for at in kept]), kept
 
     def _row_name(self, cell: str | None, number: int, otherwise: str | None = None) -> str:
         name = "" if cell is None else collapse(cell)
         if name and name.casefold() not in self.options.missing:
             return name
-        otherwise = otherwise or f"{self.reading.source.name} row {number}"
+        otherwise = otherwise or f"{self.reading.within} row {number}"
         self.reading.warn(f"the row has no name and is named {otherwise!r}", row=number, field=self.options.name_column)
         return otherwise
+
+    def whole_batch(self, at: int, chosen: ColumnType, rows: Rows, places: NDArray[np.int32], fields: Fields) -> Whole | None:
+        """The statements of a column of a clean chunk, `places` being the positions of its rows as
+        an array; None where `text_batch` has to read it.
+        """
+        found = read_whole(fields, chosen)
+        if found is None:
+            return None
+        objects, raws, there = found
+        ids: Sequence[str] = rows.ids
+        if not there.all():
+            if not there.any():
+                return Whole(None)
+            ids, places = list(compress(ids, there)), places[there]
+        if at in self.refs and isinstance(objects, Texts):
+            objects = self.ids_of(at, objects.texts, places.tolist())
+        return Whole(Batch(ids, self.names[at], objects, cast("Sequence[int]", places), raws))
 
     def text_batch(
         self,
@@ -286,7 +385,7 @@ class Table:
         raws = [cell[1] for cell in typed if cell is not None]
         self.check(at, values, rows)
         self._warn_of_texts(at, chosen, values, rows)
-        objects = Ids(cast("list[str]", values)) if at in self.refs else column_of(values)
+        objects = self.ids_of(at, cast("list[str]", values), rows) if at in self.refs else column_of(values)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
 
 

@@ -9,6 +9,7 @@ records. Three columns without a header are left to triples.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,9 @@ from condgraph.loaders.table.text import evenness, sample_rows
 
 _TABS: Final = (".tsv", ".tab")
 _LINES: Final = (".jsonl", ".ndjson")
+_DOCUMENTS: Final = (".json", ".geojson")
+#: How a list of objects, or an object with a key, begins.
+_DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])").match
 _MOST: Final = 500
 
 
@@ -117,6 +121,28 @@ def sniff_jsonl(path: Path, head: bytes) -> int:
     return 50 if len(records) > 1 else 10
 
 
+def sniff_json(path: Path, head: bytes) -> int:
+    """How much a file looks like a JSON document of objects that is no lines: 0 to 60."""
+    text = (head_text(head) or "").lstrip("\ufeff \t\r\n")
+    named = suffix_of(path) in _DOCUMENTS
+    if not _DOCUMENT(text):
+        return 0
+    if text.startswith("["):
+        return 60 if named else 50
+    try:
+        document, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        # Cut short, or damaged, which only its own reader can say well.
+        return 44 if named else 8 if len(head) >= HEAD_BYTES else 0
+    if "condgraph" in document or text[end:].strip():
+        return 0
+    return 55 if named else 45
+
+
 def sniff_parquet(path: Path, head: bytes) -> int:
-    """Whether a file is a Parquet file: 0 or 100."""
+    """Whether a file is a Parquet file, or a folder the pieces of one: 0 or 100."""
+    if path.is_dir():
+        from condgraph.loaders.folder.arrow import is_pieces
+
+        return 100 if is_pieces(path) else 0
     return 100 if head[:4] == b"PAR1" else 0

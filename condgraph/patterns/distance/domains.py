@@ -169,10 +169,12 @@ def neighbours_of(
     ascending.
     """
     degrees = graph.degrees(nodes)
-    if current() is None or int(degrees.sum()) <= 2 * _ENTRIES:
+    # Choosing statements for several edges takes twice as long for each.
+    together = max(_ENTRIES >> len(prices) - 1, 1)
+    if current() is None or int(degrees.sum()) <= 2 * together:
         return _neighbours(graph, nodes, prices, limit)
     # In parts, with a look at the clock between them.
-    ends = np.flatnonzero(np.diff(degrees.cumsum() // _ENTRIES, append=-1)) + 1
+    ends = np.flatnonzero(np.diff(degrees.cumsum() // together, append=-1)) + 1
     parts, start = [], 0
     for end in ends.tolist():
         check()
@@ -211,8 +213,9 @@ def pair_costs(graph: SearchGraph, prices: NDArray[np.int64], ones: NDArray[Any]
     """The cost of a bond between given pairs of nodes, `prices` as seen from the first; `BARRED`
     where it is not there.
     """
-    if current() is not None and len(ones) > _PAIRED:
-        parts = [slice(start, start + _PAIRED) for start in range(0, len(ones), _PAIRED)]
+    together = max(_PAIRED >> len(prices) - 1, 1)
+    if current() is not None and len(ones) > together:
+        parts = [slice(start, start + together) for start in range(0, len(ones), together)]
         return np.concatenate([_pair_costs(graph, prices, ones[part], others[part]) for part in watched(parts, 1)])
     return _pair_costs(graph, prices, ones, others)
 
@@ -268,8 +271,8 @@ _SMALL: Final = 20_000
 _HUB: Final = 256
 _PAIRS: Final = 500_000
 #: Entries of the adjacency, and pairs of nodes, that are looked at between two looks at the clock.
-_ENTRIES: Final = 1 << 20
-_PAIRED: Final = 1 << 18
+_ENTRIES: Final = 1 << 18
+_PAIRED: Final = 1 << 16
 #: Statements between two nodes from which on the cheapest are picked first.
 _PARALLEL: Final = 64
 
@@ -306,6 +309,7 @@ def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
         before = best[:, groups]
         after = before.copy()
         for subset in range(1, 1 << edges):
+            check()
             for edge in range(edges):
                 if subset >> edge & 1:
                     np.minimum(after[subset], before[subset ^ 1 << edge] + columns[edge], out=after[subset])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check
 from condgraph.patterns.distance.domains import BARRED, Bond, assignment, joined, neighbours_of, pair_costs, starts_of
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
+from condgraph.patterns.join.arms import MOST_CHOICES, Choices, choices, nearest, with_arms
 from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.join.order import Step, plan_steps
 from condgraph.patterns.join.semijoin import Guide, look_back
@@ -70,6 +71,9 @@ class Join:
                 return
             place = np.minimum(guide.nodes.searchsorted(rows.columns[seed]), len(guide.nodes) - 1)
             rows = rows.take(np.flatnonzero(guide.nodes.take(place) == rows.columns[seed]))
+        # Without groups the limit on what is wanted keeps products small.
+        if self._kept and self.few is not None and self.few <= MOST_CHOICES:
+            steps = with_arms(self.problem, self.nodes, steps, self._kept | set(self._guides))
         self._grow(rows, steps, 0, self._all - self.problem.least([seed]))
 
     # -- where to begin ----------------------------------------------------------------------------
@@ -111,15 +115,13 @@ class Join:
             return
         step = steps[number]
         parents, which = np.unique(rows.columns[step.parent], return_inverse=True)
-        owner, found, costs = self._neighbours(step, parents, int(rows.totals.min()))
-        if not len(owner):
+        found = self._choices(step, parents, int(rows.totals.min()))
+        if not len(found.owner):
             return
-        if step.leaf and self.few is not None:
-            owner, found, costs = self._nearest(owner, found, costs, self.few)
-        starts = np.searchsorted(owner, np.arange(len(parents) + 1))
+        starts = np.searchsorted(found.owner, np.arange(len(parents) + 1))
         counts = np.diff(starts)[which]
         if int(counts.sum()) <= self._budget:
-            self._grow(self._extended(rows, step, which, starts, counts, found, costs), steps, number + 1, step.rest)
+            self._grow(self._extended(rows, step, which, starts, counts, found), steps, number + 1, step.rest)
             return
         # In parts, the first rows in the order of solutions first, so that the bound falls early.
         keys: list[Any] = [self.problem.graph.rank.take(rows.columns[node]) for node in reversed(self._mentioned(rows))]
@@ -128,7 +130,7 @@ class Join:
             size = max(1, int(np.searchsorted(counts[left].cumsum(), self._budget, "right")))
             part, left = left[:size], left[size:]
             self._budget = min(2 * self._budget, max(CHUNK, self._budget))
-            grown = self._extended(rows.take(part), step, which[part], starts, counts[part], found, costs)
+            grown = self._extended(rows.take(part), step, which[part], starts, counts[part], found)
             self._grow(grown, steps, number + 1, step.rest)
             check()
             left = left[self._may_count(rows.take(left), rest)]
@@ -196,21 +198,18 @@ class Join:
             owner, found, costs = owner[keep], found[keep], costs[keep]
         return owner, found, costs
 
-    def _nearest(
-        self, owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int
-    ) -> tuple[NDArray[np.int64], Numbers, Costs]:
-        """The first few choices of every owner, by cost, then rank."""
-        sizes = np.bincount(owner)
-        if int(sizes.max(initial=0)) <= few:
-            return owner, found, costs
-        order = np.lexsort((self.problem.graph.rank.take(found), costs, owner))
-        starts = np.concatenate([[0], sizes.cumsum()[:-1]])
-        place = np.arange(len(order)) - starts.take(owner[order])
-        order = order[place < few]
-        return owner[order], found[order], costs[order]
+    def _choices(self, step: Step, parents: NDArray[Any], least: int) -> Choices:
+        """What the nodes of a step may be beside each parent."""
+        if step.arm is not None and self.few is not None:
+            return choices(self.problem, step, parents, least, self.few, self._neighbours, self.bound)
+        beside = self._neighbours(step, parents, least)
+        if step.leaf and self.few is not None and len(beside[0]):
+            beside = nearest(*beside, self.few, self.problem.graph.rank)
+        owner, found, costs = beside
+        return Choices(owner, {step.node: found}, costs)
 
     def _extended(
-        self, rows: Rows, step: Step, which: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any], found: Numbers, costs: Costs
+        self, rows: Rows, step: Step, which: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any], found: Choices
     ) -> Rows:
         """Every row with every choice beside its parent, where that keeps to the bound and to what
         else is asked.
@@ -219,18 +218,21 @@ class Join:
         row = np.arange(len(rows)).repeat(counts)
         ends = counts.cumsum()
         at = np.arange(int(ends[-1]) if len(ends) else 0) + (starts[which] - ends + counts).repeat(counts)
-        totals = rows.totals.take(row) + costs.take(at)
-        nodes = found.take(at)
+        totals = rows.totals.take(row) + found.costs.take(at)
+        fresh_nodes = {node: numbers.take(at) for node, numbers in found.nodes.items()}
         rest = step.rest + sum(b.least for b in step.closing)
         loop = problem.loops.get(step.node)
         rest += loop.least if loop else 0
         keep = totals <= self.bound - rest
         if problem.injective:
             for column in rows.columns.values():
-                keep &= column.take(row) != nodes
+                before = column.take(row)
+                for numbers in fresh_nodes.values():
+                    keep &= before != numbers
         if not keep.all():
-            row, totals, nodes = row[keep], totals[keep], nodes[keep]
-        grown = Rows(totals, {**{number: column.take(row) for number, column in rows.columns.items()}, step.node: nodes})
+            row, totals = row[keep], totals[keep]
+            fresh_nodes = {node: numbers[keep] for node, numbers in fresh_nodes.items()}
+        grown = Rows(totals, {**{number: column.take(row) for number, column in rows.columns.items()}, **fresh_nodes})
         grown = self._looped(grown, step.node, rest - (loop.least if loop else 0))
         rest -= loop.least if loop else 0
         for bond in step.closing:
@@ -240,9 +242,10 @@ class Join:
             grown.totals = grown.totals + pair_costs(problem.graph, bond.weights(other), ones, twos)
             grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
         if problem.distinct and self._bonds > 1:
-            fresh = [step.bond, *([loop] if loop else []), *step.closing]
+            fresh = [step.bond, *([loop] if loop else []), *step.closing, *([step.arm.bond] if step.arm else [])]
             old = [b for b in self._within(rows.columns) if b not in fresh]
-            grown = apart(problem, grown, old, fresh, alone=True)
+            # The bonds of an arm are right among themselves.
+            grown = apart(problem, grown, old, fresh, alone=step.arm is None)
             grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
         return self._apart(grown, step.node)
 

@@ -21,6 +21,13 @@ class Step:
     closing: list[Bond]
     rest: int
     leaf: bool
+    #: The step to a leaf behind the node, where both are found together.
+    arm: Step | None = None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The nodes that the step finds."""
+        return (self.node,) if self.arm is None else (self.node, self.arm.node)
 
 
 def plan_steps(problem: Problem, nodes: Sequence[int], seed: int, kept: Collection[int]) -> list[Step]:

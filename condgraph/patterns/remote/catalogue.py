@@ -7,9 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.schema import Kinds
+from condgraph.engine.values import Kind
+from condgraph.languages.pattern.values import Condition
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.result import INSTANCE_OF
 
@@ -20,10 +24,11 @@ class Catalogue:
     """
 
     def __init__(
-        self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool], *, memberships: bool
-    ) -> None:
+        self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool],
+        *, memberships: bool, values: Mapping[str, Kinds],
+    ) -> None:  # fmt: skip
         """`entities` are (id, name, kind); `predicates` says of each whether it has edges between
-        nodes.
+        nodes; `values` are the types and units of the values of attributes.
         """
         ordered = sorted(entities, key=lambda one: (one[1], one[0]))
         self.ids = [one[0] for one in ordered]
@@ -31,6 +36,7 @@ class Catalogue:
         self.kinds = np.array([one[2] for one in ordered], np.int8)
         self.texts = sorted(texts)
         self.predicates = sorted(predicates)
+        self.values = values
         #: Which predicates have edges; that of memberships last.
         self.used = np.array([*(predicates[name] for name in self.predicates), memberships], bool)
         count, size = len(ordered), len(ordered) + len(self.texts)
@@ -76,6 +82,22 @@ class Catalogue:
     @cached
     def _text_numbers(self) -> dict[str, int]:
         return {text: self.entities + place for place, text in enumerate(self.texts)}
+
+    def units(self, name: str) -> list[str]:
+        """The units of the numbers that an attribute has."""
+        return [unit for kind, unit in self.values.get(name, ()) if kind is Kind.QUANTITY]
+
+    def has_times(self, name: str) -> bool:
+        """Whether an attribute has times."""
+        return any(kind is Kind.TIME for kind, _ in self.values.get(name, ()))
+
+    def holding(self, condition: Condition) -> NDArray[np.bool_]:
+        """Which predicates may have such a value, by the types and units of their values."""
+        found = np.zeros(len(self.predicates) + 1, bool)
+        for number, name in enumerate(self.predicates):
+            timed = condition.time is not None and self.has_times(name)
+            found[number] = timed or bool(condition.in_units(self.units(name)))
+        return found
 
     def identified(self, ident: str) -> int:
         """The node of an entity's id, or -1."""

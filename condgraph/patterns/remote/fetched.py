@@ -24,12 +24,16 @@ from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.values import ValuePlan, value_plans
+from condgraph.patterns.values import with_value
 
 #: Which end of an edge the nodes asked for are at.
 End: TypeAlias = Literal["subject", "object"]
 #: Edges as columns: subject, predicate (by number, memberships last), object, and what tells equal
 #: ones apart; shape (n, 4), int64.
 Edges: TypeAlias = NDArray[np.int64]
+#: Nodes that have a value, and the predicates that they have it under.
+Holders: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class EdgeStore(Protocol):
@@ -46,6 +50,12 @@ class EdgeStore(Protocol):
         """
         ...
 
+    def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
+        """Of these nodes (None: any) those that have a value as planned, and under which predicate,
+        by number; a pair a statement at least once.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class FetchedParts:
@@ -56,12 +66,18 @@ class FetchedParts:
     tally: Tally
     #: What was fetched: by end, predicates and kind, which nodes were asked for, and their edges.
     _known: dict[Any, tuple[NDArray[np.bool_], list[Edges]]] = field(default_factory=dict)
+    #: Likewise the nodes that have values, by what these have to be.
+    _held: dict[Any, tuple[NDArray[np.bool_], list[Holders]]] = field(default_factory=dict)
 
     def part(
         self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
     ) -> tuple[Rows, bool]:
         """The first `length` solutions of a part, of each group where it has nodes of `by`."""
-        own = replace(problem, graph=self._graph(problem, list(nodes), bound), server=None)
+        if bound < problem.least(nodes):
+            return Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes}), False
+        holders = _Holders(self, problem, bound - problem.least(nodes), list(nodes))
+        graph = self._graph(problem, list(nodes), bound, holders)
+        own = replace(problem, graph=graph, server=None, domains=holders.domains, asked=())
         if length is not None:
             return run_part(own, list(nodes), bound, length, by)
         kept = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
@@ -97,8 +113,10 @@ class FetchedParts:
 
     # -- what a part can use -----------------------------------------------------------------------
 
-    def _graph(self, problem: Problem, nodes: list[int], bound: int) -> SearchGraph:
-        """The edges that solutions under the bound can have, as an adjacency."""
+    def _graph(self, problem: Problem, nodes: list[int], bound: int, holders: _Holders) -> SearchGraph:
+        """The edges that solutions under the bound can have, as an adjacency; nodes that are to have
+        values are looked at as they are reached.
+        """
         slack = bound - problem.least(nodes)
         bonds = [bond for bond in problem.bonds if bond.first in nodes]
         several = any(len(bond.edges) > 1 for bond in [*bonds, *problem.loops.values()])
@@ -109,11 +127,9 @@ class FetchedParts:
             if not problem.domains[node].open
         }
         found: list[Edges] = []
-        if slack < 0:
-            return self._adjacency(found)
         reach: dict[int, Numbers | None] = {}
-        seed = min(allowed, key=lambda node: (len(allowed[node]), node)) if allowed else nodes[0]
-        reach[seed] = allowed.get(seed)
+        seed = min(allowed, key=lambda node: (len(allowed[node]), node)) if allowed else min(holders.left, default=nodes[0])
+        reach[seed] = holders.of(seed, allowed.get(seed))
         left = list(bonds)
         while left:
             ahead = [bond for bond in left if bond.first in reach or bond.second in reach]
@@ -132,7 +148,7 @@ class FetchedParts:
             ends = np.unique(edges[:, [0, 2]]).astype(np.int32)
             for node in (near, far):
                 before = reach.get(node, allowed.get(node))
-                reach[node] = ends if before is None else ends[np.isin(ends, before)]
+                reach[node] = holders.of(node, ends if before is None else ends[np.isin(ends, before)])
         for node, loop in problem.loops.items():
             if node in nodes:
                 edges = self._along(problem, loop, node, reach.get(node, allowed.get(node)), slack, statements=several)
@@ -143,6 +159,25 @@ class FetchedParts:
             edges = self._fetch(inside.astype(np.int32), "subject", every, statements=several)
             found.append(edges[np.isin(edges[:, 2], inside)])
         return self._adjacency(found)
+
+    def values(self, numbers: Numbers | None, plan: ValuePlan) -> Holders:
+        """The nodes that have a value as planned, and under which predicate; what was fetched before
+        is not fetched again.
+        """
+        key = plan.condition, tuple(plan.prices)
+        asked, kept = self._held.setdefault(key, (np.zeros(self.catalogue.graph.size + 1, bool), []))
+        fresh = numbers if numbers is None else numbers[~asked[numbers]]
+        if not asked[-1] and (fresh is None or len(fresh)):
+            check()
+            found = self.store.holders(self.catalogue, fresh, plan, self.tally)
+            if fresh is None:
+                kept.clear()
+            asked[-1 if fresh is None else fresh] = True
+            kept.append(found)
+        if not kept:
+            return _none().astype(np.int64), _none().astype(np.int64)
+        nodes, predicates = (np.concatenate(some) for some in zip(*kept, strict=True))
+        return nodes, predicates
 
     def _along(self, problem: Problem, bond: Bond, side: int, numbers: Numbers | None, slack: int, *, statements: bool) -> Edges:
         """The edges that a bond can use, at some nodes of one of its sides."""
@@ -205,6 +240,33 @@ class FetchedParts:
         return SearchGraph(
             offsets, others[order].astype(np.int32), labels[order].astype(np.int32), predicates, whole.entities, whole.rank
         )
+
+
+class _Holders:
+    """The domains of a part with the values that its nodes are to have: each node's are fetched once,
+    for the nodes that it may be by then.
+    """
+
+    def __init__(self, parts: FetchedParts, problem: Problem, slack: int, nodes: list[int]) -> None:
+        self._parts, self._problem = parts, problem
+        self._plans = value_plans(problem, parts.catalogue, nodes, slack)
+        self.domains = list(problem.domains)
+        #: Nodes whose values have not been looked at.
+        self.left = set(self._plans)
+
+    def of(self, node: int, numbers: Numbers | None) -> Numbers | None:
+        """Of some nodes (None: any) those that a node of the pattern may be by its values."""
+        if node not in self.left:
+            return numbers
+        self.left.remove(node)
+        edges = [edge for edge in self._problem.asked if edge.node == node]
+        for edge, plan in zip(edges, self._plans[node], strict=True):
+            held = self._parts.values(numbers, plan)
+            self.domains[node] = with_value(self.domains[node], edge, *held)
+            some = self.domains[node].nodes
+            assert some is not None
+            numbers = some if numbers is None else some[np.isin(some, numbers)]
+        return numbers
 
 
 def _none() -> Numbers:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.schema import Kinds
 from condgraph.patterns.graph import SearchGraph
 from condgraph.patterns.remote.catalogue import Catalogue
 
@@ -58,11 +59,13 @@ class NearCatalogue(Catalogue):
     search, in one thread.
     """
 
-    def __init__(self, predicates: Mapping[str, bool], reading: Reading, *, memberships: bool, texts: bool) -> None:
-        """`predicates` and `memberships` as of a `Catalogue`; `texts` says whether a node may be a
-        text.
+    def __init__(
+        self, predicates: Mapping[str, bool], reading: Reading, *, memberships: bool, texts: bool, values: Mapping[str, Kinds]
+    ) -> None:
+        """`predicates`, `memberships` and `values` as of a `Catalogue`; `texts` says whether a node
+        may be a text.
         """
-        super().__init__((), (), predicates, memberships=memberships)
+        super().__init__((), (), predicates, memberships=memberships, values=values)
         self._reading, self._may_be_texts = reading, texts
         self._text_places: dict[str, int] = {}
         self._entities: dict[str, tuple[str, int]] = {}

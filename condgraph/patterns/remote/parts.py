@@ -24,6 +24,7 @@ from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.remote.catalogue import Catalogue
+from condgraph.patterns.remote.values import ValuePlan, value_plans
 
 #: What a node of a solution is: an entity (or concept, or row), or a text value.
 Sort: TypeAlias = Literal["entity", "text"]
@@ -107,6 +108,8 @@ class PartPlan:
     by: tuple[int, ...]
     #: Whether the bound is the least there is, so that all solutions are equally near.
     tight: bool = False
+    #: Values that nodes have to have.
+    values: Mapping[int, tuple[ValuePlan, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -152,8 +155,11 @@ def part_plans(
         if not domain.open:
             allowed[node] = domain.within(domain.least + slack)
     choices: list[tuple[Sort, ...]] = []
+    values = value_plans(problem, catalogue, nodes, slack)
     for node in nodes:
-        sorts: tuple[Sort, ...] = ("entity", "text") if catalogue.has_texts and node not in problem.loops else ("entity",)
+        # Texts have no edges of their own.
+        alone = not catalogue.has_texts or node in problem.loops or node in values
+        sorts: tuple[Sort, ...] = ("entity",) if alone else ("entity", "text")
         if problem.domains[node].types is not None:
             sorts = ("entity",)
         elif node in allowed:
@@ -164,7 +170,7 @@ def part_plans(
     groups = tuple(node for node in by if node in nodes)
     for chosen in product(*choices):
         sorts_of = dict(zip(nodes, chosen, strict=True))
-        plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, tuple(kept))
+        plan = _plan(problem, catalogue, tuple(nodes), bonds, sorts_of, allowed, bound, slack, tuple(kept), values)
         if plan is not None:
             yield PartPlan(**plan, few=few, limit=limit, by=groups, tight=slack == 0)
 
@@ -179,6 +185,7 @@ def _plan(
     bound: int,
     slack: int,
     by: tuple[int, ...],
+    values: Mapping[int, tuple[ValuePlan, ...]],
 ) -> dict[str, Any] | None:
     if any(sorts[bond.first] == sorts[bond.second] == "text" for bond in bonds):
         return None
@@ -191,14 +198,14 @@ def _plan(
     plans = {(bond, side): _bond(catalogue, bond, side, slack, sorts) for bond in bonds for side in (bond.first, bond.second)}
     if any(edge.impossible for plan in [*seen.values(), *plans.values()] for edge in plan.edges):
         return None
-    seed = _seed(nodes, bonds, sorts, candidates)
+    seed = _seed(nodes, bonds, sorts, candidates, values)
     if seed < 0:
         return None
     leaves = {
         node
         for node in nodes
         if sum(node in (bond.first, bond.second) for bond in bonds) == 1 and node not in problem.loops and not problem.forbidden
-        and problem.domains[node].open and node not in by
+        and problem.domains[node].open and node not in by and node not in values
     }  # fmt: skip
     return {
         "nodes": nodes,
@@ -209,6 +216,7 @@ def _plan(
         "types": {node: types for node in nodes if (types := problem.domains[node].types) is not None},
         "steps": tuple(_steps(problem, nodes, bonds, plans, candidates, seed, bound, leaves)),
         "loops": seen,
+        "values": values,
         "apart": tuple(_apart(problem, catalogue, nodes, sorts)),
         "injective": problem.injective,
         "bound": bound,
@@ -217,14 +225,17 @@ def _plan(
 
 
 def _seed(
-    nodes: Sequence[int], bonds: Sequence[Bond], sorts: Mapping[int, Sort], candidates: Mapping[int, Sequence[tuple[str, int]]]
-) -> int:
-    """The node that a part is looked for from: the one of the fewest candidates, else the one of
-    the most bonds; -1 where there is none.
+    nodes: Sequence[int], bonds: Sequence[Bond], sorts: Mapping[int, Sort], candidates: Mapping[int, Sequence[tuple[str, int]]],
+    values: Mapping[int, Any],
+) -> int:  # fmt: skip
+    """The node that a part is looked for from: the one of the fewest candidates, else one with a
+    value, else the one of the most bonds; -1 where there is none.
     """
     known = [node for node in nodes if node in candidates]
     if known:
         return min(known, key=lambda node: (len(candidates[node]), node))
+    if values:
+        return min(values)
     # Texts are found through their entities.
     return max(
         (node for node in nodes if sorts[node] == "entity"),

@@ -8,6 +8,7 @@ compare by `pred:order`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final, Protocol
@@ -29,10 +30,15 @@ from condgraph.engine.values import (
     format_number,
 )
 from condgraph.sparql.compile.group import NOTHING, Group, Objects, Target
+from condgraph.sparql.dialect import Dialect
 from condgraph.sparql.layout import TYPE
 from condgraph.sparql.literals import XSD, date_of, double, inexact, integer, order_text, string, year_of
 
 _NOTHING: Final = [NOTHING]
+#: What UTF-16 orders otherwise, or writes in two units; the last character of one unit.
+_HIGH: Final = re.compile("[\ue000-\U0010ffff]")
+_PAIRS: Final = re.compile("[\U00010000-\U0010ffff]")
+_LAST, _SMALL = "\uffff", "!"
 
 
 class Compiling(Protocol):
@@ -114,7 +120,22 @@ def _text(compiler: Compiling, operator: Operator, text: str, v: str, objects: O
     only = objects == "entity" or (objects == "value" and plain)
     sure = "" if only else f"DATATYPE({t}) = <{XSD}string> && "
     # Virtuoso orders literals by where it keeps them, and their texts as it should.
-    return [f"{v} {path} {t} . FILTER({sure}STR({t}) {operator} {string(text)})"]
+    there, here = ordered(f"STR({t})", text, compiler.target.dialect)
+    return [f"{v} {path} {t} . FILTER({sure}{there} {operator} {string(here)})"]
+
+
+def ordered(term: str, text: str, dialect: Dialect) -> tuple[str, str]:
+    """A text of the store, as an expression, and one of the query, as they compare by code point.
+
+    Units of UTF-16 order texts otherwise only from U+E000 on. Where the query has such a character,
+    each one of both that takes two units gets the last of one unit before it; where that stands
+    itself, something small follows.
+    """
+    if not dialect.by_units or not _HIGH.search(text):
+        return term, text
+    marked = _PAIRS.sub(lambda found: _LAST + found[0], text.replace(_LAST, _LAST + _SMALL))
+    inner = f"REPLACE({term}, {string(_LAST)}, {string(_LAST + _SMALL)})"
+    return f"REPLACE({inner}, {string(f'({_PAIRS.pattern})')}, {string(_LAST + '$1')})", marked
 
 
 def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str, kinds: Kinds | None) -> list[str]:

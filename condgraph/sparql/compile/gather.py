@@ -223,6 +223,27 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
         yield select % out.text()
 
 
+def others(compiler: Compiler, i: int, of: alg.Entities, scans: Iterable[alg.Scan], most: int) -> Iterator[str]:
+    """For each entity of a part, and each that stands in its scans (the first `most` of each), one
+    other entity that has its name, where there is one.
+    """
+    select = (
+        f"SELECT ({integer(i)} AS ?leaf) (SAMPLE(?n1) AS ?n) WHERE {{ {{ SELECT DISTINCT ?v WHERE {{ %s }} LIMIT {int(most)} }} "
+    )
+    select += "?v <pred:name> ?t . ?n1 <pred:name> ?t . FILTER(?n1 != ?v) } GROUP BY ?v"
+    out = Group()
+    compiler.settled(of, "?v", out)
+    yield select % out.text()
+    for scan in scans:
+        out = Group()
+        rows = compiler.facts(scan, out, whole=True)
+        k = compiler.variable("k")
+        out.append(f"{rows.statement} {k} ?v . {_leading_to(compiler, k)}")
+        if scan.family == "attribute":
+            out.append("?v <pred:name> ?held .")
+        yield select % out.text()
+
+
 def _leading_to(compiler: Compiler, k: str) -> str:
     """The condition that a predicate of a statement leads to an end or a qualifier."""
     ends, target = ["<pred:fact_h>", "<pred:fact_t>"], compiler.target

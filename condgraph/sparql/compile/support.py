@@ -13,6 +13,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 
 _BAG: Final = "lowered: a bag is worked out from the statements that carry it"
+_TABLE: Final = "lowered: a table is worked out from the rows of its groups"
 ANSWERS: Final[dict[type[Node], str]] = {
     alg.AllEntities: "supported",
     alg.ById: "supported",
@@ -57,6 +58,10 @@ ANSWERS: Final[dict[type[Node], str]] = {
     alg.Sum: "lowered: sums are exactly rounded, which no store's are",
     alg.Mean: "lowered: means are exactly rounded, which no store's are",
     alg.Median: "lowered: SPARQL has no place in an order, and its means are not exactly rounded",
+    alg.Group: "lowered: sums are exactly rounded, and in each group the most frequent unit counts",
+    alg.Having: _TABLE,
+    alg.Order: _TABLE,
+    alg.Limit: _TABLE,
     alg.Apply: "lowered: the engine's native functions",
     alg.Choose: "lowered: one of two bags",
     alg.External: "lowered: the function is the client's",

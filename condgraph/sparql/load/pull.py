@@ -9,14 +9,16 @@ the neighbouring ones it is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.errors import StoreDamagedError
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.facts import Entity, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.declared import read_entity
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -64,6 +66,8 @@ class Triples:
     qualifiers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
     records: dict[str, list[str]] = field(default_factory=dict)
+    #: Whether the graph says who declared which entity.
+    declares: bool = False
 
     def read(self, found: Iterable[Any]) -> Triples:
         """Take all triples, in any order, each as often as it comes."""
@@ -79,6 +83,7 @@ class Triples:
             if subject[size : size + 1] != "." or subject == f"{base}.empty":
                 if name and len(subject) > size:
                     self.entities.setdefault(subject, {})[name] = thing
+                self.declares |= name == "declares" and len(subject) == size
                 continue
             kind = subject[size : subject.find("/", size) + 1]
             if kind != STATEMENT:
@@ -97,17 +102,17 @@ class Triples:
         """What the triples say."""
         names, nodes = self.names, self.nodes
         entity = names.name_of
-        yield from _in_order(nodes[SOURCE].values())
+        listed = _in_order(nodes[SOURCE].values())
+        yield from listed
+        called = [one.name for one in listed]
         for iri, said in self.entities.items():
             kind = _KINDS.get(said.get("type", ""))
             if kind is None or "name" not in said:
                 # A predicate that is no entity, or what a load that was ended left.
                 continue
-            if kind is EntityKind.ROW and "source" in said:
-                row = int(said.get("row", "0"))
-                yield Sourced(Entity(entity(iri), said["name"], kind, row), ((names.source_of(said["source"]), row),))
-            else:
-                yield Entity(entity(iri), said["name"], kind)
+            place = names.source_of(said["source"]) if "source" in said else None
+            one = Entity(entity(iri), said["name"], kind, int(said.get("row", "0")))
+            yield from read_entity(one, place, said.get("declared"), called, known=self.declares)
         for build, kind_of, (left, right) in (
             (Member, MEMBER, ("member", "concept")),
             (Subclass, SUBCLASS, ("subclass", "superclass")),
@@ -153,9 +158,12 @@ class Triples:
                 places = tuple((names.source_of(one["source"]), int(one["row"])) for one in records if len(one) > 1)
             pairs = ((entity(key), thing(value)) for key, value in self.qualifiers.get(node, ()))
             qualifiers = tuple((key, value) for key, value in pairs if value is not None)
-            first = places[0][1] if places else 0
-            one = Statement(entity(said["fact_h"]), entity(said["fact_r"]), other, qualifiers, first, said.get("raw"))
-            yield Sourced(one, places) if places else one
+            raws = json.loads(said["raws"]) if "raws" in said else [said.get("raw")]
+            for raw in dict.fromkeys(raws):
+                some = tuple(place for place, one in zip(places, raws, strict=False) if one == raw) if len(raws) > 1 else places
+                first = some[0][1] if some else 0
+                one = Statement(entity(said["fact_h"]), entity(said["fact_r"]), other, qualifiers, first, raw)
+                yield Sourced(one, some) if some else one
 
 
 def _number(record: str) -> int:
@@ -165,7 +173,7 @@ def _number(record: str) -> int:
 def _in_order(found: Iterable[Said]) -> list[Source]:
     whole = (said for said in found if {"place", "label", "location", "format"} <= said.keys())
     ordered = sorted(whole, key=lambda one: int(one["place"]))
-    return [Source(one["label"], one["location"], one["format"], one.get("content", "")) for one in ordered]
+    return [Source(one["label"], one["location"], one["format"], one.get("content", ""), one.get("terms", "")) for one in ordered]
 
 
 def sources(select: Select) -> list[Source]:
@@ -208,7 +216,7 @@ def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = F
 
 def _built(found: Iterable[Item]) -> Snapshot:
     builder = Builder()
-    builder.begin(Source("pulled"))
+    builder.begin(Source(""))
     builder.add(found)
     return Snapshot.of(*lay_out(builder))
 

@@ -8,23 +8,22 @@ import json
 import random
 import time
 from collections.abc import Callable
+from typing import Final
 
 from condgraph.engine.bounds import LEAST
+from condgraph.engine.changes import Change, OvertakenError
 from condgraph.engine.errors import StoreBusyError
 from condgraph.engine.facts import Source
-from condgraph.engine.origins import check_sources
 from condgraph.engine.owner import Owner
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.load.limits import check_loadable
-from condgraph.sparql.load.remote import Mark, claim, is_staged, load_id, marks, state, write_snapshot
+from condgraph.sparql.load.remote import Mark, claim, load_id, marks, state, take_back, write_snapshot
 from condgraph.sparql.load.write import counts
 
 Counts = dict[str, int]
+NOTHING: Final = Change()
 #: Seconds after which a loader looks again whether another one is done.
 _AGAIN = 0.1, 0.5
 
@@ -40,8 +39,9 @@ class Loader:
         self._endpoint, self._graph, self._base = endpoint, graph, base
         self._sources, self._pull = sources, pull
 
-    def push(self, snapshot: Snapshot, *, wait: float, by_update: bool) -> tuple[Counts, Counts]:
-        """Write a snapshot beside what the graph holds; what it held, and holds now.
+    def push(self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None) -> tuple[Counts, Counts]:
+        """Write a snapshot beside what the graph holds, but for what `change` takes away; what it
+        held, and holds now.
 
         `wait` is how many seconds to wait for another loader; then, or where a load was ended,
         raises `StoreBusyError`. `by_update` leaves the Graph Store Protocol out, where its address
@@ -49,15 +49,20 @@ class Loader:
         """
         until, owner = time.monotonic() + wait, Owner()
         try:
-            return self._in_turn(snapshot, wait, until, owner.name, by_update)
+            return self._in_turn(snapshot, wait, until, owner.name, by_update, NOTHING if change is None else change)
         finally:
             owner.release()
 
-    def _in_turn(self, snapshot: Snapshot, wait: float, until: float, owner: str, by_update: bool) -> tuple[Counts, Counts]:
+    def _in_turn(
+        self, snapshot: Snapshot, wait: float, until: float, owner: str, by_update: bool, change: Change
+    ) -> tuple[Counts, Counts]:
         while True:
             try:
                 # A caller who says how long to wait waits no longer than that for a silent server.
-                return self._push(snapshot, owner, max(until - time.monotonic(), LEAST) if wait else None, by_update)
+                patience = max(until - time.monotonic(), LEAST) if wait else None
+                return self._push(snapshot, owner, patience, by_update, change)
+            except OvertakenError:
+                raise
             except StoreBusyError:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -65,9 +70,13 @@ class Loader:
                 # Loaders that met step back, and come again at different times.
                 time.sleep(min(left, random.uniform(*_AGAIN)))
 
-    def _push(self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool) -> tuple[Counts, Counts]:
+    def _push(
+        self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change
+    ) -> tuple[Counts, Counts]:
         endpoint, base = self._endpoint, self._base
-        load, what = load_id(snapshot), [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        load = load_id(snapshot, change.name)
+        named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        what = list(dict.fromkeys((*named, *change.without)))
         found = state(endpoint, base, patience)
         if endpoint.store_url is None and not by_update:
             endpoint.store_url = endpoint.dialect.store_url(endpoint.query_url)
@@ -85,19 +94,19 @@ class Loader:
         if adds and not begun:
             # Before anything is written: a load that fails for its sources leaves the graph as it
             # was.
-            check_sources(self._sources(), snapshot)
+            change.check(self._sources(), snapshot)
         claim(endpoint, base, Mark(load, owner, adds), found)
-        # A load that had changed nothing yet left nothing to go on with.
-        on = bool(begun) and (is_staged(found) or not adds)
         previous = None
         if adds:
-            previous = self._pull(on)
-            builder = Builder(previous)
-            builder.add(items(snapshot))
-            snapshot = Snapshot.of(*lay_out(builder))
+            if begun:
+                # What a load that was ended did of this is taken back, and all of it done again.
+                take_back(endpoint, base, found)
+            previous = self._pull(False)
+            snapshot = change.joined(previous, snapshot)
         write_snapshot(
-            endpoint, snapshot, base, graph=self._graph, load=load, what=what, previous=previous, begun=found if on else None
-        )
+            endpoint, snapshot, base, graph=self._graph, load=load, what=what, previous=previous,
+            begun=found if begun and not adds else None,
+        )  # fmt: skip
         return {} if previous is None else counts(previous), counts(snapshot)
 
 

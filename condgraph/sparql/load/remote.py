@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from condgraph.engine.errors import ParseError, StoreBusyError, StoreDamagedError, StoreError
-from condgraph.engine.identity import statement_ids
+from condgraph.engine.identity import content_digest
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.overview.survey import packed, survey
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 _PIECE: Final = 30_000
 #: Raised when the triples or the schema of an older version would be read wrongly: the same content
 #: is written anew then.
-FORMAT: Final = 3
+FORMAT: Final = 4
 _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label")
 #: What the graph's node says of its content.
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
@@ -51,10 +49,12 @@ _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 OnProgress = Callable[[int], None]
 
 
-def load_id(snapshot: Snapshot) -> str:
-    """A name for the load of this content: the same content gives the same name."""
-    digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
-    digest.update(f"{LAYOUT} {FORMAT} ".encode())
+def load_id(snapshot: Snapshot, change: str = "") -> str:
+    """A name for the load of this content, with what else it does: the same gives the same name.
+    That of all that a graph holds names its content.
+    """
+    digest = blake2b(content_digest(snapshot).encode(), digest_size=12)
+    digest.update(f"{LAYOUT} {FORMAT} {change}".encode("utf-8", "surrogatepass"))
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
 
@@ -170,21 +170,25 @@ def write_snapshot(
         known.clear()
     about.clear()
     marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
-    done = max((int(number) for name, number in marks if name == load), default=-1)
     size = endpoint.dialect.update_batch if endpoint.store_url is None else endpoint.dialect.store_batch
+    # Batches of another size are other batches.
+    done = max((int(number) for name, number, *of in marks if name == load and of == [str(size)]), default=-1)
     written = 0
     for number, batch in enumerate(cut((line for line in lines(snapshot) if line not in known), size)):
         if number > done:
-            _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number}')}"])
+            _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number} {size}')}"])
         written += len(batch)
         on_progress(written)
     schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
     _insert(endpoint, base, about)
-    _finish(endpoint, base, load, {"schema": schema, "survey": packed(survey(snapshot), load)})
+    content = load_id(snapshot)
+    _finish(endpoint, base, content, {"schema": schema, "survey": packed(survey(snapshot), content)})
 
 
 def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) -> None:
-    """Write what is kept of a graph that is there as a whole, and mark the graph as loaded."""
+    """Write what is kept of a graph that is there as a whole, and mark the graph as loaded: by the
+    name of its content, since a load may come again after others.
+    """
     node = f"<{base}>"
     for name, text in texts.items():
         for number, begin in enumerate(range(0, len(text), _PIECE)):
@@ -212,6 +216,13 @@ def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
     if not any(mark.adds for mark in marks(begun)):
         remove(endpoint, base)
         return False
+    take_back(endpoint, base, begun)
+    _forget(endpoint, base, _UNDER_WAY[-1:])
+    return True
+
+
+def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> None:
+    """Take back what a load that was ended did to a graph that had content, but for its mark."""
     staged = is_staged(begun)
     if not staged and "load" not in begun:
         raise StoreDamagedError(
@@ -222,9 +233,8 @@ def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
         _each(endpoint, base, "added", f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} GRAPH <{base}.added/> {{ ?s ?p ?o }} }}")
         put_back = f"DELETE {{ GRAPH <{base}.removed/> {{ ?s ?p ?o }} }} INSERT {{ GRAPH <{base}> {{ ?s ?p ?o }} }}"
         _each(endpoint, base, "removed", put_back)
-    _forget(endpoint, base, _UNDER_WAY)
+    _forget(endpoint, base, _UNDER_WAY[:-1])
     _clear(endpoint, base)
-    return True
 
 
 def remove(endpoint: Endpoint, base: str) -> None:

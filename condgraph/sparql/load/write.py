@@ -13,7 +13,8 @@ import numpy as np
 
 from condgraph.engine.facts import Ref
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.snapshot.readback import statements
+from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.readback import place_raws, statements
 from condgraph.engine.values import Value
 from condgraph.sparql.layout import (
     ENTITY_CLASSES,
@@ -53,6 +54,7 @@ def triples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterato
     yield f"{node} {TYPE} <pred:Graph>"
     yield f"{node} <pred:label> {string(graph)}"
     yield f"{node} <pred:layout> {integer(LAYOUT)}"
+    yield f"{node} <pred:declares> {integer(1)}"
     yield f"{node} <pred:counts> {string(json.dumps(counts(snapshot), sort_keys=True))}"
 
 
@@ -84,6 +86,8 @@ def _sources(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
         yield f"{node} <pred:format> {string(source.format)}"
         if source.content:
             yield f"{node} <pred:content> {string(source.content)}"
+        if source.terms:
+            yield f"{node} <pred:terms> {string(source.terms)}"
         yield f"{node} <pred:place> {integer(place)}"
 
 
@@ -102,7 +106,7 @@ def _entities(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
     classes = {int(kind): f" {TYPE} <pred:{name}>" for kind, name in ENTITY_CLASSES.items()}
     called = snapshot.texts.take(snapshot.entity_name)
     kinds = snapshot.entity_kind.tolist()
-    positions = _positions(snapshot)
+    positions, said = _positions(snapshot), texts_of(snapshot)
     for number, (node, name, kind) in enumerate(zip(_entity_nodes(snapshot, names), called, kinds, strict=True)):
         yield node + classes[kind]
         yield f"{node} <pred:name> {string(name)}"
@@ -110,6 +114,8 @@ def _entities(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
             yield f"{node} <pred:source> {sources[int(places[number])]}"
             yield f"{node} <pred:row> {integer(int(rows[number]))}"
             yield f"{node} <pred:position> {integer(positions[number])}"
+        if number in said:
+            yield f"{node} <pred:declared> {string(said[number])}"
 
 
 def _positions(snapshot: Snapshot) -> dict[int, int]:
@@ -173,7 +179,7 @@ def _statements(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
             fresh.extend(value_triples(found, thing, ordered=ordered))
         return found
 
-    every = np.arange(snapshot.statements, dtype=np.int32)
+    every, raws = np.arange(snapshot.statements, dtype=np.int32), place_raws(snapshot)
     for number, (one, places) in enumerate(statements(snapshot, every)):
         node = f"<{base}{STATEMENT}{sids[number]:016x}>"
         subject, predicate, thing = f"<{base}{encode(one.subject)}>", predicates[one.predicate], node_of(one.object)
@@ -188,6 +194,8 @@ def _statements(snapshot: Snapshot, names: GraphIris) -> Iterator[str]:
             fresh.clear()
         if one.raw is not None:
             yield f"{node} <pred:raw> {string(one.raw)}"
+        if number in raws:
+            yield f"{node} <pred:raws> {string(json.dumps(raws[number], ensure_ascii=False))}"
         if number in validity:
             start, end = validity[number]
             yield f"{node} <pred:valid_start> {integer(start)}"

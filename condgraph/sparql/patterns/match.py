@@ -20,13 +20,16 @@ from condgraph.engine.values import Kind
 from condgraph.patterns.graph import Numbers
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.patterns.remote.fetched import Edges, End, FetchedParts
+from condgraph.patterns.remote.fetched import Edges, End, FetchedParts, Holders
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
 from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.solutions import Held
 from condgraph.patterns.remote.terms import CatalogueTerms
+from condgraph.patterns.remote.values import ValuePlan
 from condgraph.sparql.dialect import STANDARD, Dialect, cut
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris
 from condgraph.sparql.load.pull import pull
+from condgraph.sparql.patterns.values import value_at, value_text, values_read
 from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
 from condgraph.vectors.encoder import Encoder
 from condgraph.vectors.graph_vectors import OnProgress
@@ -122,7 +125,9 @@ class SparqlPatterns:
             *(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name))),
         }
         predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
-        return Catalogue(entities, texts, predicates, memberships=any(True for _ in self._place.select(_MEMBERSHIP)))
+        values = {name: schema.attribute_kinds(name) for name in schema.attributes}
+        memberships = any(True for _ in self._place.select(_MEMBERSHIP))
+        return Catalogue(entities, texts, predicates, memberships=memberships, values=values)
 
     def _members(self, concepts: tuple[int, ...]) -> NDArray[np.int32]:
         found: set[int] = set()
@@ -192,11 +197,59 @@ class SparqlPatterns:
                 key = self._names.sid_of(row["f"].value) if "?f" in text else 0
                 yield subject, predicate, thing, key
 
+    # -- values ------------------------------------------------------------------------------------
+
+    def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
+        """The nodes that have a value as planned, and under which predicate; see
+        `fetched.EdgeStore`.
+        """
+        named = [self._numbers[self._names.predicate(name)[1:-1]] for name in plan.prices]
+        whole = len(named) > self._dialect.list_length
+        one = self._predicates[named[0]] if len(named) == 1 else "?p"
+        listed = "" if whole or len(named) == 1 else self._among("?p", [self._predicates[number] for number in named]) + " "
+        found: list[tuple[int, int]] = []
+        allowed = set(named)
+        for among in self._chunks("?x", nodes):
+            rows = list(self._valued(f"?x ?v{' ?p' if one == '?p' else ''}", f"{among}{listed}?x {one} ?v .", plan, tally))
+            for row in rows:
+                predicate = named[0] if len(named) == 1 else self._numbers.get(row["p"].value, -1)
+                node = self._nodes.get(row["x"].value, -1)
+                if node >= 0 and predicate in allowed:
+                    found.append((node, predicate))
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def _chunks(self, variable: str, nodes: Numbers | None) -> Iterator[str]:
+        """Patterns that hold a variable to some entities, as many as a query takes; none for any."""
+        if nodes is None:
+            yield ""
+            return
+        entities = [number for number in nodes.tolist() if number < self.catalogue.entities]
+        for chunk in cut(entities, self._dialect.list_length):
+            yield self._among(variable, [self._iris[number] for number in chunk]) + " "
+
+    def _valued(self, variables: str, text: str, plan: ValuePlan, tally: Tally) -> Iterator[Any]:
+        """The rows of patterns whose `?v` is a value as planned."""
+        query = f"SELECT DISTINCT {variables} WHERE {{ {text} {value_text(plan)} }}"
+        tally.queries += 1
+        tally.texts.append(query)
+        rows = list(self._place.select(query))
+        tally.rows += len(rows)
+        base = self._names.base
+        values = {iri: value_at(iri, base) for iri in {row["v"].value for row in rows}}
+        hashed = sorted(f"<{iri}>" for iri, value in values.items() if value is None)
+        for chunk in cut(hashed, self._dialect.list_length):
+            said = self._place.select(f"SELECT ?s ?p ?o WHERE {{ {self._among('?s', chunk)} ?s ?p ?o }}")
+            values.update(values_read(((row["s"].value, row["p"].value, row["o"].value) for row in said), base))
+        for row in rows:
+            if plan.condition.holds(values[row["v"].value]):
+                yield row
+
     # -- statements --------------------------------------------------------------------------------
 
-    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
-        """All statements and stated memberships between pairs of nodes, with qualifiers and
-        sources.
+    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:
+        """All statements and stated memberships between pairs of nodes, and statements of values,
+        with qualifiers and sources.
         """
         wanted = {(a, b) for one, two in pairs for a, b in ((one, two), (two, one)) if a < catalogue.entities}
         subjects = sorted({a for a, _ in wanted})
@@ -210,6 +263,11 @@ class SparqlPatterns:
                 for row in self._place.select(text):
                     if (self._nodes[row["x"].value], self._nodes.get(row["y"].value, -1)) in wanted:
                         nodes.append(row["f"].value)
+        for numbers, plan in values:
+            for among in self._chunks("?x", np.array(numbers, np.int32)):
+                rows = self._valued("?f ?v", f"{among}?f <pred:fact_h> ?x ; <pred:fact_t> ?v .", plan, Tally())
+                nodes += (row["f"].value for row in rows)
+        nodes = list(dict.fromkeys(nodes))
         triples = list(self._said(nodes))
         # Values, sources and records, then what these name; entities by what they are called.
         seen = set(nodes)
@@ -217,7 +275,8 @@ class SparqlPatterns:
             beyond = {triple.object.value for triple in triples if triple.object.value.startswith(self._names.base)} - seen
             seen |= beyond
             triples += self._said(sorted(beyond))
-        ids = sorted({number for pair in pairs for number in pair if number < catalogue.entities})
+        met = {number for pair in pairs for number in pair} | {number for numbers, _ in values for number in numbers}
+        ids = sorted(number for number in met if number < catalogue.entities)
         triples += self._said(sorted({self._iris[number][1:-1] for number in ids} - seen))
         return pull(triples, lambda text: iter(self._place.select(text)), self._place.base)
 

@@ -18,6 +18,8 @@ from typing import Final
 from condgraph.engine.errors import AmbiguousNameError, ParseError, UnknownNameError, nearest
 from condgraph.sparql.layout import PRED, GraphIris
 from condgraph.sparql.literals import XSD
+from condgraph.sparql.text.mistakes import mistake
+from condgraph.sparql.text.prologue import PREFIXES
 
 #: What the published queries use of the vocabulary, and what the layout has beside it.
 TERMS: Final = (
@@ -38,6 +40,12 @@ _TOKEN: Final = re.compile(
     re.X | re.S,
 )
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
+#: What the parser says, among all that it expected, of what is well formed and still wrong; in our words.
+_REFUSED: Final = {
+    "contains a variable that is unbound": "a variable of SELECT is bound nowhere, or is neither grouped by nor summed up",
+    "SELECT * is not authorized with GROUP BY": "SELECT * does not go with GROUP BY: name the variables",
+    "SELECT overrides an existing variable": "a variable that AS names in SELECT is bound already",
+}
 _AT: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.S).match
 
 
@@ -146,6 +154,12 @@ def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unkn
 def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> ParseError:
     """The error of a parser as one that says where in the text a query is not well formed."""
     said = str(error.msg or error)
+    wrong = mistake(text, (*PREFIXES, "xsd"))
+    if wrong is not None:
+        line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
+        return ParseError(
+            f"the query is not well formed at line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end)
+        )
     found = _AT(said)
     if found is None:
         return ParseError(f"the query is not well formed: {said}")
@@ -158,17 +172,29 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
     if "IRI parsing failed" in expected and (begin := text.rfind("<", 0, at)) >= 0:
         at, end = begin, at
         expected = f"{text[at:end].strip()[:80]} is no IRI"
-    elif at >= len(text.rstrip()) and '"}"' in expected:
-        expected = "the query ends too early"
+    elif refused := next((told for phrase, told in _REFUSED.items() if phrase in said), None):
+        expected = refused
     elif at >= len(text.rstrip()):
-        # Parsers look as far as they can: one closing mark too many is reported behind it.
-        at, end = len(text.rstrip()) - 1, len(text.rstrip())
-        expected = f"{text[at:end]!r} cannot stand here" if at >= 0 else "the query is empty"
+        at, end, expected = _at_the_end(text.rstrip(), expected)
     elif len(expected) > 150:
         expected = "what stands here cannot stand here"
     at = max(at, 0)
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
     return ParseError(f"the query is not well formed at line {line}, column {column}: {expected}", span=(at, max(end, at)))
+
+
+def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
+    """What is wrong where a parser got to the end: where, and in words. Parsers look as far as they
+    can: one closing mark too many is reported behind it, and so is what is amiss before it.
+    """
+    size = len(text)
+    if not text:
+        return 0, 0, "the query is empty"
+    if '"}"' in expected or text[-1] not in "})":
+        return size, size, "the query ends too early"
+    if text.count("}") > text.count("{") or text.count(")") > text.count("("):
+        return size - 1, size, f"{text[-1]!r} cannot stand here"
+    return size - 1, size, "something before this is missing, or cannot stand where it does"
 
 
 def _offset(text: str, line: int, column: int) -> int:

@@ -17,6 +17,7 @@ from condgraph.engine.errors import CondgraphError, OptionError, ParseError, Rea
 from condgraph.engine.pieces import mapped, watched
 from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.text.kqapro import Predicates, Translated, not_well_formed, translate
+from condgraph.sparql.text.prologue import PREFIXES, undeclared
 from condgraph.sparql.text.survey import survey
 from condgraph.sparql.text.table import Table, columns_of
 from condgraph.sparql.text.terms import Knows, Meaning, Runs, meanings, plain
@@ -60,7 +61,7 @@ def run(
     kqapro = dialect == "kqapro"
     # Names stand behind the graph's base unless the query says otherwise; on the first line, so
     # that lines keep their numbers.
-    standard, warnings, translated = f"BASE <{names.base}> {text}", [], None
+    standard, warnings, translated = f"BASE <{names.base}> {undeclared(text)}{text}", [], None
     if kqapro:
         try:
             translated = translate(text, predicates_of(schema, names), on_unknown=on_unknown)
@@ -148,6 +149,6 @@ def _check(text: str, base: str, translated: Translated | None) -> None:
         # It runs elsewhere, and is parsed there.
         return
     try:
-        _nothing().query(text if translated is None else translated.text, base_iri=base)
+        _nothing().query(text if translated is None else translated.text, base_iri=base, prefixes=PREFIXES)
     except SyntaxError as error:
         raise not_well_formed(error, text, translated) from None

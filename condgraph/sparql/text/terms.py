@@ -149,4 +149,7 @@ def _one(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
     if kind is not None and "name" in about:
         row = int(about.get("row", "0")) if kind is EntityKind.ROW else 0
         entity = Entity(names.name_of(iri), about["name"], kind, row)
-    return cells(iri, entity, about.get("label"))
+    # A predicate has its name as its label; of an entity, and of the layout's nodes, it says no more
+    # than they do themselves.
+    label = None if entity is not None and about.get("label") == about["name"] else about.get("label")
+    return cells(iri, entity, None if iri.startswith(f"{names.base}.") else label)

@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,28 +30,33 @@ _REQUEST: Final = struct.Struct(">ci")
 _ANSWER: Final = struct.Struct(">i")
 
 
+def oxigraph_command(memory: int) -> list[str]:
+    """Starts `process`, whose workers may have so many bytes of data each, 0 for any number.
+
+    Isolated and without site packages: neither the environment nor a .pth file of the user has a
+    say.
+    """
+    found = find_spec("pyoxigraph")
+    if found is None or found.origin is None or not sys.executable:
+        raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
+    return [sys.executable, "-I", "-S", str(_SCRIPT), str(Path(found.origin).parent.parent), str(memory)]
+
+
 class ForkServer:
     """Starts worker processes over one source. It ends when it is closed, and when this process
     ends.
 
-    `source` is what `process` opens, as a frame; `memory` is how many bytes of data a worker may
-    have, 0 for any number.
+    `source` is what the process opens, as a frame; `command` starts it.
     """
 
-    def __init__(self, source: bytes, memory: int) -> None:
-        found = find_spec("pyoxigraph")
-        if found is None or found.origin is None or not sys.executable:
-            raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
-        library = str(Path(found.origin).parent.parent)
+    def __init__(self, source: bytes, command: Sequence[str]) -> None:
         #: Workers that nobody has given up; counted under the lock of the places.
         self.workers = 0
         self._sock, theirs = socket.socketpair()
         self._lock = Lock()
         try:
-            # Isolated and without site packages: neither the environment nor a .pth file of the
-            # user has a say.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT), library, str(memory)],
+                command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

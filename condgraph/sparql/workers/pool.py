@@ -18,11 +18,12 @@ import re
 import signal
 import time
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from condgraph.engine.errors import (
     CondgraphError,
@@ -34,6 +35,8 @@ from condgraph.engine.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from condgraph.sparql.text.mistakes import mistake
+from condgraph.sparql.workers.forks import oxigraph_command
 from condgraph.sparql.workers.handle import Wait, Worker, frame
 from condgraph.sparql.workers.results import AsyncResults, File, Head, Query, Results, Steps
 from condgraph.sparql.workers.scheduler import Places
@@ -50,6 +53,14 @@ _LEAST_LOOK: Final = 0.002
 LEAST_MEMORY: Final = 256 << 20
 
 
+class Asked(Protocol):
+    """What a worker is asked."""
+
+    def request(self) -> bytes:
+        """As it goes to a worker: a frame."""
+        ...
+
+
 class WorkerPool:
     """Processes that answer queries over one store. Use it from any thread and any event loop.
 
@@ -58,17 +69,21 @@ class WorkerPool:
     their results, which cannot begin anew later. Further ones wait, at most `waiting` of them. With
     two workers a processor, a query that turns out to be long keeps no other one from its place
     meanwhile. `memory` is how many bytes of data a process may have, 0 for any number.
+
+    `command` starts other processes than those of Oxigraph: they get the source as JSON, and speak
+    as `process` says.
     """
 
     def __init__(
         self,
-        source: Path | Sequence[File],
+        source: Path | Sequence[File] | Mapping[str, Any],
         *,
         workers: int = 4,
         long: int | None = None,
         waiting: int = 10_000,
         quantum: float = 0.01,
         memory: int = MEMORY,
+        command: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
             raise OptionError("a pool has at least one worker")
@@ -76,15 +91,18 @@ class WorkerPool:
             raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # Where no long queries may run beside the others, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
-        self._places = Places(workers, 2 * workers if long is None else long, waiting, memory)
+        self._places = Places(workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory))
         self.use(source)
         # A pool that nobody closed leaves no process behind.
         self._end = weakref.finalize(self, self._places.close)
 
-    def use(self, source: Path | Sequence[File]) -> None:
+    def use(self, source: Path | Sequence[File] | Mapping[str, Any]) -> None:
         """Answer from another store from now on; queries that run go on with theirs."""
-        if isinstance(source, Path):
-            said: dict[str, Any] = {"store": str(source)}
+        said: Mapping[str, Any]
+        if isinstance(source, Mapping):
+            said = source
+        elif isinstance(source, Path):
+            said = {"store": str(source)}
         else:
             said = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
         self._places.use(frame(json.dumps(said).encode()))
@@ -103,7 +121,7 @@ class WorkerPool:
         """The processes that are there."""
         return self._places.pids()
 
-    def query(self, query: Query, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
+    def query(self, query: Asked, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
         """Run a query; returns as soon as it is known what it is, and raises whatever is wrong with
         it.
 
@@ -114,7 +132,7 @@ class WorkerPool:
         """
         return Results(self._steps(query.request(), timeout), cancelled)
 
-    async def query_async(self, query: Query, *, timeout: float | None = None) -> AsyncResults:
+    async def query_async(self, query: Asked, *, timeout: float | None = None) -> AsyncResults:
         """The same in an event loop; cancel the task to cancel the query."""
         return await AsyncResults(self._steps(query.request(), timeout)).begin()
 
@@ -229,8 +247,13 @@ def _error(kind: str, message: str, request: bytes, memory: int) -> CondgraphErr
         found = _PLACE.match(message)
         if found is None:
             return ParseError(message)
-        text: str = json.loads(request[4:])["query"]
+        asked = json.loads(request[4:])
+        text: str = asked["query"]
         lines = text.split("\n")
+        wrong = mistake(text, asked.get("prefixes") or ())
+        if wrong is not None:
+            line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
+            return ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))
         line, column = int(found[1]), int(found[2])
         start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
         # Among what could stand there, the classes of letters help nobody.

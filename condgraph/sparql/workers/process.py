@@ -18,18 +18,10 @@ query gets the error.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
-import resource
-import select
-import signal
-import socket
 import struct
 import sys
-import threading
-import time
-from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
@@ -50,15 +42,12 @@ def _module(folder: str, name: str) -> Any:
 
 
 cutting: Any = _module("workers", "cut")
+forking: Any = _module("workers", "forking")
 _module("text", "groups")  # which the next one imports
 lists: Any = _module("text", "lists")
 
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
-#: And requests are read in such parts: freeing larger ones makes the allocator tidy up, for every
-#: query.
-REQUEST = 1 << 14
-_LENGTH = struct.Struct(">I")
 _HEAD = struct.Struct(">cI")
 
 
@@ -112,19 +101,12 @@ class Worker:
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
         self.graphs = {"turtle": graphs.TURTLE, "ntriples": graphs.N_TRIPLES, "jsonld": graphs.JSON_LD, "rdfxml": graphs.RDF_XML}
+        self.graphs |= {"trig": graphs.TRIG, "nquads": graphs.N_QUADS}
         self.limits = {"json": cutting.Braced, "xml": cutting.Marked, "csv": cutting.Quoted, "tsv": cutting.Lines}
 
     def serve(self) -> None:
         """Answer requests until the other side goes away."""
-        buffer = b""
-        while True:
-            while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
-                more = os.read(0, REQUEST)
-                if not more:
-                    return
-                buffer += more
-            end = 4 + _LENGTH.unpack_from(buffer)[0]
-            request, buffer = json.loads(buffer[4:end]), buffer[end:]
+        for request in forking.requests():
             self.answer(request)
 
     def open(self, source: dict[str, Any]) -> None:
@@ -171,7 +153,7 @@ class Worker:
     def run(self, request: dict[str, Any], out: _Output) -> bool:
         """Run a query, and write its results; True where the limit cut them."""
         ox = self.ox
-        if "graph" in request:
+        if "graph" in request or "dataset" in request:
             return self.dump(request, out)
         named, default = request.get("named_graphs"), request.get("default_graphs")
         options: dict[str, Any] = {
@@ -205,19 +187,24 @@ class Worker:
         if form == "rdfxml":
             out.passing = cutting.NamedElements()
         triples = results if limit is None else islice(results, limit)
-        prefixes = request.get("output_prefixes") if form == "turtle" else None
+        prefixes = request.get("output_prefixes") if form in ("turtle", "trig") else None
         self.serialise(lambda: ox.serialize(triples, out, format=self.graphs[form], prefixes=prefixes), out)
         return limit is not None and next(iter(results), None) is not None
 
     def dump(self, request: dict[str, Any], out: _Output) -> bool:
-        """Write a named graph."""
-        graph, form = self.ox.NamedNode(request["graph"]), request["triples"]
+        """Write a named graph, or all of them."""
+        form = request["triples"]
+        if "dataset" in request:
+            out.frame(b"H", b'{"kind":"triples"}')
+            prefixes = request.get("output_prefixes") if form == "trig" else None
+            return self.serialise(lambda: self.store.dump(out, self.graphs[form], prefixes=prefixes), out)
+        graph = self.ox.NamedNode(request["graph"])
         if not self.store.contains_named_graph(graph):
             raise _MissingError(request["graph"])
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
             out.passing = cutting.NamedElements()
-        prefixes = request.get("output_prefixes") if form == "turtle" else None
+        prefixes = request.get("output_prefixes") if form in ("turtle", "trig") else None
         return self.serialise(lambda: self.store.dump(out, self.graphs[form], from_graph=graph, prefixes=prefixes), out)
 
     def serialise(self, write: Any, out: _Output) -> bool:
@@ -232,146 +219,18 @@ class Worker:
         return False
 
 
-def _leave_with_parent() -> None:
-    """End as soon as nobody is at the other end, in the middle of a query too."""
-    poll = select.poll()
-    poll.register(0, 0)
-    poll.poll()
-    os._exit(0)
-
-
-#: Per machine: the architecture as the kernel names it, and its number of the call `socket`.
-_SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-
-
-def _without_network() -> None:
-    """Take the right to open sockets from this process (seccomp, on Linux): a query asks nobody
-    else, whatever SERVICE it hides.
-    """
-    import ctypes
-    import platform
-
-    machine = _SOCKET_CALLS.get(platform.machine())
-    if sys.platform != "linux" or machine is None:
-        return
-    architecture, number = machine
-    refuse, allow = 0x00050000 | 13, 0x7FFF0000  # EACCES
-    program = b"".join(
-        struct.pack("HBBI", *step)
-        for step in (
-            (0x20, 0, 0, 4),  # the architecture
-            (0x15, 0, 3, architecture),  # another one: allow
-            (0x20, 0, 0, 0),  # the number of the call
-            (0x15, 0, 1, number),  # not `socket`: allow
-            (0x06, 0, 0, refuse),
-            (0x06, 0, 0, allow),
-        )
-    )
-    held = ctypes.create_string_buffer(program)
-    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
-    libc = ctypes.CDLL(None, use_errno=True)
-    none = ctypes.c_ulong(0)
-    if libc.prctl(38, ctypes.c_ulong(1), none, none, none) == 0:  # no new privileges
-        libc.prctl(22, ctypes.c_ulong(2), filters, none, none)
-
-
-def work(worker: Worker) -> None:
-    """Serve requests on descriptor 0; never returns."""
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # where the machine has no memory left, this is the process to end
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    with suppress(OSError):  # the other side goes away in the middle of an answer
-        worker.serve()
-    os._exit(0)
-
-
-def _others_sleep() -> bool:
-    """Whether all other threads of this process sleep."""
-    with suppress(OSError):
-        for task in os.listdir("/proc/self/task"):
-            if int(task) != os.getpid():
-                stat = Path(f"/proc/self/task/{task}/stat").read_bytes()
-                if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] != b"S":
-                    return False
-    return True
-
-
-def fork() -> int:
-    """Fork, while no other thread can hold a lock that the child would wait for.
-
-    The threads are those that RocksDB starts for compaction. A store that is open for reading never
-    gives them anything to do, so that they sleep, holding nothing, from when they have started.
-    """
-    for _ in range(200):
-        if _others_sleep():
-            break
-        time.sleep(0.001)
-    return os.fork()
-
-
-class Undertaker:
-    """Waits for the end of workers that were killed, without keeping others waiting."""
-
-    def __init__(self) -> None:
-        self.dying: set[int] = set()
-
-    def look(self, options: int = os.WNOHANG) -> None:
-        """Take the numbers from those that have ended."""
-        for pid in tuple(self.dying):
-            try:
-                if os.waitpid(pid, options)[0]:
-                    self.dying.discard(pid)
-            except ChildProcessError:
-                self.dying.discard(pid)
-
-
 def main(library: str, memory: int) -> None:
     """Open a store and fork workers, as the socket at descriptor 0 asks for; `library` is the
     folder that pyoxigraph is in.
 
     `memory` is how many bytes of data each process may have, 0 for any number.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path.append(library)
-    _without_network()
-    if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # A query asks nobody else, whatever SERVICE it hides.
+    forking.begin(memory, network=False)
     import pyoxigraph
 
-    control = socket.socket(fileno=0)
-    size = _LENGTH.unpack(control.recv(_LENGTH.size, socket.MSG_WAITALL))[0]
-    worker = Worker(pyoxigraph)
-    worker.open(json.loads(control.recv(size, socket.MSG_WAITALL)))
-    gc.freeze()  # workers share what is here
-    request, answer = struct.Struct(">ci"), struct.Struct(">i")
-    undertaker, poll = Undertaker(), select.poll()
-    poll.register(control, select.POLLIN)
-    while True:
-        come = poll.poll(50 if undertaker.dying else None)
-        undertaker.look()
-        if not come:
-            continue
-        data, descriptors, _, _ = socket.recv_fds(control, request.size, 1)
-        if len(data) < request.size:
-            undertaker.look(0)
-            os._exit(0)
-        kind, pid = request.unpack(data)
-        if kind == b"B":
-            undertaker.dying.add(pid)
-        elif kind == b"W":
-            code = 0
-            with suppress(ChildProcessError):
-                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            control.sendall(answer.pack(code))
-        else:
-            pid = fork()
-            if pid == 0:
-                os.dup2(descriptors[0], 0)
-                os.close(descriptors[0])
-                work(worker)
-            os.close(descriptors[0])
-            control.sendall(answer.pack(pid))
+    forking.serve_forks(Worker(pyoxigraph))
 
 
 if __name__ == "__main__":

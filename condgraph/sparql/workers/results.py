@@ -13,7 +13,7 @@ from typing import Any, Literal
 from condgraph.sparql.workers.handle import Wait, frame
 
 Solutions = Literal["json", "xml", "csv", "tsv"]
-Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml"]
+Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml", "trig", "nquads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Query:
     `default_graphs` and `named_graphs` are the data set (None: the store's, or what the query says;
     given, they count and not what the query says). `union` makes the default graph all graphs.
     `limit` is the most solutions, or triples, that are given. `graph` asks for a named graph as it
-    is, and there is no text then.
+    is, `dataset` for all graphs with their names, and there is no text then.
     """
 
     text: str
@@ -37,11 +37,12 @@ class Query:
     prefixes: Mapping[str, str] | None = None
     output_prefixes: Mapping[str, str] | None = None
     graph: str | None = None
+    dataset: bool = False
 
     def request(self) -> bytes:
         """As it goes to a worker."""
         said: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
-        for name in ("base", "limit", "union", "graph"):
+        for name in ("base", "limit", "union", "graph", "dataset"):
             if getattr(self, name):
                 said[name] = getattr(self, name)
         for name in ("default_graphs", "named_graphs"):

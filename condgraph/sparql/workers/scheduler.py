@@ -18,7 +18,7 @@ from condgraph.sparql.workers.forks import ForkServer
 from condgraph.sparql.workers.handle import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class BusyError(InterruptedQueryError):
@@ -29,11 +29,11 @@ class BusyError(InterruptedQueryError):
 
 class Places:
     """`size` places for queries, and room for `long` that have given theirs up. A place is not a
-    process: those are kept beside.
+    process: those are kept beside; `command` gives what starts the one that they are forked from.
     """
 
-    def __init__(self, size: int, long: int, waiting: int, memory: int) -> None:
-        self._size, self._most_long, self._most_waiting, self._memory = size, long, waiting, memory
+    def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]]) -> None:
+        self._size, self._most_long, self._most_waiting, self._command = size, long, waiting, command
         self._lock = Lock()
         self._source = b""
         self._begin()
@@ -220,7 +220,7 @@ class Places:
                 with self._lock:
                     self._servers.discard(forks)
                 forks.close()
-        forks = ForkServer(source, self._memory)
+        forks = ForkServer(source, self._command())
         with self._lock:
             self._servers.add(forks)
             if source is self._source:

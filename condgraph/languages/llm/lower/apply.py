@@ -44,6 +44,7 @@ from condgraph.languages.llm.lower.native import lower_compare, lower_conditiona
 from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values
 from condgraph.languages.llm.lower.sets import bag_like, lower_keep, lower_negation, lower_set, operands_of
+from condgraph.languages.llm.lower.tables import lower_group, lower_having, lower_limit, lower_order, lower_top, on_table
 from condgraph.languages.llm.syntax.tree import Literal
 from condgraph.vectors.encoder import fold
 
@@ -55,7 +56,7 @@ Rule = Callable[["Lowering", Application], Result]
 
 def lower_application(lowering: Lowering, call: Application) -> Result:
     """The operator of a bound call."""
-    rule = _RULES.get(call.function)
+    rule = on_table(lowering, call) or _RULES.get(call.function)
     if rule is None:
         raise PlanError(f"{call.function} has no meaning here", span=call.span)
     result = rule(lowering, call)
@@ -201,7 +202,7 @@ def nth(lowering: Lowering, result: Result, place: int) -> Result:
     """
     if isinstance(result.node, Entities):
         if result.table is not None:
-            return result.of(SubjectsOf(Nth(RowNumbers(result.node), place, "ascending")))
+            return result.of(SubjectsOf(Nth(RowNumbers(result.node), place, "ascending")), empty=result.empty)
         return result.of(Referents(Nth(Names(result.node), place, "ascending")))
     order = result.order or "row"
     return result.of(Nth(lowering.as_bag(result), place, order), validity=None)  # type: ignore[arg-type]
@@ -253,6 +254,12 @@ _RULES: Final[dict[str, Rule]] = {
     "last": _place(-1),
     "sort": _sort,
     "unique": _unique,
+    "group_by": lower_group,
+    "having": lower_having,
+    "order_by": lower_order,
+    "limit": lower_limit,
+    "top": lower_top,
+    "bottom": lower_top,
     "nth_highest": _nth_highest,
     "compare": lower_compare,
     "equal": lower_equal,

@@ -18,7 +18,7 @@ from condgraph.engine.algebra import (
     Scan,
     Where,
 )
-from condgraph.engine.errors import AmbiguousNameError, PlanError, UnknownNameError, nearest
+from condgraph.engine.errors import AmbiguousNameError, OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.outside import LlmFunction
 from condgraph.engine.schema import Schema
@@ -55,6 +55,8 @@ class Context(Matching):
         self.warnings: list[str] = []
         #: Remarks on the query at hand, for the trace.
         self.remarks: list[str] = []
+        if not (source is None or isinstance(source, str)):
+            raise OptionError(f"a source is called by its name, a text, not {type(source).__name__}")
         self.scope = None if source is None else self.source(source, None)
         if self.scope is None and len(schema.sources) == 1:
             self.scope = schema.sources[0]
@@ -177,6 +179,10 @@ class Context(Matching):
         name = collapse(literal.text)
         if self.schema.has_entity(name):
             return (name,)
+        also = tuple(dict.fromkeys(one for _, one in self.schema.also_called(name)))
+        if also:
+            self.warn(f"no entity is called {literal.text!r}; it is an alternative label of {', '.join(map(repr, also[:3]))}")
+            return also
         vocabulary = self.linker.heads(heads)
         found = resolve(name, vocabulary, threshold=least)
         if not found.matches and heads is not None:

@@ -9,6 +9,7 @@ which of them counts.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -18,7 +19,7 @@ from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.shapes import LONGEST, readings
 from condgraph.engine.reading.words import KNOWN_UNITS
 from condgraph.engine.units import conversions, fold_unit
-from condgraph.engine.values import NO_UNIT, Number, Quantity, collapse, format_number, parse_number
+from condgraph.engine.values import NO_UNIT, Number, Quantity, collapse, format_number, parse_number, parse_quantity
 
 _NUMBER: Final = re.compile(
     r"[~≈]? ?(?P<sign>[-+−])? ?(?P<money>(?:US|A|C|NZ|HK)?\$|[€£¥₹₩])? ?"
@@ -141,6 +142,8 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     names both.
     """
     worded = {unit: count for unit, count in units.items() if unit != NO_UNIT}
+    if not european and (own := _as_the_values(text, units)) is not None:
+        return [own]
     read = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
     if not read:
         return []
@@ -174,6 +177,17 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     typed.refused = f"{text!r} is in {one.unit!r}, and the values are in {shown}"
     typed.certain = is_currency(one.unit) or one.unit == "%" or fold_unit(one.unit) in _KNOWN
     return []
+
+
+def _as_the_values(text: str, units: dict[str, int]) -> Quantity | None:
+    """A literal that is written as values are: "3 thousand tonnes" of thousand tonnes. Where more values
+    have no unit, "3 million" may be one of theirs.
+    """
+    with suppress(ValueError):
+        found = parse_quantity(text)
+        if found.unit != NO_UNIT and units.get(found.unit, 0) > units.get(NO_UNIT, 0):
+            return found
+    return None
 
 
 def _note_negative(text: str, one: Quantity, typed: Typed) -> None:

@@ -33,6 +33,7 @@ from condgraph.engine.algebra import (
     Scan,
     Shown,
     SubjectsOf,
+    Table,
     Values,
     Where,
     any_of,
@@ -71,7 +72,7 @@ _INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", 
 
 
 def lower(
-    program: str,
+    program: str | Program,
     schema: Schema,
     *,
     on_unknown: str = "error",
@@ -79,7 +80,7 @@ def lower(
     llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
     question: str | None = None,
 ) -> Lowered:
-    """Read a program and lower it.
+    """Read a program (or take it as it was read) and lower it.
 
     `source` scopes the whole program to one source.
     `llm_function(name, texts of each argument, options)`, or one that takes a `FunctionCall`,
@@ -89,9 +90,9 @@ def lower(
     `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has
     no meaning.
     """
-    if not isinstance(program, str):
+    if not isinstance(program, str | Program):
         raise OptionError(f"an LLM query is a text, not {type(program).__name__}")
-    tree = parse(program)
+    tree = parse(program) if isinstance(program, str) else program
     if question is not None and not isinstance(question, str):
         raise OptionError(f"a question is a text, not {type(question).__name__}")
     lenient, target = on_unknown == "empty", tree.target_type
@@ -256,6 +257,8 @@ class Lowering:
             if table is not None:
                 return self.context.rows_with(result.literal, table)
             return ByName(self.context.named(result.literal, "entity", None))
+        if isinstance(node, Table):
+            as_values(result)
         if table is not None:
             return self._rows(result, table)
         if isinstance(node, Entities):
@@ -306,6 +309,9 @@ class Lowering:
         if isinstance(plan, Entities) and asks_truth(self.context.target_type):
             self.context.warn("the target type asks for yes or no: whether there is anything")
             plan = apply("exists", [Names(plan)])
+        elif isinstance(plan, Entities) and result.empty and self.shown_column(result) == result.column:
+            # By the column that they have no value of there would be nothing to see.
+            self.context.warn("the answer is table rows; it shows their names")
         elif isinstance(plan, Entities) and result.table is not None:
             shown = self.shown(result)
             self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from condgraph.engine.algebra import Apply, Constants, Entities, Facts, Node, Scalar, Values
+from condgraph.engine.algebra import Apply, Constants, Entities, Facts, Node, Scalar, Table, Values
+from condgraph.engine.errors import PlanError
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.languages.llm.syntax.tree import Literal, Span
@@ -26,7 +27,8 @@ class Result:
     are the types of its values. `led` are the constants that led to it, as the graph spells them.
     `validity` are the facts whose intervals the values are. `carried` tells values that a statement
     or a row carries from those a function made. `order` is how `sort` was asked for. `facts` are
-    those whose objects the entities are: as a column, every one of them counts.
+    those whose objects the entities are: as a column, every one of them counts. `empty` are rows
+    without a value of `column`.
     """
 
     node: Node
@@ -42,6 +44,7 @@ class Result:
     literal: Literal | None = None
     span: Span = (0, 0)
     facts: Facts | None = None
+    empty: bool = False
 
     @property
     def is_entities(self) -> bool:
@@ -74,6 +77,7 @@ class Result:
             None,
             self.span,
             self.facts if node is self.node else None,
+            self.empty and node is self.node,
         )
         for name, value in changes.items():
             setattr(fresh, name, value)
@@ -84,6 +88,9 @@ def as_values(result: Result) -> Values:
     """Values out of values or a scalar; entities have to be given a column first."""
     if isinstance(result.node, Values):
         return result.node
+    if isinstance(result.node, Table):
+        hint = "having, order_by, limit and top take a table; group_by ends what is looked up"
+        raise PlanError("a table of groups is no set that this function could take", span=result.span, hint=hint)
     assert isinstance(result.node, Scalar)
     return Apply("identity", (result.node,))
 

@@ -28,6 +28,7 @@ from condgraph.languages.llm.lower.literals import literal_tests
 from condgraph.languages.llm.lower.results import NUMBERS, Result
 from condgraph.languages.llm.lower.superlatives import superlative
 from condgraph.languages.llm.syntax.tree import Literal
+from condgraph.languages.parameters import Given
 from condgraph.names.graph_names import Column
 from condgraph.vectors.encoder import fold
 
@@ -122,6 +123,8 @@ class RowParts:
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or fold(value.text) not in MISSING:
             return False
+        if isinstance(value.text, Given):
+            return False  # a value, which may well be "none"
         return fold(value.text) not in self._column(relation).folded
 
     def _without(self, relation: Relation, of: Entities | None, condition: ColumnCondition) -> Entities:

@@ -234,7 +234,7 @@ class SearchRule(SearchParts):
         second = self._subjects_of_facts(self._k, None, *self.search.value)
         assert isinstance(first.node, Entities)
         assert isinstance(second.node, Entities)
-        return first.of(intersect(first.node, second.node))
+        return first.of(intersect(first.node, second.node), empty=first.empty)
 
     def _holds_qualified(self) -> Result:
         facts = self._q.where(self._facts(self._r, self._h, *self.search.tail), *self.search.value)

@@ -264,7 +264,8 @@ class SearchParts(RowParts):
             return self._entities(self._numbered(rows, *conditions), relation)
         relation = self._repeated(relation, conditions)
         if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
-            return self._entities(self._without(relation, of, conditions[0]), relation)
+            found = self._entities(self._without(relation, of, conditions[0]), relation)
+            return found if conditions[0].op == "!=" else found.of(found.node, empty=True)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
             backward = self._backward(relation, conditions[0])
             if backward is not None:

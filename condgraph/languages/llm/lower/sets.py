@@ -92,8 +92,11 @@ def _entity_set(lowering: Lowering, function: str, results: list[Result], model:
         for part in parts[1:]:
             node = Minus(node, part)
     same = [one for one in results if one.column is not None]
+    column = same[0].column if same else None
     led = results[0].led if function == "set_difference" else tuple(dict.fromkeys(name for one in results for name in one.led))
-    return model.of(node, column=same[0].column if same else None, led=led)
+    # What is taken away says nothing of the rows that are left.
+    left = results[:1] if function == "set_difference" else results
+    return model.of(node, column=column, led=led, empty=any(one.empty and one.column == column for one in left))
 
 
 def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> Entities:

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from condgraph.engine.algebra import Direction
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
+from condgraph.languages.parameters import Given
 
 _LARGEST: Final = frozenset(
     [
@@ -73,11 +74,13 @@ _LATER: Final[dict[str, Direction]] = {"oldest": "smallest", "eldest": "smallest
 
 def superlative(word: str, kinds: Kinds) -> tuple[Literal["mode", "extreme"], Direction] | None:
     """What a word asks for over values of these types: the mode or the extreme, and in which
-    direction; None for other words.
+    direction; None for other words, and for what was given for a parameter: that is a value.
 
     >>> superlative("highest", {}), superlative("most", {}), superlative("Paris", {})
     (('extreme', 'largest'), ('mode', 'largest'), None)
     """
+    if isinstance(word, Given):
+        return None
     folded = "_".join(word.casefold().split())
     if folded in _MODE:
         return "mode", _MODE[folded]

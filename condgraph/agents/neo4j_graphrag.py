@@ -1,0 +1,96 @@
+"""A graph in neo4j-graphrag: an `ExternalRetriever` (extra `neo4j-graphrag`).
+
+    retriever = CondgraphRetriever(driver, graph)
+    retriever.search(query_text="Find(Nepal) Relate(capital, forward) QueryName()")
+
+The search is the graph's, wherever it is kept; the driver is that of the database whose nodes belong
+to what is found. Where `node_label_neo4j` and `id_property_neo4j` say which these are, each result
+brings the properties of the nodes whose property is the id of an entity in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from condgraph.agents.retrieve import PIECES, Piece, pieces
+from condgraph.agents.toolbox import Toolbox
+from condgraph.engine.errors import MissingExtraError, OptionError
+
+try:
+    import neo4j
+    from neo4j_graphrag.retrievers.base import ExternalRetriever
+    from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
+except ImportError as error:
+    raise MissingExtraError(error.name or "neo4j-graphrag", "neo4j-graphrag") from None
+
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+
+
+class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore]
+    """What a graph answers to a program, a pattern, or, with `llm`, a question in words: the answer
+    first, then the statements it rests on, each with its sources. `timeout` (seconds) bounds each
+    search.
+    """
+
+    def __init__(
+        self,
+        driver: neo4j.Driver,
+        graph: Graph,
+        *,
+        llm: Any = None,
+        timeout: float = 30.0,
+        node_label_neo4j: str | None = None,
+        id_property_neo4j: str = "id",
+        neo4j_database: str | None = None,
+    ) -> None:
+        super().__init__(driver, "id", id_property_neo4j, neo4j_database, node_label_neo4j)
+        self._tools = Toolbox(graph, llm=llm, timeout=timeout)
+
+    def get_search_results(
+        self,
+        query_vector: list[float] | None = None,
+        query_text: str | None = None,
+        top_k: int = PIECES,
+        parameters: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> RawSearchResult:
+        """Ask the graph.
+
+        Args:
+            query_vector: not taken; names are found by their texts.
+            query_text: a program, a pattern, or a question in words.
+            top_k: the most statements behind the answer.
+            parameters: values of `$name` in the program.
+        """
+        if query_text is None or query_vector is not None:
+            raise OptionError("the graph is asked with query_text, not with a vector")
+        if kwargs:
+            raise OptionError(f"the search takes no {next(iter(kwargs))!r}")
+        found = pieces(self._tools, query_text, k=top_k, parameters=parameters)
+        nodes = self._nodes(found)
+        records = [
+            neo4j.Record(  # type: ignore[no-untyped-call, unused-ignore]
+                {"text": one.text, "metadata": one.metadata, "nodes": [nodes[ident] for ident in one.ids if ident in nodes]}
+            )
+            for one in found
+        ]
+        return RawSearchResult(records=records, metadata={"program": found[0].metadata.get("program", "")})
+
+    def _nodes(self, found: list[Piece]) -> dict[str, Any]:
+        """The properties of the nodes of the database that are entities of the results, by id."""
+        if self.node_label_neo4j is None:
+            return {}
+        label, name = (text.replace("`", "``") for text in (self.node_label_neo4j, self.id_property_neo4j))
+        text = f"MATCH (n:`{label}`) WHERE n.`{name}` IN $ids RETURN n.`{name}` AS id, properties(n) AS node"
+        ids = sorted({ident for one in found for ident in one.ids})
+        records, _, _ = self.driver.execute_query(
+            neo4j.Query(text, timeout=self._tools.timeout), {"ids": ids},
+            database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ,
+        )  # fmt: skip
+        return {record["id"]: record["node"] for record in records}
+
+    def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
+        """A result as text, with its metadata and nodes."""
+        nodes = record["nodes"]
+        return RetrieverResultItem(content=record["text"], metadata=record["metadata"] | ({"nodes": nodes} if nodes else {}))

@@ -1,0 +1,76 @@
+"""`condgraph mcp`: the tools of a graph for agents, over standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+import typer
+
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
+from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
+from condgraph.engine.errors import OptionError
+
+
+@grouped
+def mcp(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP at /mcp, not standard input and output.")] = False,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; elsewhere than here a token is needed.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7879,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="TOKEN", envvar="CONDGRAPH_MCP_TOKEN", help="What clients send as Authorization: Bearer."),
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(
+            "--llm", metavar="MODEL", envvar="CONDGRAPH_LLM", help="The model of the tool `ask`; without it there is none."
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every call.")] = 30.0,
+    at_once: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Calls that run at once.")] = 16,
+) -> None:
+    """Give agents the graph as MCP tools: schema, find, query, match, evidence, and ask with a model.
+    All of them only read.
+    """
+    with guard(), opened(store, login.graph, login.user, login.password, login.database) as graph:
+        from condgraph.agents.mcp_server import application, mcp_server
+        from condgraph.agents.toolbox import Toolbox
+
+        tools = Toolbox(graph, llm=llm, timeout=seconds, follow=True)
+        server = mcp_server(tools, at_once=at_once)
+        # A graph that is not there is said now, and not to the first agent.
+        tools.schema(tokens=1)
+        if not http:
+            server.run("stdio")
+            return
+        if not token and not _is_here(host):
+            raise OptionError(
+                f"{host} is reached from elsewhere, and no token is given", hint="--token, or the environment's CONDGRAPH_MCP_TOKEN"
+            )
+        from condgraph.endpoint.server import listen, log_to_stderr
+        from condgraph.endpoint.server import server as http_server
+
+        log_to_stderr(requests=False)
+        sock = listen(host, port)
+
+        def started(address: str) -> None:
+            typer.echo(f"{address}/mcp serves {login.graph!r} of {store} to agents")
+
+        http_server(application(server, host=host, token=token or None), [sock], grace=5.0, started=started).run(sockets=[sock])
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine, and nothing else reaches it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,134 @@
+"""What a database of others is taken for now. Values are always those of the database; its schema is
+looked at again when its counts change, which is asked every few seconds.
+
+Edits that keep all counts (a property that is renamed, say) are not noticed. A name that is not
+known has the whole looked at again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.native.choose import Typing
+from condgraph.cypher.native.file import applied, read_file
+from condgraph.cypher.native.introspect import SAMPLE, Counts, Texts, counts, look
+from condgraph.cypher.native.mapping import Mapping
+from condgraph.engine.bounds import wait_for
+from condgraph.engine.errors import OptionError
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+
+#: Seconds for which the counts are taken for unchanged.
+LEASE: Final = 5.0
+#: A database whose counts change all the time is looked at again after so many times as long as a
+#: look takes, and at once where it has other labels or types than before.
+PAUSE: Final = 50
+#: Nodes of a label that are looked through for two with one id.
+_COUNTED: Final = 200_000
+
+
+class Current:
+    """The mapping of a database, kept up to date. `file` is the place of a mapping file."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        typing: Typing,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        lease: float = LEASE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connection, self._typing, self._lease, self._clock = connection, typing, lease, clock
+        self._said: dict[str, Any] = {} if file is None else read_file(file)
+        self._lock = Lock()
+        self._found: Mapping | None = None
+        self._counts: Counts | None = None
+        #: When the counts were asked, when all was looked at, and how long that took.
+        self._asked = self._looked = self._took = 0.0
+
+    @property
+    def age(self) -> float:
+        """Seconds since all was looked at; infinite where it never was."""
+        return float("inf") if self._found is None else self._clock() - self._looked
+
+    def refresh(self) -> None:
+        """Forget all, so that it is looked at again."""
+        self._found = None
+
+    def expire(self) -> None:
+        """Let the counts be asked again, whatever the lease."""
+        self._asked = float("-inf")
+
+    def mapping(self) -> Mapping:
+        """The mapping of now: the same object as long as nothing speaks for another one."""
+        wait_for(self._lock)
+        try:
+            found = self._found
+            if found is None:
+                return self._look(first=self._counts is None)
+            if self._clock() - self._asked <= self._lease:
+                return found
+            now = counts(self._connection)
+            self._asked = self._clock()
+            before = self._counts
+            assert before is not None
+            if now.mark == before.mark:
+                return found
+            same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
+            if not same or self._clock() - self._looked > PAUSE * self._took:
+                return self._look(first=False)
+            self._counts = now
+            self._found = _recounted(found, now)
+            return self._found
+        finally:
+            self._lock.release()
+
+    def _look(self, *, first: bool) -> Mapping:
+        begin, texts = self._clock(), Texts()
+        guess = look(self._connection, self._typing, texts)
+        try:
+            found = applied(self._said, guess, texts, self._shared)
+        except OptionError as error:
+            if first:
+                raise
+            # It was good when the graph was opened. The database lost what it names.
+            raise OptionError(f"the database has changed: {error.message}", hint=error.hint, candidates=error.candidates) from None
+        self._counts = Counts(
+            {node.label: node.count for node in found.nodes if node.label},
+            {one.type: one.count for one in found.relationships},
+            *(found.node_count, found.relationship_count, found.mark),
+        )
+        self._found, self._asked = found, self._clock()
+        self._looked, self._took = self._asked, self._asked - begin
+        return found
+
+    def _shared(self, label: str, key: str) -> bool:
+        """Whether two nodes of a label have the same value of a property: of all of them where they
+        are not too many, else of the sample.
+        """
+        most = _COUNTED if (self._known_count(label)) <= _COUNTED else SAMPLE
+        text = (
+            f"MATCH (n:{quote(label)}) WITH n LIMIT {most} WITH toStringOrNull(n.{quote(key)}) AS v WHERE v IS NOT NULL "
+            "WITH v, count(*) AS times WHERE times > 1 RETURN v LIMIT 1"
+        )
+        return bool(self._connection.read(text, {}))
+
+    def _known_count(self, label: str) -> int:
+        rows = self._connection.ask(f"MATCH (n:{quote(label)}) RETURN count(n) AS count", {})
+        return int(rows[0]["count"])
+
+
+def _recounted(found: Mapping, now: Counts) -> Mapping:
+    """The same schema with other counts."""
+    nodes = tuple(replace(node, count=now.labels.get(node.label, node.count)) for node in found.nodes)
+    relationships = tuple(replace(one, count=now.types[one.type]) for one in found.relationships)
+    counted = {"node_count": now.nodes, "relationship_count": now.relationships, "mark": now.mark}
+    return replace(found, nodes=nodes, relationships=relationships, **counted)  # type: ignore[arg-type]

@@ -1,0 +1,295 @@
+"""The mapping file: what a database of others is to be taken for where the guess is wrong, in TOML.
+Every key is optional; what a file does not say stays as it was guessed.
+
+    [node.Person]
+    concept = "person"                     what programs call it
+    name = ["name", "surname"]             the properties that name it together; [] for none
+    id = "nhs_no"                          a property that no two of its nodes share
+    hide = ["photo"]                       properties that are no attributes
+    [node.Crime.property.date]
+    predicate = "date of crime"
+    as = "date"                            itself, number, date, datetime, text
+    format = "%d/%m/%Y"
+    [relationship.EMPLOYED]
+    predicate = "employed by"
+    qualifiers = { roles = "role" }        what programs call its properties
+    start = "from"                         from when and until when it holds
+    end = "to"
+    [relationship.EMPLOYED.property.from]  as of a node
+
+Names that the database does not have, and readings that read nothing of the sample, are errors with
+the nearest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping as Map
+from dataclasses import replace
+from typing import Any, Final, TypeVar, cast, get_args
+
+from condgraph.cypher.native.choose import check_reading
+from condgraph.cypher.native.formats import ISO_DATE, ISO_DATETIME
+from condgraph.cypher.native.introspect import Texts
+from condgraph.cypher.native.kinds import elements
+from condgraph.cypher.native.mapping import Mapping, NodeType, Property, Reading, RelationshipType
+from condgraph.engine.errors import OptionError, SourceError, nearest
+from condgraph.engine.facts import END_TIME, START_TIME
+
+T = TypeVar("T")
+#: The largest file that is read, in bytes.
+LARGEST: Final = 4 * 2**20
+_READINGS: Final = get_args(Reading)
+_TIMED: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
+
+
+def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a mapping file says. Raises `SourceError` for one that cannot be read, `OptionError` for
+    one that is no TOML.
+    """
+    place = os.fspath(path)
+    try:
+        with open(place, "rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise SourceError(f"the mapping file {place} cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise OptionError(f"the mapping file {place} has more than {LARGEST:,} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise OptionError(f"the mapping file {place} is not UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise OptionError(f"the mapping file {place} is no TOML: {error}") from None
+
+
+def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable[[str, str], bool]) -> Mapping:
+    """A guess with what a file says in its place. `shared` says of a label and a property whether
+    two of its nodes have the same.
+    """
+    _keys("the mapping file", found, ("node", "relationship"))
+    nodes = {node.label: node for node in guess.nodes}
+    for label, said in _table(found, "node", "the mapping file").items():
+        about = f"node.{_word(label)}"
+        node = _known(nodes, label, f"the database has no nodes with the label {label!r}")
+        nodes[label] = _node(node, _table({about: said}, about, "the mapping file"), about, texts, shared)
+    types = {one.type: one for one in guess.relationships}
+    for name, said in _table(found, "relationship", "the mapping file").items():
+        about = f"relationship.{_word(name)}"
+        one = _known(types, name, f"the database has no relationships of the type {name!r}")
+        types[name] = _relationship(one, _table({about: said}, about, "the mapping file"), about, texts)
+    said_so = {f"{about}": "the mapping file says so" for about in _paths(found)}
+    return replace(guess, nodes=tuple(nodes.values()), relationships=tuple(types.values()), reasons=guess.reasons | said_so)
+
+
+def _node(node: NodeType, said: Map[str, Any], about: str, texts: Texts, shared: Callable[[str, str], bool]) -> NodeType:
+    _keys(about, said, ("concept", "name", "id", "hide", "property"))
+    keys = {prop.key: prop for prop in node.properties}
+    of = f"the nodes of {node.label!r}"
+    if "concept" in said:
+        node = replace(node, concept=_text(said, "concept", about))
+    if "name" in said:
+        node = replace(
+            node, name=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(said, "name", about))
+        )
+    if "id" in said:
+        key = _known(keys, _text(said, "id", about), f"{of} have no property {said['id']!r}").key
+        if key != node.unique and shared(node.label, key):
+            raise OptionError(
+                f"{about}.id: two nodes of {node.label!r} have the same {key!r}", hint="an id tells every node from all others"
+            )
+        node = replace(node, unique=key)
+    if "hide" in said:
+        node = replace(
+            node, hidden=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(said, "hide", about))
+        )
+    for key, more in _table(said, "property", about).items():
+        place = f"{about}.property.{_word(key)}"
+        prop = _known(keys, key, f"{of} have no property {key!r}")
+        keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("node", node.label, key), ()))
+    return replace(node, properties=tuple(keys.values()))
+
+
+def _relationship(one: RelationshipType, said: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
+    _keys(about, said, ("predicate", "qualifiers", "start", "end", "property"))
+    keys = {prop.key: prop for prop in one.qualifiers}
+    of = f"the relationships {one.type!r}"
+    for key, more in _table(said, "property", about).items():
+        place = f"{about}.property.{_word(key)}"
+        prop = _known(keys, key, f"{of} have no property {key!r}")
+        keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("relationship", one.type, key), ()))
+    for key, called in _table(said, "qualifiers", about).items():
+        if not isinstance(called, str) or not called.strip():
+            raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {called!r}")
+        keys[key] = replace(_known(keys, key, f"{of} have no property {key!r}"), predicate=called)
+    ends: dict[str, str] = {}
+    for end in ("start", "end"):
+        if end in said:
+            prop = _known(keys, _text(said, end, about), f"{of} have no property {said[end]!r}")
+            types = {kind for name, _ in prop.types for kind in elements(name)}
+            if prop.reading not in ("date", "datetime") and not types & _TIMED:
+                hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
+                raise OptionError(f"{about}.{end}: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
+            ends[end] = prop.key
+    if "predicate" in said:
+        one = replace(one, predicate=_text(said, "predicate", about))
+    start, end_key = ends.get("start", one.start), ends.get("end", one.end)
+    if start is not None and start == end_key:
+        raise OptionError(f"{about}: {start!r} is both from when and until when it holds")
+    taken = [
+        prop.predicate for prop in keys.values() if prop.key not in (start, end_key) and prop.predicate in (START_TIME, END_TIME)
+    ]
+    if taken and (start or end_key):
+        raise OptionError(f"{about}: a qualifier is called {taken[0]!r} as well", hint="qualifiers = {...} gives it another name")
+    return replace(one, qualifiers=tuple(keys.values()), start=start, end=end_key)
+
+
+def _property(prop: Property, said: Map[str, Any], about: str, texts: Sequence[str]) -> Property:
+    _keys(about, said, ("predicate", "as", "format"))
+    if "predicate" in said:
+        prop = replace(prop, predicate=_text(said, "predicate", about))
+    if "as" not in said and "format" not in said:
+        return prop
+    reading = _text(said, "as", about) if "as" in said else prop.reading
+    if reading not in _READINGS:
+        raise OptionError(f"{about}.as is one of {', '.join(_READINGS)}, not {reading!r}", candidates=nearest(reading, _READINGS))
+    form = _text(said, "format", about) if "format" in said else None
+    if form is not None and reading not in ("date", "datetime"):
+        raise OptionError(f'{about}.format needs as = "date" or "datetime"')
+    if form == {"date": ISO_DATE, "datetime": ISO_DATETIME}.get(reading):
+        form = None
+    changed = replace(prop, reading=cast(Reading, reading), format=form)
+    try:
+        check_reading(changed, texts)
+    except OptionError as error:
+        raise OptionError(f"{about}: {error.message}", hint=error.hint) from None
+    return changed
+
+
+def _keys(about: str, said: Map[str, Any], allowed: Sequence[str]) -> None:
+    for key in said:
+        if key not in allowed:
+            hint = f"it has {', '.join(allowed)}"
+            raise OptionError(f"{about} has no key {key!r}", candidates=nearest(key, allowed), hint=hint)
+
+
+def _known(known: Map[str, T], name: str, message: str) -> T:
+    if name in known:
+        return known[name]
+    hint = f"there are {', '.join(map(repr, sorted(known)[:20]))}" if known else "there are none"
+    raise OptionError(f"the mapping file: {message}", candidates=nearest(name, known), hint=hint)
+
+
+def _table(said: Map[str, Any], key: str, about: str) -> Map[str, Any]:
+    found = said.get(key, {})
+    if not isinstance(found, dict):
+        raise OptionError(f"{about}: {key} is a table, not {found!r}", hint=f"[{key}...] begins one")
+    return found
+
+
+def _text(said: Map[str, Any], key: str, about: str) -> str:
+    found = said[key]
+    if not isinstance(found, str) or not found.strip():
+        raise OptionError(f"{about}.{key} is a text, not {found!r}")
+    return found
+
+
+def _texts(said: Map[str, Any], key: str, about: str) -> list[str]:
+    found = [said[key]] if isinstance(said[key], str) else said[key]
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found) or len(set(found)) < len(found):
+        raise OptionError(f"{about}.{key} is a list of different texts, not {said[key]!r}")
+    return found
+
+
+def _paths(found: Map[str, Any]) -> Iterable[str]:
+    for sort, tables in found.items():
+        for name, said in tables.items():
+            for key in said:
+                if key == "property":
+                    yield from (f"{sort}.{name}.property.{one}" for one in said[key])
+                else:
+                    yield f"{sort}.{name}.{key}"
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def written(mapping: Mapping, place: str) -> str:
+    """A mapping as the text of a file that says the same, each choice with its reason."""
+    lines = [
+        f"# What {_line(place)} is taken for: {mapping.node_count:,} nodes, {mapping.relationship_count:,} relationships.",
+        "# Every key may be left out: what a file does not say is guessed again when the database is opened.",
+        *(f"# Warning: {_line(warning)}" for warning in mapping.warnings),
+    ]
+    for node in mapping.nodes:
+        about = f"node.{node.label}"
+        lines += ["", f"[node.{_word(node.label)}]", f"# {node.count:,} nodes" + ("" if node.label else " without a label")]
+        if node.label:
+            lines.append(f"concept = {_quoted(node.concept)}")
+        lines += _reason(mapping, f"{about}.name")
+        lines.append(f"name = {_listed(node.name)}")
+        lines += _reason(mapping, f"{about}.id")
+        if node.unique is not None:
+            lines.append(f"id = {_quoted(node.unique)}")
+        if node.hidden:
+            lines += [*_reason(mapping, f"{about}.hide"), f"hide = {_listed(node.hidden)}"]
+        lines += _properties(mapping, node.properties, about, f"node.{_word(node.label)}")
+    for one in mapping.relationships:
+        ends = ", ".join(f"{a or 'no label'} to {b or 'no label'}" for a, b, _ in one.ends)
+        lines += ["", f"[relationship.{_word(one.type)}]", f"# {one.count:,} relationships: {_line(ends)}"]
+        lines.append(f"predicate = {_quoted(one.predicate)}")
+        if one.qualifiers:
+            named = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in one.qualifiers)
+            lines.append(f"qualifiers = {{ {named} }}")
+        lines += [f"{end} = {_quoted(key)}" for end, key in (("start", one.start), ("end", one.end)) if key is not None]
+        # What they are called stands in `qualifiers` already.
+        plain = [replace(prop, predicate=prop.key) for prop in one.qualifiers]
+        lines += _properties(mapping, plain, f"relationship.{one.type}", f"relationship.{_word(one.type)}")
+    return "\n".join(lines) + "\n"
+
+
+def _properties(mapping: Mapping, properties: Sequence[Property], about: str, header: str) -> list[str]:
+    """A table for each property that is read otherwise than it is, behind comments about the
+    others.
+    """
+    comments, tables = [], []
+    for prop in properties:
+        types = ", ".join(f"{name} {count:,}" for name, count in prop.types)
+        seen = f"{types} of {prop.sampled:,} sampled" + ("; indexed" if prop.indexed else "")
+        if prop.reading == "itself" and prop.predicate == prop.key:
+            comments.append(f"# {_line(_word(prop.key))}: {seen}")
+            continue
+        tables += ["", f"[{header}.property.{_word(prop.key)}]", f"# {seen}", *_reason(mapping, f"{about}.property.{prop.key}")]
+        if prop.predicate != prop.key:
+            tables.append(f"predicate = {_quoted(prop.predicate)}")
+        if prop.reading != "itself":
+            tables.append(f"as = {_quoted(prop.reading)}")
+        if prop.format is not None:
+            tables.append(f"format = {_quoted(prop.format)}")
+    return [*comments, *tables]
+
+
+def _reason(mapping: Mapping, about: str) -> list[str]:
+    reason = mapping.reasons.get(about)
+    return [] if reason is None else [f"# {_line(reason)}"]
+
+
+def _line(text: str) -> str:
+    """A text that stands in a comment."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _word(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if name and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum() else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, names))}]"

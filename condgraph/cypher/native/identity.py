@@ -1,0 +1,140 @@
+"""How the nodes of other people's databases are found by name and by id: queries that the indexes of
+their labels answer, each for one label, and behind them the test of what the name or the id is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from condgraph.cypher.answer import literal
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.native.ids import foreign, has_label, id_of, joined
+from condgraph.cypher.native.mapping import Mapping, NodeType
+
+#: Types that are found by their texts.
+_PLAIN: Final = ({"STRING"}, {"INTEGER"})
+_HERE: Final = "<e>"
+
+
+def node_of(e: str, label: str) -> str:
+    """The pattern of the nodes of a label; of "", those that have none."""
+    return f"({e}:{quote(label)})" if label else f"({e} WHERE {has_label(e, label)})"
+
+
+def within_labels(e: str, labels: Sequence[str]) -> str:
+    """A condition: a node has one of these labels."""
+    named = [label for label in labels if label]
+    tests = [f"{e}:{'|'.join(map(quote, named))}"] if named else []
+    tests += [has_label(e, "")] if "" in labels else []
+    return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})" if tests else "false"
+
+
+class Identity:
+    """Names and ids of one mapping."""
+
+    __slots__ = ("_id", "_name", "_nodes")
+
+    def __init__(self, mapping: Mapping) -> None:
+        self._nodes = mapping.nodes
+        self._id, self._name = id_of(_HERE, mapping), short_name(_HERE, mapping)
+
+    def id(self, e: str) -> str:
+        """The id of a node."""
+        return self._id.replace(_HERE, e)
+
+    def name(self, e: str) -> str:
+        """The name of a node, which is never null."""
+        return self._name.replace(_HERE, e)
+
+    def named(self, e: str, test: str) -> list[str]:
+        """Queries that return all nodes whose names may pass a test ("= x" or "IN xs"), some of them
+        more than once, and perhaps others.
+        """
+        values, found = _values(test), list[str]()
+        numbered = ["node"]
+        for one in self._nodes:
+            pattern = node_of(e, one.label)
+            if one.name:
+                sought = None if len(one.name) > 1 else _sought(one, one.name[0], values)
+                tests = f"{e}.{quote(one.name[0])} {sought}" if sought is not None else f"{joined(e, one.name)} {test}"
+                found.append(f"MATCH {pattern} WHERE {tests} RETURN {e}")
+            # A name may be empty, and then is none.
+            if one.unique is not None and one.name != (one.unique,):
+                found.append(self._by_key(e, one, one.unique, values, one.concept + " "))
+            if one.label:
+                numbered.append(one.concept)
+        # What looks like the number of a node is sought by the server's id, whose beginning all nodes
+        # of a database share: a test of each node's number would scan them.
+        begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in dict.fromkeys(numbered))
+        likely = f"[x IN {values} WHERE ({begins}) AND x =~ '(?s).* [0-9]+']"
+        any_id = f"COLLECT {{ MATCH ({e}a) RETURN elementId({e}a) LIMIT 1 }}"
+        sought = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
+        found.append(
+            f"UNWIND {likely} AS {e}x UNWIND {any_id} AS {e}i "
+            f"MATCH ({e}) WHERE elementId({e}) = {sought} AND {foreign(e)} RETURN {e}"
+        )
+        return found
+
+    def identified(self, e: str, test: str) -> list[str]:
+        """The same of ids."""
+        values = _values(test)
+        found = [self._by_key(e, one, one.unique, values, one.label + "/") for one in self._nodes if one.unique is not None]
+        return [*found, f"MATCH ({e}) WHERE elementId({e}) IN {values} AND {foreign(e)} RETURN {e}"]
+
+    def naming(self, e: str) -> list[tuple[str, str]]:
+        """The patterns of the labels whose nodes one property names, each with this property."""
+        return [(node_of(e, one.label), f"{e}.{quote(one.name[0])}") for one in self._nodes if len(one.name) == 1]
+
+    def _by_key(self, e: str, one: NodeType, key: str, values: str, prefix: str) -> str:
+        sought, pattern = _sought(one, key, values, prefix), node_of(e, one.label)
+        if sought is not None:
+            return f"MATCH {pattern} WHERE {e}.{quote(key)} {sought} RETURN {e}"
+        likely = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
+        return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
+
+
+def short_name(e: str, mapping: Mapping) -> str:
+    """What `native.ids` calls a node, in fewer words: it stands in most queries several times."""
+    cases: list[tuple[list[str], tuple[str, ...]]] = []
+    for one in mapping.nodes:
+        if one.name and cases and cases[-1][1] == one.name:
+            cases[-1][0].append(one.label)
+        elif one.name:
+            cases.append(([one.label], one.name))
+    named = []
+    for labels, keys in cases:
+        held = f"{e}.{quote(keys[0])}" if len(keys) == 1 else joined(e, keys)
+        said = f"toStringOrNull({held})" if len(keys) == 1 else held
+        named.append(f"WHEN {within_labels(e, labels)} AND {held} <> '' THEN {said}")
+    keyed = [
+        f"WHEN {has_label(e, one.label)} AND {e}.{quote(one.unique)} IS NOT NULL "
+        f"THEN {literal(one.concept + ' ')} + toStringOrNull({e}.{quote(one.unique)})"
+        for one in mapping.nodes
+        if one.unique is not None and one.name != (one.unique,)
+    ]
+    number = f"last(split(elementId({e}), ':'))"
+    concepts = [f"WHEN {e}:{quote(one.label)} THEN {literal(one.concept + ' ')}" for one in mapping.nodes if one.label]
+    prefix = f"CASE {' '.join(concepts)} ELSE 'node ' END" if concepts else "'node '"
+    last = f"{prefix} + {number}"
+    return f"coalesce(CASE {' '.join([*named, *keyed])} END, {last})" if named or keyed else last
+
+
+def _values(test: str) -> str:
+    """The texts that a test allows, as a list."""
+    return f"[{test[2:]}]" if test.startswith("= ") else test[3:]
+
+
+def _sought(one: NodeType, key: str, values: str, prefix: str = "") -> str | None:
+    """A test of a property itself, which an index answers; None where its text is another thing."""
+    types = {kind for found in one.properties if found.key == key for kind, _ in found.types}
+    if types not in _PLAIN:
+        return None
+    rest = f"substring(x, {len(prefix)})" if prefix else "x"
+    if types == {"INTEGER"}:
+        rest = f"toIntegerOrNull({rest})"
+    elif not prefix:
+        # As it is, so that one text is one seek.
+        return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"
+    where = f" WHERE x STARTS WITH {literal(prefix)}" if prefix else ""
+    return f"IN [x IN {values}{where} | {rest}]"

@@ -1,0 +1,317 @@
+"""A database of others looked at: its counts, constraints and indexes, and a sample of each label
+and each type of relationship, from which a `Mapping` is made.
+
+Nothing is scanned: counts are those that the server keeps, samples are the first `SAMPLE` nodes of a
+label. What the user has no right to ask is left out, and said in `warnings`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.native.choose import LONGEST, Seen, Typing, name_of, read_as
+from condgraph.cypher.native.ids import OWN, own_only
+from condgraph.cypher.native.kinds import BYTES, INTEGERS, elements, is_list
+from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import StoreError
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+
+#: Nodes of a label, and relationships of a type, that are looked at; where there are very many
+#: labels fewer of each, so that it is not more than `MOST` in all, but `LEAST`.
+SAMPLE: Final = 1_000
+MOST: Final = 200_000
+LEAST: Final = 20
+#: Lists of numbers that are as long as this are vectors, which are no attributes.
+VECTOR: Final = 64
+#: Databases of so many nodes are counted for those without a label, which no counter of the server
+#: tells.
+_COUNTED: Final = 100_000
+#: Queries that count are joined in one text up to so many.
+_JOINED: Final = 50
+
+_STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.nodes AS nodes, data.relationships AS relationships"
+_UNLABELLED: Final = f"MATCH (n) WITH n LIMIT {_COUNTED} WHERE size(labels(n)) = 0 RETURN count(n) AS count"
+_INDEXES: Final = (
+    "SHOW INDEXES YIELD type, entityType, labelsOrTypes, properties, state "
+    "WHERE type = 'RANGE' AND state = 'ONLINE' AND size(properties) = 1 "
+    "RETURN entityType = 'NODE' AS node, labelsOrTypes[0] AS name, properties[0] AS key"
+)
+_CONSTRAINTS: Final = (
+    "SHOW CONSTRAINTS YIELD type, entityType, labelsOrTypes, properties "
+    "WHERE entityType = 'NODE' AND size(properties) = 1 AND (type CONTAINS 'UNIQUENESS' OR type CONTAINS 'NODE_KEY') "
+    "RETURN labelsOrTypes[0] AS label, properties[0] AS key, type CONTAINS 'NODE_KEY' AS always ORDER BY label, key"
+)
+_SEEN: Final = (
+    f"UNWIND keys(x) AS key WITH key, x[key] AS v "
+    f"WITH key, v, valueType(v) AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
+    "RETURN key, type, count(*) AS count, count(DISTINCT v) AS distinct, collect(DISTINCT text) AS texts, "
+    "collect(DISTINCT CASE WHEN v IS :: INTEGER THEN toString(v) END)[..100] AS whole, "
+    "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
+    "head(collect(CASE WHEN v IS :: LIST<INTEGER NOT NULL> AND size(v) < 1000 AND size(v) > 0 THEN v END)) AS listed"
+)
+
+
+#: What was sampled of a property, by "node" or "relationship", label or type, and key.
+Texts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many nodes and relationships there are, as the server keeps count."""
+
+    labels: dict[str, int]
+    types: dict[str, int]
+    nodes: int
+    relationships: int
+    #: What tells these counts from others.
+    mark: str
+
+
+@dataclass(slots=True)
+class _Notes:
+    reasons: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
+    """The counts of all that is not condgraph's own."""
+    try:
+        found = connection.ask(_STATS, {})
+        nodes, relationships = found[0]["nodes"], found[0]["relationships"]
+    except StoreError as error:
+        if warnings is not None:
+            warnings.append(f"the server's statistics may not be read, its counters were asked one by one: {error.message}")
+        nodes, relationships = _counted(connection)
+    labels = {row["label"]: row["count"] for row in nodes if "label" in row}
+    types: Counter[str] = Counter()
+    own = Counter[str]()
+    for row in relationships:
+        if "relationshipType" not in row:
+            continue
+        if row.get("startLabel") in OWN:
+            if own_only(row["startLabel"]):
+                own[row["relationshipType"]] += row["count"]
+        elif "startLabel" not in row and "endLabel" not in row:
+            types[row["relationshipType"]] += row["count"]
+    total = next((row["count"] for row in nodes if "label" not in row), 0)
+    foreign = {label: count for label, count in labels.items() if count and label not in OWN}
+    kept = {name: count - own[name] for name, count in types.items() if count - own[name] > 0}
+    total -= sum(count for label, count in labels.items() if label in OWN and own_only(label))
+    plain = json.dumps([sorted(foreign.items()), sorted(kept.items()), total])
+    mark = hashlib.sha256(plain.encode()).hexdigest()[:16]
+    return Counts(dict(sorted(foreign.items())), dict(sorted(kept.items())), total, sum(kept.values()), mark)
+
+
+def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The same from the count store, a number a query."""
+    labels = [row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})]
+    names = [row["name"] for row in connection.ask("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name", {})]
+    nodes = [{"count": connection.ask("MATCH (n) RETURN count(n) AS count", {})[0]["count"]}]
+    texts = [(f"MATCH (n:{quote(label)}) RETURN $%s AS label, count(n) AS count", label) for label in labels]
+    nodes += _united(connection, texts)
+    ends = [label for label in labels if label in OWN and own_only(label)]
+    asked = [
+        (f"MATCH ()-[r:{quote(name)}]->() RETURN $%s AS relationshipType, null AS startLabel, count(r) AS count", name)
+        for name in names
+    ]
+    found = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, asked)]
+    for end in ends:
+        asked = [
+            (f"MATCH (:{end})-[r:{quote(name)}]->() RETURN $%s AS relationshipType, '{end}' AS startLabel, count(r) AS count", name)
+            for name in names
+        ]
+        found += _united(connection, asked)
+    return nodes, found
+
+
+def _united(connection: Connection, texts: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    found = []
+    for at in range(0, len(texts), _JOINED):
+        part = texts[at : at + _JOINED]
+        text = " UNION ALL ".join(one % f"p{number}" for number, (one, _) in enumerate(part))
+        found += connection.ask(text, {f"p{number}": name for number, (_, name) in enumerate(part)})
+    return found
+
+
+def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> Mapping:
+    """The mapping that is guessed of a database. `texts` is filled with what was sampled of each
+    property: its texts, and its whole numbers as text.
+    """
+    sampled = {} if texts is None else texts
+    notes = _Notes()
+    counted = counts(connection, notes.warnings)
+    indexed = {(row["node"], row["name"], row["key"]) for row in _asked(connection, _INDEXES, "indexes", notes)}
+    unique: dict[str, list[str]] = {}
+    for row in sorted(_asked(connection, _CONSTRAINTS, "constraints", notes), key=lambda row: not row["always"]):
+        unique.setdefault(row["label"], []).append(row["key"])
+    most = max(LEAST, min(SAMPLE, MOST // max(1, len(counted.labels) + len(counted.types))))
+    unlabelled = _unlabelled(connection, counted, notes)
+    labels = [*counted.labels.items(), *([("", unlabelled)] if unlabelled else [])]
+    seen, together = {}, _Groups()
+    for label, count in labels:
+        check()
+        sample = f"{_pattern(label)} WITH x LIMIT {most}"
+        seen[label] = _seen(connection, sample, min(count, most))
+        for row in connection.ask(f"{sample} WITH DISTINCT labels(x) AS labels RETURN labels", {}):
+            together.join(label, row["labels"])
+    # A node of several labels has one reading of each of its properties: texts of labels that occur
+    # together are judged together.
+    pooled: dict[tuple[str, str], set[str]] = {}
+    for label, found in seen.items():
+        for one in found:
+            sampled["node", label, one.key] = (*one.texts, *one.whole)
+            pooled.setdefault((together.of(label), one.key), set()).update(one.texts)
+    nodes = []
+    for label, count in labels:
+        pool = {one.key: sorted(pooled[together.of(label), one.key]) for one in seen[label]}
+        nodes.append(_node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing))
+    relationships = []
+    for name, count in counted.types.items():
+        check()
+        sample = f"MATCH (a)-[x:{quote(name)}]->(b) WITH a, x, b LIMIT {most}"
+        ends = connection.ask(f"{sample} RETURN labels(a) AS a, labels(b) AS b, count(*) AS count", {})
+        found = _seen(connection, sample, min(count, most))
+        sampled |= {("relationship", name, one.key): (*one.texts, *one.whole) for one in found}
+        relationships.append(_relationship(name, count, min(count, most), ends, found, indexed, notes, typing))
+    return Mapping(
+        tuple(nodes),
+        tuple(relationships),
+        *(counted.nodes, counted.relationships, unlabelled, counted.mark),
+        notes.reasons,
+        tuple(notes.warnings),
+    )
+
+
+def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]]:
+    try:
+        return connection.ask(text, {})
+    except StoreError as error:
+        notes.warnings.append(f"the {what} of the database may not be read: {error.message}")
+        return []
+
+
+def _unlabelled(connection: Connection, counted: Counts, notes: _Notes) -> int:
+    least = max(0, counted.nodes - sum(counted.labels.values()))
+    if counted.nodes <= _COUNTED // 2:
+        return int(connection.ask(_UNLABELLED, {})[0]["count"])
+    if least:
+        notes.warnings.append(f"at least {least:,} nodes have no label; in a database of this size they are not counted")
+    return least
+
+
+def _pattern(label: str) -> str:
+    if label:
+        return f"MATCH (x:{quote(label)})"
+    return f"MATCH (x) WITH x LIMIT {_COUNTED} WHERE size(labels(x)) = 0"
+
+
+class _Groups:
+    """Labels that occur together on a node, directly or through others."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def of(self, label: str) -> str:
+        """The label that stands for all that occur together."""
+        while (above := self._above.get(label, label)) != label:
+            label = above
+        return label
+
+    def join(self, label: str, others: list[str]) -> None:
+        for other in others:
+            first, second = sorted((self.of(label), self.of(other)))
+            self._above[second] = first
+
+
+def _node(
+    label: str,
+    count: int,
+    seen: list[Seen],
+    texts: dict[str, list[str]],
+    unique: list[str],
+    indexed: set[tuple[bool, str, str]],
+    notes: _Notes,
+    typing: Typing,
+) -> NodeType:
+    about = f"node.{label}"
+    key = unique[0] if unique else None
+    if key is not None:
+        more = f"; {', '.join(unique[1:])} would do as well" if unique[1:] else ""
+        notes.reasons[f"{about}.id"] = f"a constraint says that it is unique{more}"
+    else:
+        notes.reasons[f"{about}.id"] = "no constraint makes a property unique: ids are the server's own, which are not stable"
+    name, notes.reasons[f"{about}.name"] = name_of(label, seen, key)
+    hidden = tuple(one.key for one in seen if _is_vector(one))
+    for vector in hidden:
+        notes.warnings.append(f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are no attributes: it is hidden")
+        notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
+    found = []
+    for one in seen:
+        prop = Property(one.key, one.key, one.types, one.sampled, indexed=(True, label, one.key) in indexed)
+        prop, reason = read_as(prop, texts[one.key], typing)
+        if reason is not None:
+            notes.reasons[f"{about}.property.{one.key}"] = reason
+        found.append(prop)
+    return NodeType(label, label, count, name, key, tuple(found), hidden)
+
+
+def _relationship(
+    name: str,
+    count: int,
+    sampled: int,
+    rows: list[dict[str, Any]],
+    seen: list[Seen],
+    indexed: set[tuple[bool, str, str]],
+    notes: _Notes,
+    typing: Typing,
+) -> RelationshipType:
+    pairs: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if OWN.isdisjoint(row["a"]):
+            for pair in ((a, b) for a in row["a"] or [""] for b in row["b"] or [""]):
+                pairs[pair] += row["count"]
+    # What a sample has is taken for that part of all; where the sample is all, it is exact.
+    ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
+    found = []
+    for one in seen:
+        prop = Property(one.key, one.key, one.types, one.sampled, indexed=(False, name, one.key) in indexed)
+        prop, reason = read_as(prop, one.texts, typing)
+        if reason is not None:
+            notes.reasons[f"relationship.{name}.property.{one.key}"] = reason
+        found.append(prop)
+    return RelationshipType(name, name, count, ends, tuple(found))
+
+
+def _seen(connection: Connection, sample: str, sampled: int) -> list[Seen]:
+    """What a sample has of each property, by key."""
+    by_key: dict[str, list[dict[str, Any]]] = {}
+    for row in connection.ask(f"{sample} {_SEEN}", {}):
+        by_key.setdefault(row["key"], []).append(row)
+    found = []
+    for key, rows in sorted(by_key.items()):
+        types: Counter[str] = Counter()
+        for row in rows:
+            name = row["type"].removesuffix(" NOT NULL")
+            if name == INTEGERS and isinstance(row["listed"], (bytes, bytearray)):
+                name = BYTES
+            types[name] += row["count"]
+        texts = tuple(text for row in rows for text in row["texts"])
+        whole = tuple(text for row in rows for text in row["whole"])
+        distinct, longest = sum(row["distinct"] for row in rows), max(row["longest"] for row in rows)
+        found.append(
+            Seen(key, sampled, tuple(sorted(types.items(), key=lambda one: (-one[1], one[0]))), texts, whole, distinct, longest)
+        )
+    return found
+
+
+def _is_vector(one: Seen) -> bool:
+    numbers = all(is_list(name) and set(elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in one.types)
+    return numbers and one.longest >= VECTOR

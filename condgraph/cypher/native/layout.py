@@ -1,0 +1,318 @@
+"""A database of others as the compiler asks it (`cypher.layout.base`): nodes are entities, labels
+concepts, properties attributes, relationships relations, their properties qualifiers.
+
+A statement of a relation is its relationship. That of an attribute is a list of node, predicate and
+value behind the clauses that look at the property (`native.holdings`). What is looked for in the
+whole database is looked for label by label, since that is what the server's indexes are by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
+
+from condgraph.cypher.layout.base import Layout
+from condgraph.cypher.layout.cells import Bound, Cell
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.scan import Match, Wanted, Writing
+from condgraph.cypher.native.cells import Either, Named, ranks_of
+from condgraph.cypher.native.holdings import Holdings, apart
+from condgraph.cypher.native.identity import Identity, node_of, within_labels
+from condgraph.cypher.native.ids import SOURCE, concept_id, foreign
+from condgraph.cypher.native.mapping import Mapping
+from condgraph.cypher.native.qualifiers import Qualifiers
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Family, Node
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.values import Number, Quantity, as_float
+
+
+class NativeLayout(Layout):
+    """The layout of one database, as its mapping says. `names` finds the predicate that is meant by
+    another spelling.
+    """
+
+    __slots__ = ("holdings", "identity", "labels", "mapping", "qualifying", "types")
+
+    trusted: ClassVar[bool] = False
+
+    def __init__(self, mapping: Mapping) -> None:
+        self.mapping = mapping
+        self.identity = Identity(mapping)
+        self.holdings = Holdings(mapping)
+        self.qualifying = Qualifiers(mapping)
+        self.labels: dict[str, list[str]] = {}
+        for one in mapping.nodes:
+            if one.label:
+                self.labels.setdefault(one.concept, []).append(one.label)
+        self.types: dict[str, list[str]] = {}
+        for relationship in mapping.relationships:
+            self.types.setdefault(relationship.predicate, []).append(relationship.type)
+
+    def missing(self, node: Node) -> str | None:
+        """Concepts have no nodes, so that nothing works with those that are worked out; rows of tables
+        there are none.
+        """
+        if isinstance(node, alg.Members) and not isinstance(node.concepts, alg.ByName):
+            return "members of concepts that are worked out"
+        return None
+
+    def parameters(self, graph: str) -> dict[str, Any]:
+        """What relationships have for qualifiers, and what their types are called."""
+        return self.qualifying.parameters
+
+    def typed(self, written: str, value: Any) -> str:
+        """Texts are said to be texts: an index of the database may be one of texts alone."""
+        if isinstance(value, str):
+            return f"toString({written})"
+        texts = isinstance(value, list) and value and all(isinstance(one, str) for one in value)
+        return f"toStringList({written})" if texts else written
+
+    def number(self, value: Quantity) -> tuple[Number, bool]:
+        """Integers of the server are compared as they are."""
+        if isinstance(value.number, int) and abs(value.number) < 2**63:
+            return value.number, True
+        return as_float(value)[0], True
+
+    def ranks(self, cell: Cell) -> str:
+        """Worked out of the text where values are ranked."""
+        return ranks_of(f"CASE WHEN {cell.kind} IN ['text', 'entity'] THEN {cell.text} END")
+
+    # -- entities ----------------------------------------------------------------------------------
+
+    def entity(self, e: str) -> tuple[str, str]:
+        """Any node of a label that is mapped."""
+        return f"({e})", foreign(e)
+
+    def by_name(self, e: str, test: str) -> list[str]:
+        """By the properties that name the nodes of each label."""
+        return self._union(self.identity.named(e, test), self.named(e, test))
+
+    def by_id(self, e: str, test: str) -> list[str]:
+        """By the unique key of each label, or by the server's id."""
+        return self._union(self.identity.identified(e, test), self.identified(e, test))
+
+    def _union(self, queries: Sequence[str], check: str) -> list[str]:
+        return ["CALL (*) {\n" + "\nUNION\n".join(queries) + "\n}", f"WITH * WHERE {check}"]
+
+    def absent(self, k: str, e: str) -> str:
+        """Looked up as names are."""
+        found = "\n".join(self.by_name(e, f"= {k}"))
+        return f"CALL ({k}) {{\n{found}\nRETURN count({e}) AS {e}\n}}\nWITH {k}, {e} WHERE {e} = 0"
+
+    def named(self, e: str, test: str) -> str:
+        """Of a node that is there."""
+        return f"{self.name(e)} {test}"
+
+    def identified(self, e: str, test: str) -> str:
+        """The same."""
+        return f"{self.id(e)} {test}"
+
+    def has_id(self, e: str, ids: str) -> str:
+        """The same."""
+        return f"{self.id(e)} IN {ids}"
+
+    def of_kinds(self, e: str, kinds: str) -> str:
+        """Nodes are entities."""
+        return f"{int(EntityKind.ENTITY)} IN {kinds}"
+
+    def is_entity(self, o: str) -> str:
+        """Nodes are no maps."""
+        return f"{o} IS :: NODE NOT NULL"
+
+    def id(self, e: str) -> str:
+        """Label and unique key, or the server's id."""
+        return self.identity.id(e)
+
+    def name(self, e: str) -> str:
+        """By the properties that name it."""
+        return self.identity.name(e)
+
+    def kind(self, e: str) -> str:
+        """Always the same."""
+        return str(int(EntityKind.ENTITY))
+
+    def _entity(self, e: str, kind: str) -> Cell:
+        return Named(self.name(e), self.id(e), kind)
+
+    def entity_cell(self, e: str) -> str:
+        """A map."""
+        return self._entity(e, "entity").whole
+
+    def name_cell(self, e: str) -> str:
+        """A map."""
+        return self._entity(e, "text").whole
+
+    def listed(self, e: str) -> str:
+        """Id and name."""
+        return f"[{self.id(e)}, {self.name(e)}]"
+
+    def described(self, e: str) -> str:
+        """No node is a row; of what is null nothing."""
+        about = f"{{id: {self.id(e)}, name: {self.name(e)}, kind: {self.kind(e)}, source: null, row: null}}"
+        return f"CASE WHEN {e} IS NOT NULL THEN {about} END"
+
+    # -- concepts ----------------------------------------------------------------------------------
+
+    def labels_of(self, names: Collection[str]) -> list[str]:
+        """The labels of the concepts of some names."""
+        return [label for name in names for label in self.labels.get(name, ())]
+
+    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
+        """Label by label."""
+        queries = [
+            f"MATCH {pattern}{f' WHERE {own}' if own else ''} RETURN {e}" for pattern, own in apart(e, self.labels_of(names))
+        ]
+        return ["CALL (*) {\n" + "\nUNION ALL\n".join(queries) + "\n}"] if queries else [f"UNWIND [] AS {e} WITH {e}"]
+
+    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+        """By the labels of a node."""
+        labels = self.labels_of(names)
+        return within_labels(e, labels) if labels else "false", []
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def attributes(self, writing: Writing, wanted: Wanted) -> Match:
+        """The properties that a predicate stands for, of each label that has them."""
+        return self.holdings.match(writing, wanted, self.labels_of)
+
+    def relations(self, writing: Writing, wanted: Wanted) -> Match:
+        """Along relationships; those of a type lead to mapped nodes alone where they start from one."""
+        if wanted.family == "any":
+            return self._any(writing, wanted)
+        f, anchor, other = wanted.fact, wanted.anchor, wanted.other
+        types = self.types_of(wanted.predicates)
+        thing = self.object(other if wanted.outward else anchor, "relation")
+        if not types:
+            before = [f"UNWIND [] AS {f} WITH *, null AS {other}{'' if wanted.bound else f', null AS {anchor}'}"]
+            return Match(None, wanted.conditions, thing, before=before)
+        first, second = (anchor, other) if wanted.outward else (other, anchor)
+        inside = [] if wanted.bound else [foreign(anchor)]
+        return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*inside, *wanted.conditions], thing)
+
+    def _any(self, writing: Writing, wanted: Wanted) -> Match:
+        """Relationships and properties one after the other."""
+        f, e, o = wanted.fact, wanted.anchor, wanted.other
+        types = self.types_of(wanted.predicates)
+        queries = [f"MATCH ({e})-[{f}:{'|'.join(map(quote, types))}]->({o}) RETURN {f}, {o}"] if types else []
+        queries += [f"{text} RETURN {f}, {o}" for text in self.holdings.queries(writing, e, o, f, wanted.predicates)]
+        start = [] if wanted.bound else [f"MATCH ({e}) WHERE {foreign(e)}"]
+        body = "\nUNION ALL\n".join(queries) or f"UNWIND [] AS {f} RETURN {f}, null AS {o}"
+        return Match(None, wanted.conditions, self.object(o, "any"), before=[*start, f"CALL ({e}) {{\n{body}\n}}"])
+
+    def types_of(self, predicates: Sequence[str] | None) -> list[str]:
+        """The types of some predicates, or of all."""
+        names = self.types if predicates is None else predicates
+        return list(dict.fromkeys(found for name in names for found in self.types.get(name, ())))
+
+    def is_statement(self, f: str) -> str:
+        """Types that are no relations are not looked for."""
+        return "true"
+
+    def object(self, o: str, family: Family) -> Cell:
+        """A map, a node, or either."""
+        if family == "attribute":
+            return Bound(o)
+        return self._entity(o, "entity") if family == "relation" else Either(o, self._entity(o, "entity"))
+
+    def object_cell(self, o: str, family: Family) -> str:
+        """As a map."""
+        return Either(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
+
+    def type(self, f: str) -> str:
+        """What the type of a relationship is called, or the predicate beside a value."""
+        return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(f)} ELSE {{x: {f}}}.x[1] END"
+
+    def predicate(self, f: str) -> str:
+        """The same."""
+        return self.type(f)
+
+    # -- sources -----------------------------------------------------------------------------------
+
+    def in_source(self, source: str, f: str, value: str | None) -> str:
+        """There is one source."""
+        return f"{source} = '{SOURCE}'"
+
+    def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
+        """All nodes."""
+        return [f"MATCH ({e}) WHERE {foreign(e)} AND {source} = '{SOURCE}' RETURN {e}"]
+
+    # -- qualifiers and validity -------------------------------------------------------------------
+
+    def qualifiers(self, f: str, o: str, family: Family, q: str) -> list[str]:
+        """The properties of a relationship, of a list one for each element."""
+        return [f"UNWIND [] AS {q} WITH *"] if family == "attribute" else [self.qualifying.clause(f, q)]
+
+    def qualifier_name(self, q: str) -> str:
+        """Beside the value."""
+        return f"{q}.name"
+
+    def refer(self, q: str, e: str) -> str:
+        """Properties are no entities."""
+        return f"WITH *, null AS {e}"
+
+    def validity(self, f: str) -> tuple[str, str]:
+        """From the qualifiers that say it."""
+        since, until = self.qualifying.validity(f)
+        return since, until
+
+    def validity_cell(self, f: str) -> str:
+        """A span."""
+        since, until = self.validity(f)
+        return f"{{kind: 'time', start: {since}, end: {until}, precision: 0}}"
+
+    # -- what an answer rests on -------------------------------------------------------------------
+
+    def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
+        """With its ends and qualifiers; its one source."""
+        q = writing.name("q")
+        qualifiers = "[]"
+        if family != "attribute":
+            (clause,) = self.qualifiers(f, o, family, q)
+            qualifiers = f"COLLECT {{ {clause} RETURN {q} {{.*, ref: null}} }}"
+        value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
+        thing = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
+        if family == "relation":
+            value, thing, ident = "null", self.described(o), f"elementId({f})"
+        else:
+            ident = f"elementId({s}) + ' ' + {f}[1] + ' ' + {o}.kind + ' ' + coalesce({o}.text, '')"
+            if family == "any":
+                ident = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN elementId({f}) ELSE {ident} END"
+            else:
+                value, thing = o, "null"
+        return (
+            f"{{s: {self.described(s)}, p: {self.type(f)}, id: {ident}, o: {thing}, v: {value}, "
+            f"sources: ['{SOURCE}'], rows: [0], q: {qualifiers}}}"
+        )
+
+    def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
+        """By the labels of the members."""
+        found = []
+        for name in names:
+            for label in self.labels.get(name, ()):
+                e, concept = writing.name("e"), writing.parameter(name)
+                ident, kind = writing.parameter(concept_id(label)), int(EntityKind.CONCEPT)
+                about = f"{{id: {ident}, name: {concept}, kind: {kind}, source: null, row: null}}"
+                link = f"{{m: {{a: {self.described(e)}, b: {about}, sources: ['{SOURCE}'], rows: [0]}}}}"
+                found.append(
+                    [f"UNWIND {members} AS {e}", f"WITH {e} WHERE {e}:{quote(label)}", f"RETURN -1 AS unit, {link} AS row"]
+                )
+        return found
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def subjects_of(self, predicates: Sequence[str]) -> str:
+        """Of relations and of attributes."""
+        types, queries = self.types_of(predicates), list[str]()
+        if types:
+            queries.append(f"MATCH (s)-[:{'|'.join(map(quote, types))}]->() WHERE {foreign('s')} RETURN DISTINCT s")
+        for one in self.holdings.of(predicates):
+            for label in one.labels:
+                queries.append(f"MATCH {node_of('s', label)} WHERE {one.there('s')} RETURN s")
+        return "CALL () {\n" + ("\nUNION\n".join(queries) or "UNWIND [] AS s RETURN s") + "\n}"
+
+    def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
+        """From any node."""
+        types = "|".join(map(quote, self.types_of(predicates)))
+        scope = "" if source is None else f" AND {self.in_source(source, 'f', None)}"
+        return f"MATCH (s)-[f:{types}]->(o) WHERE {foreign('s')}{scope} "

@@ -1,0 +1,124 @@
+"""A database of others as a store: asked where it is, with one query a program. Nothing is written.
+
+What it is taken for is a `Mapping`. Values are always those of the database; the mapping is read
+again by what made it (`remap`), as its owner sees fit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from condgraph.cypher.asking import AskingStore
+from condgraph.cypher.connection import Connection
+from condgraph.cypher.layout.base import TARGET
+from condgraph.cypher.native.ids import SOURCE
+from condgraph.cypher.native.layout import NativeLayout
+from condgraph.cypher.native.mapping import Mapping
+from condgraph.cypher.native.schema import NativeSchema
+from condgraph.engine.errors import UnsupportedError
+from condgraph.engine.facts import Source
+from condgraph.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from condgraph.cypher.native.names import NativeNames
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.patterns.matches import Matches
+
+T = TypeVar("T")
+#: Patterns are searched for in process, in databases of at most so many nodes and relationships.
+MOST_PULLED: Final = 250_000
+#: For so many seconds what was pulled is good for the next pattern.
+KEPT: Final = 10.0
+
+
+class NativeStore(AskingStore):
+    """A database that condgraph did not write. `remap` gives the mapping of now, the same one as long
+    as nothing speaks for another.
+    """
+
+    read_only = True
+
+    def __init__(self, connection: Connection, mapping: Mapping, *, remap: Callable[[], Mapping] | None = None) -> None:
+        super().__init__(connection, SOURCE, NativeLayout(mapping))
+        self._schema, self._remap = NativeSchema(mapping), remap
+        self._pulled: tuple[Mapping, float, Snapshot] | None = None
+
+    def __repr__(self) -> str:
+        return f"<NativeStore at {self.place}>"
+
+    @property
+    def mapping(self) -> Mapping:
+        """What the database is taken for now."""
+        if self._remap is not None:
+            found = self._remap()
+            if found is not self._schema.mapping:
+                self._schema, self._layout = NativeSchema(found), NativeLayout(found)
+        return self._schema.mapping
+
+    @property
+    def schema(self) -> NativeSchema:
+        """What lowering knows."""
+        assert self.mapping is self._schema.mapping
+        return self._schema
+
+    @property
+    def content(self) -> str:
+        """A name for the counts of the database; edits that keep all counts keep it."""
+        return self.mapping.mark
+
+    def names(self) -> NativeNames:
+        """Names read from the database."""
+        from condgraph.cypher.native.names import NativeNames
+
+        return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
+
+    def steady(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives: each query is of one state of the database."""
+        return ask()
+
+    @property
+    def known_sources(self) -> tuple[Source, ...]:
+        """The database itself."""
+        return (Source(SOURCE, self.place, "neo4j"),)
+
+    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern, in process: the database is pulled for it, and again
+        once its counts are others, or what was pulled is older than `KEPT` seconds. Raises
+        `UnsupportedError` for a larger database.
+        """
+        if not exact:
+            raise UnsupportedError(TARGET, ["an approximate index of a database that is not condgraph's"], hint="leave `exact` out")
+        return SnapshotStore(self.pulled()).match(pattern, **options)
+
+    def pulled(self) -> Snapshot:
+        """The database in process, at most `KEPT` seconds old, where it is not too large for that."""
+        mapping = self.mapping
+        size = mapping.node_count + mapping.relationship_count
+        if size > MOST_PULLED:
+            raise UnsupportedError(
+                TARGET,
+                [f"patterns on {size:,} nodes and relationships that condgraph did not write"],
+                hint=f"up to {MOST_PULLED:,} they are pulled for it; graph.snapshot() pulls any number, once",
+            )
+        now = time.monotonic()
+        if self._pulled is None or self._pulled[0] is not mapping or now - self._pulled[1] > KEPT:
+            self._pulled = mapping, now, self.snapshot()
+        return self._pulled[2]
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """A database that answers is there."""
+        return True
+
+    def sources(self) -> tuple[Source, ...]:
+        """The database itself."""
+        return self.known_sources
+
+    def snapshot(self) -> Snapshot:
+        """The whole database pulled into process."""
+        from condgraph.cypher.native.pull import pull
+
+        return pull(self.connection, self.mapping)

@@ -1,0 +1,107 @@
+"""Tables of answers as records, for JSON and other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from condgraph.engine.algebra import Group, Node, postorder
+from condgraph.engine.execute.bags import shown
+from condgraph.engine.execute.grid import BETWEEN
+from condgraph.engine.facts import Entity
+from condgraph.engine.pieces import watched
+from condgraph.engine.values import NO_UNIT, Quantity
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["BETWEEN", "arrow", "as_float", "columns_of", "entities_of", "flat", "records"]
+
+Row = tuple[Any, ...]
+
+
+def columns_of(plan: Node) -> tuple[str, ...]:
+    """The names of the columns that a plan shows; none where it gives no table."""
+    for node in reversed(postorder(plan)):
+        if isinstance(node, Group):
+            names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
+            return names[: len(names) - node.hidden]
+        if type(node).__name__ not in ("Having", "Order", "Limit"):
+            return ()
+    return ()
+
+
+def flat(values: Sequence[Any]) -> list[Any]:
+    """All values of rows, those that a cell lists one by one."""
+    found: list[Any] = []
+    for value in values:
+        found.extend(flat(value) if isinstance(value, tuple) else [value])
+    return found
+
+
+def entities_of(values: Sequence[Row]) -> list[Entity]:
+    """The entities in the cells, each once, by name and id."""
+    found = {one.id: one for row in watched(values) for one in flat(row) if isinstance(one, Entity)}
+    return sorted(found.values(), key=lambda entity: (entity.name, entity.id))
+
+
+def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """One record a row. Numbers are numbers where a column has nothing else (and none that is too
+    large for a float), with their unit in a column "... unit" where they have one; entities are
+    names, with their ids in "... id"; lists are lists of texts; everything else is text, and a cell
+    without a value None.
+    """
+    parts = _parts(columns, values, texts)
+    return [{name: cells[at] for name, (cells, _) in parts.items()} for at in watched(range(len(values)))]
+
+
+def arrow(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> pyarrow.Table:
+    """The same as a pyarrow Table: counts are int64, other numbers double."""
+    import pyarrow
+
+    parts = _parts(columns, values, texts)
+    kinds = {"int": pyarrow.int64(), "float": pyarrow.float64(), "list": pyarrow.list_(pyarrow.string()), "text": pyarrow.string()}
+    return pyarrow.table({name: pyarrow.array(cells, kinds[kind]) for name, (cells, kind) in parts.items()})
+
+
+def _parts(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:
+    """The columns with their cells and the type of these."""
+    found: dict[str, tuple[list[Any], str]] = {}
+    for at, name in enumerate(columns):
+        cells = [row[at] for row in watched(values)]
+        known = [cell for cell in cells if cell is not None]
+        if (
+            known
+            and all(isinstance(cell, tuple) for cell in known if not isinstance(cell, Entity))
+            and any(isinstance(cell, tuple) for cell in known)
+        ):
+            found[name] = [None if cell is None else [shown(one) for one in flat((cell,))] for cell in cells], "list"
+        elif known and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known):
+            found[name] = cells, "int"
+        elif known and all(isinstance(cell, Quantity) and as_float(cell.number) is not None for cell in known):
+            found[name] = [None if cell is None else as_float(cell.number) for cell in cells], "float"
+            if any(cell.unit != NO_UNIT for cell in known):
+                units = [None if cell is None or cell.unit == NO_UNIT else cell.unit for cell in cells]
+                found[_free(f"{name} unit", columns)] = units, "text"
+        else:
+            found[name] = [None if cell is None else texts[row][at] for row, cell in enumerate(cells)], "text"
+            if any(isinstance(cell, Entity) for cell in known):
+                found[_free(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
+    return found
+
+
+def as_float(number: int | float | Decimal) -> float | None:
+    """A number as a float; None where it is too large for one."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return None
+    return found if isfinite(found) else None
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

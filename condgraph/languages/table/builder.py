@@ -1,0 +1,122 @@
+"""A table asked for step by step, from Python. Nothing is asked before `ask`, so that program and
+table are one query on every store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from condgraph.engine.errors import OptionError
+from condgraph.languages.table.clause import parse, parse_part
+from condgraph.languages.table.places import in_clause
+from condgraph.languages.table.tree import By, Clause, Junction, Test
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+
+
+def clause_of(table: Any) -> Clause:
+    """A clause from its text, a builder, or itself."""
+    if isinstance(table, TableParts):
+        if table.program != "FindAll()":
+            raise OptionError("this table has a program of its own", hint="ask it with .ask(), or begin with graph.table()")
+        return table.clause
+    if isinstance(table, Clause):
+        return table
+    if isinstance(table, str):
+        with in_clause(table):
+            return parse(table)
+    raise OptionError(f"a table is asked for with a text, not {type(table).__name__}", hint='table="group by country show count()"')
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """A program and the table made of its rows. Every method gives a new one, so that parts can be
+    kept and gone on from in several ways.
+    """
+
+    program: Any
+    clause: Clause
+
+    def where(self, test: str) -> Self:
+        """Only rows that the test holds of, before they are grouped; given twice, both hold."""
+        return self._with(where=_both(self.clause.where, _one(test, "where")))
+
+    def group(self, *keys: str) -> Self:
+        """Put rows together that have the same values: `"country"`, `"customer.country, year(date)"`."""
+        return self._with(keys=(*self.clause.keys, *_all(keys, "group")))
+
+    def show(self, *columns: str) -> Self:
+        """The columns: `"count()"`, `"sum(price) as total"`; without groups also `"price"`."""
+        return self._with(shown=(*self.clause.shown, *_all(columns, "show")))
+
+    def having(self, test: str) -> Self:
+        """Only rows of the table that the test holds of; given twice, both hold."""
+        return self._with(having=_both(self.clause.having, _one(test, "having")))
+
+    def order(self, *columns: str) -> Self:
+        """By these columns: `"total desc"`, `"-total"`, `"country"`."""
+        by: list[By] = _all(columns, "order")
+        return self._with(order=(*self.clause.order, *by))
+
+    def limit(self, number: Any, *, offset: Any = 0, ties: bool = False) -> Self:
+        """So many rows, after the first `offset`; with `ties` also those equal to the last one."""
+        for what in (number, offset):
+            if isinstance(what, bool) or not isinstance(what, int) or what < 0:
+                raise OptionError(f"{what!r} is no number of rows", hint="limit(3), limit(10, offset=20)")
+        return self._with(limit=number, offset=offset, ties=ties)
+
+    def _with(self, **changes: Any) -> Self:
+        return replace(self, clause=replace(self.clause, **changes))
+
+
+@dataclass(frozen=True)
+class TableQuery(TableParts):
+    """A table that a graph is asked for; `ask` runs it."""
+
+    run: Callable[..., Answer]
+    explained: Callable[..., str]
+
+    def ask(self, **options: Any) -> Answer:
+        """The answer, a table; options as for `Graph.query`."""
+        return self.run(self.program, table=self.clause, **options)
+
+    def explain(self, **options: Any) -> str:
+        """The plan, or the query of a store, without running it."""
+        return self.explained(self.program, table=self.clause, **options)
+
+
+@dataclass(frozen=True)
+class AsyncTableQuery(TableParts):
+    """The same for asyncio: `await graph.table(...).group("country").show("count()").ask()`."""
+
+    run: Callable[..., Awaitable[Answer]]
+    explained: Callable[..., Awaitable[str]]
+
+    async def ask(self, **options: Any) -> Answer:
+        """The answer, a table; options as for `Graph.query`."""
+        return await self.run(self.program, table=self.clause, **options)
+
+    async def explain(self, **options: Any) -> str:
+        """The plan, or the query of a store, without running it."""
+        return await self.explained(self.program, table=self.clause, **options)
+
+
+def _all(texts: tuple[str, ...], part: str) -> list[Any]:
+    found: list[Any] = []
+    for text in texts:
+        found += _one(text, part)
+    return found
+
+
+def _one(text: Any, part: str) -> Any:
+    if not isinstance(text, str):
+        raise OptionError(f"a part of a table is a text, not {type(text).__name__}", hint='group("country"), show("count()")')
+    with in_clause(text):
+        return parse_part(text, part)
+
+
+def _both(one: Test | None, other: Test) -> Test:
+    return other if one is None else Junction("and", (one, other))

@@ -1,0 +1,344 @@
+"""The text of a table clause read into a tree.
+
+    where year(orderDate) = 1997
+    group by customerID.country
+    show count(), sum(freight) as total
+    having total > 100
+    order by total desc
+    limit 3
+
+Every part may be left out, and they stand in this order or another; `show` may be `select`. A name
+is one or more words, or anything between double quotes; `.` follows a relation, `^` follows one
+backward, `@` is a qualifier of the statement before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeVar
+
+from condgraph.engine.algebra.expressions import TextOperator
+from condgraph.engine.errors import ParseError
+from condgraph.languages.table.tokens import Token, tokens_of
+from condgraph.languages.table.tree import (
+    Binary,
+    By,
+    Call,
+    Clause,
+    Column,
+    Comparison,
+    Expression,
+    Junction,
+    Number,
+    Path,
+    Step,
+    Test,
+    Text,
+)
+
+T = TypeVar("T")
+#: Parentheses within each other, and steps of a path.
+_DEEPEST: Final = 40
+_COMPARED: Final = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+#: The most rows that a limit may name.
+_MOST: Final = 10**12
+#: The row itself, where a path is one of these words.
+SELF: Final = ("self", "it")
+
+
+def parse(text: str) -> Clause:
+    """A whole clause; raises `ParseError` with the place of what is wrong."""
+    reader = Reader(text)
+    said: dict[str, Any] = {}
+    while reader.token.kind != "end":
+        word = reader.reserved()
+        part = {"select": "show"}.get(word, word)
+        if part in said:
+            raise reader.error(f"{word!r} stands twice")
+        if part in ("group", "order"):
+            reader.expect("by")
+        said[part] = reader.part(part)
+        if part == "limit" and reader.accept("with"):
+            reader.expect("ties")
+            said["ties"] = True
+    return Clause(
+        said.get("where"),
+        tuple(said.get("group", ())),
+        tuple(said.get("show", ())),
+        said.get("having"),
+        tuple(said.get("order", ())),
+        said.get("limit"),
+        said.get("offset", 0),
+        said.get("ties", False),
+    )
+
+
+def parse_part(text: str, part: str) -> Any:
+    """One part of a clause alone: the text behind "group by", "show", "where", "having" or "order by"."""
+    reader = Reader(text)
+    found = reader.part(part)
+    if reader.token.kind != "end":
+        raise reader.error(f"{reader.token.text!r} has no place here")
+    return found
+
+
+class Reader:
+    """A clause while it is read, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens, self._at, self._depth = tokens_of(text), 0, 0
+        self._closing = _closing(self._tokens)
+
+    # -- tokens ------------------------------------------------------------------------------------
+
+    @property
+    def token(self) -> Token:
+        """The token at hand."""
+        return self._tokens[self._at]
+
+    def error(self, message: str, hint: str | None = None) -> ParseError:
+        """What is wrong with the token at hand."""
+        return ParseError(message, span=(self.token.start, max(self.token.end, self.token.start + 1)), hint=hint)
+
+    def reserved(self) -> str:
+        """Take the word that a part begins with."""
+        word = self.token.reserved()
+        if word not in ("where", "group", "show", "select", "having", "order", "limit", "offset"):
+            what = f"{self.token.text!r}" if self.token.kind != "end" else "the end"
+            hint = "the parts of a table are: where, group by, show, having, order by, limit, offset"
+            raise self.error(f"{what} begins no part of a table", hint)
+        self._at += 1
+        return word
+
+    def accept(self, *words: str) -> str:
+        """Take one of some reserved words or signs; "" where another token stands."""
+        token = self.token
+        found = token.reserved() or (token.text if token.kind == "sign" else "")
+        if found and found in words:
+            self._at += 1
+            return found
+        return ""
+
+    def expect(self, *words: str) -> str:
+        """The same, and an error where another token stands."""
+        found = self.accept(*words)
+        if not found:
+            there = repr(self.token.text) if self.token.kind != "end" else "the end"
+            raise self.error(f"{' or '.join(map(repr, words))} is missing before {there}")
+        return found
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def part(self, part: str) -> Any:
+        """What stands behind the word of a part."""
+        if part in ("group", "show"):
+            return self._several(self._column)
+        if part == "order":
+            return self._several(self._by)
+        return self._whole_number() if part in ("limit", "offset") else self._test()
+
+    def _several(self, read: Callable[[], T]) -> list[T]:
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return found
+
+    def _column(self) -> Column:
+        of = self._expression()
+        return Column(of, self._name() if self.accept("as") else None)
+
+    def _by(self) -> By:
+        minus = self.accept("-")
+        of = self._expression()
+        word = self.accept("asc", "ascending", "desc", "descending")
+        return By(of, bool(minus) != word.startswith("desc"))
+
+    def _whole_number(self) -> int:
+        token = self.token
+        if token.kind != "number" or not token.text.isdigit() or len(token.text) > 12:
+            raise self.error(f"a whole number up to {_MOST:,} belongs here")
+        self._at += 1
+        return int(token.text)
+
+    # -- tests -------------------------------------------------------------------------------------
+
+    def _test(self) -> Test:
+        return self._joined("or", lambda: self._joined("and", self._single))
+
+    def _joined(self, word: Any, read: Callable[[], Test]) -> Test:
+        found = [read()]
+        while self.accept(word):
+            found.append(read())
+        return found[0] if len(found) == 1 else Junction(word, tuple(found))
+
+    def _single(self) -> Test:
+        if self.accept("not"):
+            return Junction("not", (self._deeper(self._single),))
+        if self.token.kind == "sign" and self.token.text == "(" and not self._is_expression():
+            self._at += 1
+            found = self._deeper(self._test)
+            self.expect(")")
+            return found
+        return self._comparison()
+
+    def _is_expression(self) -> bool:
+        """Whether what stands in the parentheses at hand is calculated with, or compared."""
+        behind = self._tokens[self._closing.get(self._at, len(self._tokens) - 2) + 1]
+        return behind.text in (*_COMPARED, "+", "-", "*", "/") or behind.reserved() in ("is", "in")
+
+    def _comparison(self) -> Test:
+        start = self.token.start
+        of = self._expression()
+        if self.accept("is"):
+            no = bool(self.accept("not"))
+            known = self.expect("missing", "null", "known") == "known"
+            return Comparison(of, "known" if known != no else "missing", (), (start, self._end()))
+        no = bool(self.accept("not"))
+        part = self._part_of_text()
+        if part:
+            self._at += len(part.split())
+            inside = Comparison(of, part, (self._text(),), (start, self._end()))
+            return Junction("not", (inside,)) if no else inside
+        if no or self.token.reserved() == "in":
+            self.expect("in")
+            self.expect("(")
+            found = Comparison(of, "=", tuple(self._several(self._literal)), (start, self._end()))
+            self.expect(")")
+            return Junction("not", (found,)) if no else found
+        sign = self.accept(*_COMPARED)
+        if not sign:
+            signs = "= != < > <= >=, in (...), contains, starts with, ends with, is missing"
+            raise self.error(f"a comparison is missing: {signs}", "having count() > 5")
+        literal = self._literal()
+        return Comparison(of, _COMPARED[sign], (literal,), (start, self._end()))  # type: ignore[arg-type]
+
+    def _literal(self) -> Number | Text:
+        sign = "-" if self.accept("-") else ""
+        token = self.token
+        if token.kind == "number":
+            self._at += 1
+            unit = self._name() if self.token.kind == "name" or (self.token.kind == "word" and not self.token.reserved()) else ""
+            return Number(sign + token.text, unit, (token.start, self._end()))
+        if token.kind in ("text", "date") and not sign:
+            self._at += 1
+            return Text(token.text, (token.start, token.end))
+        raise self.error("a number, or a text between single quotes, is missing", "country = 'Germany', price > 100 $")
+
+    def _part_of_text(self) -> TextOperator | Literal[""]:
+        """What the words at hand say of a part of a text. They are no reserved words, as columns are
+        called so: only what stands behind them tells.
+        """
+        behind = self._tokens[self._at + 1 : self._at + 3]
+        word = self.token.text.casefold() if self.token.kind == "word" else ""
+        if word == "contains" and behind and behind[0].kind == "text":
+            return "contains"
+        if word in ("starts", "ends") and len(behind) == 2 and behind[0].reserved() == "with" and behind[1].kind == "text":
+            return "starts with" if word == "starts" else "ends with"
+        return ""
+
+    def _text(self) -> Text:
+        token = self.token
+        self._at += 1
+        return Text(token.text, (token.start, token.end))
+
+    def _end(self) -> int:
+        return self._tokens[self._at - 1].end
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def _expression(self) -> Expression:
+        return self._binary(("+", "-"), lambda: self._binary(("*", "/"), self._factor))
+
+    def _binary(self, signs: tuple[str, ...], read: Callable[[], Expression]) -> Expression:
+        start = self.token.start
+        found = read()
+        count = 0
+        while sign := self.accept(*signs):
+            count += 1
+            if count > _DEEPEST:
+                raise self.error(f"more than {_DEEPEST} numbers in one sum")
+            found = Binary(sign, found, read(), (start, self._end()))  # type: ignore[arg-type]
+        return found
+
+    def _factor(self) -> Expression:
+        token = self.token
+        if self.accept("("):
+            found = self._deeper(self._expression)
+            self.expect(")")
+            return found
+        if token.kind == "number":
+            self._at += 1
+            return Number(token.text, "", (token.start, token.end))
+        behind = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind == "word" and behind.kind == "sign" and behind.text == "(":
+            self._at += 2
+            return self._call(token)
+        return self._path()
+
+    def _call(self, name: Token) -> Call:
+        number, distinct = None, bool(self.accept("distinct"))
+        of: Expression | None = None
+        if self.accept("*") or (self.token.kind == "sign" and self.token.text == ")"):
+            pass
+        else:
+            of = self._deeper(self._expression)
+            if self.accept(","):
+                if not isinstance(of, Number) or not of.text.isdigit():
+                    raise self.error(f"the first argument of {name.text} is how many: top(3, price)")
+                number, of = int(of.text), self._deeper(self._expression)
+        self.expect(")")
+        return Call(name.text.casefold(), of, number, distinct, (name.start, self._end()))
+
+    def _path(self) -> Path:
+        start = self.token.start
+        if self.accept("@"):
+            return Path((), self._name(), (start, self._end()))
+        steps: list[Step] = []
+        while True:
+            backward = bool(self.accept("^"))
+            quoted = self.token.kind == "name"
+            name = self._name()
+            if steps or backward or quoted or name.casefold() not in SELF:
+                steps.append(Step(name, backward))
+            if len(steps) > _DEEPEST:
+                raise self.error(f"a path of more than {_DEEPEST} steps")
+            if not self.accept("."):
+                break
+        qualifier = self._name() if self.accept("@") else None
+        return Path(tuple(steps), qualifier, (start, self._end()))
+
+    def _name(self) -> str:
+        """A quoted name, or words up to a sign or a reserved word."""
+        if self.token.kind == "name":
+            self._at += 1
+            return self._tokens[self._at - 1].text
+        start = self._at
+        while self.token.kind in ("word", "number") and not self.token.reserved():
+            if self._at > start and self._part_of_text():
+                break
+            self._at += 1
+        if start == self._at:
+            there = f"{self.token.text!r} stands" if self.token.kind != "end" else "the clause ends"
+            hint = "a name that is a word of the clause, or has other signs, is put in double quotes"
+            raise self.error(f"{there} where a name should be", hint)
+        return " ".join(token.text for token in self._tokens[start : self._at])
+
+    def _deeper(self, read: Callable[[], T]) -> T:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self.error(f"more than {_DEEPEST} parts within each other")
+        found = read()
+        self._depth -= 1
+        return found
+
+
+def _closing(tokens: list[Token]) -> dict[int, int]:
+    """The place of the parenthesis that closes each one."""
+    found: dict[int, int] = {}
+    stack: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.kind == "sign" and token.text == "(":
+            stack.append(at)
+        elif token.kind == "sign" and token.text == ")" and stack:
+            found[stack.pop()] = at
+    return found

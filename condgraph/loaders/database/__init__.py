@@ -1,0 +1,1 @@
+"""Databases of tables: SQLite, PostgreSQL, MySQL."""

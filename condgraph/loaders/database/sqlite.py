@@ -1,0 +1,143 @@
+"""SQLite: a database in a file. It is opened for reading alone, and what its schema could run
+(views, triggers, functions) is not trusted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import CondgraphError, LoadError
+from condgraph.engine.facts import Item
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.database.tables import DATABASE_OPTIONS, ROWS, SqlTable, ordered_by, quoted, read_database, told
+from condgraph.loaders.files import file_errors, path_of
+from condgraph.loaders.folder.texts import cell_text
+
+MAGIC: Final = b"SQLite format 3\0"
+#: Steps of SQLite's machine between two looks at the deadline.
+_STEPS: Final = 100_000
+
+
+class Sqlite:
+    """An open SQLite database."""
+
+    form = "sqlite"
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.location = str(path)
+        self.connection = connection
+        self._stopped: CondgraphError | None = None
+        connection.set_progress_handler(self._check, _STEPS)
+
+    def _check(self) -> int:
+        try:
+            check()
+        except CondgraphError as error:
+            self._stopped = error
+            return 1
+        return 0
+
+    @contextmanager
+    def errors(self, table: str | None = None) -> Iterator[None]:
+        """Turn what SQLite raises into a `LoadError`, or into the error of the deadline."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            if self._stopped is not None:
+                raise self._stopped from None
+            where = f"the table {table!r}" if table is not None else "this"
+            raise LoadError(f"SQLite cannot read {where}: {told(error)}", file=self.location) from None
+
+    def _all(self, text: str, *parameters: str) -> list[tuple[Any, ...]]:
+        with closing(self.connection.execute(text, parameters)) as cursor:
+            return cursor.fetchall()
+
+    def tables(self) -> list[SqlTable]:
+        """Tables and views, without those of SQLite itself and of its extensions."""
+        with self.errors():
+            found = self._all(
+                "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+                " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+            )
+            shadows = {
+                name for name, kind in self._all("SELECT name, type FROM pragma_table_list WHERE type IN ('shadow', 'virtual')")
+            }
+            tables = [SqlTable(name, (name,), view=kind == "view") for name, kind in found if name not in shadows]
+            names = {table.name.casefold(): table.name for table in tables}
+            for table in tables:
+                columns = self._all("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", table.name)
+                table.columns = [name for name, _, _, hidden in columns if hidden != 1]
+                table.kinds = [kind for _, kind, _, hidden in columns if hidden != 1]
+                table.primary = tuple(name for name, _, pk, _ in sorted(columns, key=lambda one: one[2]) if pk)
+                called = {name.casefold(): name for name in table.columns}
+                keys: dict[int, list[tuple[str, str, str | None]]] = {}
+                for ident, target, mine, other in self._all(
+                    'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq', table.name
+                ):
+                    keys.setdefault(ident, []).append((target, mine, other))
+                for parts in keys.values():
+                    target = names.get(parts[0][0].casefold(), parts[0][0])
+                    mine = tuple(called.get(one.casefold(), one) for _, one, _ in parts)
+                    table.foreign.append((mine, target, tuple(str(other) for _, _, other in parts if other is not None)))
+                table.foreign.sort()
+            columns_of = {table.name: {one.casefold(): one for one in table.columns} for table in tables}
+            for table in tables:
+                # Names of other columns may be written in another case than they have.
+                table.foreign = [
+                    (mine, target, tuple(columns_of.get(target, {}).get(one.casefold(), one) for one in others))
+                    for mine, target, others in table.foreign
+                ]
+        return tables
+
+    def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
+        """The rows of a table, by its key, else as they lie."""
+        with self.errors(table.name):
+            columns = ", ".join(quoted((one,)) for one in table.columns)
+            with closing(self.connection.execute(f"SELECT {columns} FROM {quoted(table.path)}{ordered_by(table)}")) as cursor:
+                while rows := cursor.fetchmany(ROWS):
+                    yield [list(map(cell_text, row)) for row in rows]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Sqlite]:
+    """An SQLite file, open for reading, in one transaction."""
+    with file_errors(path):
+        path.open("rb").close()
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise LoadError(f"SQLite cannot open this: {told(error)}", file=str(path)) from None
+    with closing(connection):
+        database = Sqlite(path, connection)
+        with database.errors():
+            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("BEGIN")
+        yield database
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    with opened(path_of(source)) as database:
+        yield from read_database(database, reading, options)
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    return 100 if head.startswith(MAGIC) else 0
+
+
+FORMAT: Final = Format(
+    "sqlite",
+    "an SQLite database: rows of its tables are entities, foreign keys are relations",
+    _read,
+    DATABASE_OPTIONS,
+    _sniff,
+)

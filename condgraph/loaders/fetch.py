@@ -1,0 +1,323 @@
+"""Files at http and https addresses: fetched whole into a folder of their own for as long as they
+are loaded, within a size and a time, and told by their address.
+
+The address of a source may have a login, which is sent to its own server alone. What is shown and
+kept of an address has neither the login nor what stands after a `?`, which may be a key. Redirects
+are followed to http and https, never from https to http.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import re
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+
+from condgraph.engine.bounds import check, current
+from condgraph.engine.errors import CondgraphError, LoadError, OptionError, shortened
+from condgraph.engine.wire import Wire
+from condgraph.loaders.base import Progress
+
+#: Bytes that are fetched of an address, and seconds that it may take.
+MOST_BYTES: Final = 2 << 30
+MOST_SECONDS: Final = 600.0
+#: Seconds to connect, and seconds that a server may be silent.
+PATIENCE: Final = 20.0
+SILENCE: Final = 60.0
+
+#: A report of a load.
+Told = TypeVar("Told")
+_BLOCK: Final = 1 << 18
+_LONGEST: Final = 8_192
+_WEB: Final = re.compile(r"https?://", re.IGNORECASE).match
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
+#: What may stand in an address as it is.
+_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
+_LOCAL: Final = "download the file, and load it"
+_CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
+_WAYS: Final[Mapping[str, str]] = {
+    "s3": _CLOUD.format("aws s3 presign s3://..."),
+    "s3a": _CLOUD.format("aws s3 presign s3://..."),
+    "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
+    "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "file": "give the path without file://",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that was fetched: where it lies, and what is shown of its address."""
+
+    path: Path
+    location: str
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def is_address(text: object) -> bool:
+    """Whether a source is an http or https address."""
+    return isinstance(text, str) and _WEB(text) is not None
+
+
+def refuse(text: str) -> None:
+    """Raise `LoadError` for a text that is an address of another kind, and says nothing of files."""
+    found = _SCHEME(text)
+    if found is not None:
+        scheme = found[1].lower()
+        if scheme in ("http", "https"):
+            raise LoadError("an address is fetched by Graph.load alone", file=_shown(text), hint=_LOCAL)
+        raise LoadError(f"files at {scheme}:// are not read", file=_shown(text), hint=_WAYS.get(scheme, _LOCAL))
+
+
+def has_address(source: Any) -> bool:
+    """Whether a source, or one of a list of sources, is an http or https address."""
+    if isinstance(source, (list, tuple, set, frozenset)):
+        return any(map(is_address, source))
+    return is_address(source)
+
+
+@contextmanager
+def fetched(source: Any, progress: Progress | None = None, *, pages: bool = False) -> Iterator[Any]:
+    """A source, or a list of them, with a `Fetched` for each address, whose file is there until the
+    end; errors in between that name the file name the address.
+
+    `pages`: whether a page of HTML is taken. Raises `LoadError`, and at the deadline of the call
+    `DeadlineError`.
+    """
+    with tempfile.TemporaryDirectory(prefix="condgraph-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        several = isinstance(source, (list, tuple, set, frozenset))
+        listed = sorted(source, key=str) if isinstance(source, (set, frozenset)) else list(source) if several else [source]
+        found = [_fetch(one, folder, progress, pages) if is_address(one) else one for one in listed]
+        places = {str(one.path): one.location for one in found if isinstance(one, Fetched)}
+        try:
+            yield found if several else found[0]
+        except CondgraphError as error:
+            _rename(error, places)
+            raise
+
+
+def told_by_address(report: Told, files: Any) -> Told:
+    """A report of a load, whose problems name the address of a file that was fetched."""
+    places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
+    said: Any = report
+    return cast("Told", replace(said, problems=tuple(replace(one, file=places.get(one.file, one.file)) for one in said.problems)))
+
+
+def _rename(error: CondgraphError, places: Mapping[str, str]) -> None:
+    """Have an error name the address, and not the file that came from it."""
+    for path, location in places.items():
+        error.message = error.message.replace(path, location)
+        error.hint = error.hint.replace(path, location) if error.hint else error.hint
+        if isinstance(error, LoadError) and error.file == path:
+            error.file = location
+    error.args = (error.message,)
+
+
+def _split(text: str) -> SplitResult:
+    # What is wrong may be part of a password: it is not shown.
+    shown = text[:20].partition("://")[0] + "://..."
+    if len(text) > _LONGEST:
+        raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
+    try:
+        split = urlsplit(text)
+        if split.port != 0 and split.hostname:
+            return split
+    except ValueError:
+        pass
+    raise LoadError("this is no address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
+
+
+def _shown(text: str) -> str:
+    """An address without its login, and without what stands after `?` and `#`."""
+    try:
+        split = urlsplit(text)
+        where = split.netloc.rpartition("@")[2]
+        return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
+    except ValueError:
+        return text.partition("://")[0] + "://..."
+
+
+def _plain(split: SplitResult) -> str:
+    """An address without login and fragment, in the characters that a request can have."""
+    try:
+        host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
+    except UnicodeError:
+        raise LoadError("this is no address: its server has no name that can be looked up", file=_shown(split.geturl())) from None
+    host = f"[{host}]" if ":" in host else host
+    where = host if split.port is None else f"{host}:{split.port}"
+    return urlunsplit((split.scheme, where, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
+
+
+def _login(split: SplitResult) -> str | None:
+    if split.username is None:
+        return None
+    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode("utf-8")).decode()
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows to http and https, and sends the login to its own server alone."""
+
+    def __init__(self, split: SplitResult, login: str | None) -> None:
+        self._origin, self._login = _origin(split), login
+
+    def redirect_request(self, request: Any, stream: Any, code: int, message: str, headers: Any, newurl: str) -> Any:
+        """The request to follow with; raises `LoadError` for one that is not followed."""
+        split = _split(newurl)
+        scheme = split.scheme.lower()
+        if scheme not in ("http", "https") or (scheme == "http" and request.type == "https"):
+            raise LoadError(f"the server sends on to {scheme}://, which is not followed", file=_shown(newurl), hint=_LOCAL)
+        following = super().redirect_request(request, stream, code, message, headers, _plain(split))
+        if following is not None and self._login is not None and _origin(split) == self._origin:
+            following.add_unredirected_header("Authorization", self._login)
+        return following
+
+
+def _origin(split: SplitResult) -> tuple[str, str, int]:
+    scheme = split.scheme.lower()
+    return scheme, (split.hostname or "").lower(), split.port or (443 if scheme == "https" else 80)
+
+
+def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> Fetched:
+    split = _split(text)
+    shown, login = _shown(text), _login(split)
+    path = _path(split, folder)
+    wire = Wire(PATIENCE)
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        *wire.handlers(),
+        _Redirects(split, login),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    opener.addheaders = [("User-Agent", "condgraph"), ("Accept", "*/*"), ("Accept-Encoding", "identity")]
+    request = urllib.request.Request(_plain(split))
+    if login is not None:
+        request.add_unredirected_header("Authorization", login)
+    until = time.monotonic() + MOST_SECONDS
+    with _watched(wire, until):
+        try:
+            with opener.open(request, timeout=SILENCE) as response, path.open("wb") as out:
+                _copy(response, out, shown, progress, pages, wire)
+        except CondgraphError:
+            raise
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            _over(wire, shown)
+            raise LoadError(f"the file cannot be fetched: {_told(error)}", file=shown, hint=_hint(error)) from None
+    return Fetched(path, shown)
+
+
+def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages: bool, wire: Wire) -> None:
+    packed = response.headers.get("Content-Encoding", "identity").lower()
+    if packed not in ("", "identity", "gzip", "x-gzip"):
+        raise LoadError(f"the server packs the file as {shortened(packed, 30)!r}, which was not asked for", file=shown, hint=_LOCAL)
+    if response.headers.get_content_type() in ("text/html", "application/xhtml+xml") and not pages:
+        raise LoadError("the address gives a page of HTML, no data", file=shown, hint="format= says that it is data all the same")
+    said = response.headers.get("Content-Length", "")
+    length = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
+    size = 0
+    while (length is None or length <= MOST_BYTES) and (block := response.read1(_BLOCK)):
+        check()
+        size += len(block)
+        if size > MOST_BYTES:
+            break
+        out.write(block)
+        if progress is not None:
+            progress(shown, 0, None)
+    if max(size, length or 0) > MOST_BYTES:
+        raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=_LOCAL)
+    _over(wire, shown)
+    if length is not None and size < length:
+        raise LoadError(f"the connection ended after {size:,} of {length:,} bytes", file=shown)
+
+
+@contextmanager
+def _watched(wire: Wire, until: float) -> Iterator[None]:
+    """Cut a connection once the call was cancelled, or its time is over, however slowly bytes come."""
+    done, budget = Event(), current()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            try:
+                if budget is not None:
+                    budget.check()
+            except CondgraphError:
+                break
+            if time.monotonic() > until:
+                break
+        else:
+            return
+        wire.cut()
+
+    watcher = Thread(target=watch, name="condgraph fetching", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _over(wire: Wire, shown: str) -> None:
+    """Raise where the connection was cut on our side."""
+    check()
+    if wire.over:
+        raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=_LOCAL)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        if error.code in (301, 302, 303, 307, 308):
+            return "the server sends on too often, or to an address that is not followed"
+        return f"the server answers {error.code} {shortened(str(error.reason), 60)}"
+    reason = getattr(error, "reason", None) or error
+    if isinstance(reason, TimeoutError):
+        return "the server does not answer in time"
+    return shortened(str(getattr(reason, "strerror", None) or reason) or type(error).__name__, 120)
+
+
+def _hint(error: Exception) -> str | None:
+    refused = isinstance(error, urllib.error.HTTPError) and error.code in (401, 403)
+    return "https://user:password@server/... sends a login" if refused else None
+
+
+def _path(split: SplitResult, folder: Path) -> Path:
+    """Where a file lies: under its server and its folders, by which sources of one name are told
+    apart.
+    """
+    parts = [_part(one) for one in (split.netloc.rpartition("@")[2], *split.path.split("/")) if one]
+    for number in count(1):
+        # The name of the folder itself is another one each time, and in no name of a source.
+        path = folder.joinpath(str(number), *parts[-6:])
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise OptionError(f"there is no room to fetch files to: {error.strerror}", hint="TMPDIR names another folder") from None
+        if not path.exists():
+            return path
+    raise AssertionError("numbers do not end")
+
+
+def _part(text: str) -> str:
+    plain = re.sub(r"[^\w .()+,=@~-]", "_", unquote(text)).strip(". ")
+    stem, suffix = os.path.splitext(plain)
+    return (stem[:60] + suffix[:20]) or "_"

@@ -1,0 +1,228 @@
+"""What a declaration of tables could say, found from names and cells, with a reason for each line.
+
+Keys are found by their names and by cells that are all there and all different; references by names
+(`keys`), and by cells that are all keys of another table. Names and cells together are believed,
+and so are ten different texts that are all keys of one table alone. What cells alone say of numbers
+is written as a comment: 1, 2, 3 are keys of many tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Final
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import shortened
+from condgraph.loaders.base import Options
+from condgraph.loaders.folder.declared import Declared
+from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, plain, points
+from condgraph.loaders.folder.tab import Tab
+
+#: Different cells of a column that are remembered.
+_MOST: Final = 1_000_000
+#: Texts that have to be keys of another table before cells alone are believed.
+_MANY: Final = 10
+#: Pairs of columns that are tried as a key.
+_PAIRS: Final = 40
+#: What columns are called that number the rows within something, as plain names.
+_WITHIN: Final = re.compile(
+    r"(?:line|no|nr|number|num|seq|sequence|position|pos|rank|item|index|version|part|date|day|year|month)$"
+)
+#: What columns are called that refer to rows of their own table.
+_SELF: Final = re.compile(
+    r"parent|manager|boss|supervisor|reportsto|reportto|mentor|predecessor|successor|superior|replaces|replacedby|belongsto|partof|prev|next"
+)
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str) -> str:
+    """A declaration of these tables as text; `said` is what their source says itself."""
+    for tab in tabs.values():
+        tab.begin(options, said.types.get(tab.name, {}))
+        _look(tab)
+    said_joins = {(join.table, join.columns) for join in said.joins}
+    columns = {name: tab.columns for name, tab in tabs.items()}
+    find_keys(columns, said)
+    reasons: dict[tuple[str, Key], str] = {}
+    for tab in tabs.values():
+        if tab.columns.primary is None and tab.name not in said.keys:
+            tab.columns.primary = _only_key(tab)
+    for tab in tabs.values():
+        for one in tab.columns.foreign:
+            names = tuple(tab.names[at] for at in one.columns)
+            if (tab.name, names) in said_joins:
+                reasons[tab.name, one.columns] = "declared by the source"
+    comments: dict[str, list[str]] = {}
+    for tab in tabs.values():
+        comments[tab.name] = list(_by_cells(tab, tabs, reasons))
+    for tab in tabs.values():
+        if tab.columns.primary is None and tab.name not in said.keys:
+            tab.columns.primary = _pair(tab)
+    lines = [
+        f"# What the tables of {_line(place)} are, as far as names and cells say; written by `condgraph guess`.",
+        "# Edit it, and load again. Nothing is guessed beside what stands here.",
+        "guess = false",
+    ]
+    for tab in tabs.values():
+        tab.name_column = tab.find_name()
+        lines += ["", *_section(tab, said)]
+    lines += ["", "[joins]"]
+    for tab in tabs.values():
+        for one in tab.columns.foreign:
+            targets = [_path(tabs[target], key) for target, key in one.targets]
+            written = json.dumps(targets[0] if len(targets) == 1 else targets, ensure_ascii=False)
+            why = reasons.get((tab.name, one.columns)) or _contained(tab, tabs, one)
+            lines.append(f"{_string(_path(tab, one.columns))} = {written}  # {why}")
+        lines += comments[tab.name]
+    return "\n".join(lines) + "\n"
+
+
+def _look(tab: Tab) -> None:
+    """The cells of all columns: types, and different values, as far as they can be remembered."""
+    for chunk, _ in tab.cells.chunks(tab.reading, tab.names):
+        check()
+        for at, column in enumerate(chunk.columns):
+            tab.profiles[at].add(column)
+            if len(tab.columns.values.get((at,), ())) <= _MOST:
+                tab.columns.add((at,), map(tab.cell, column))
+        tab.columns.rows += len(chunk.numbers)
+
+
+def _only_key(tab: Tab) -> Key | None:
+    """A column that is a key by its cells, and called like one or the first of all."""
+    columns = tab.columns
+    if columns.rows <= 1:
+        return None
+    for at, name in enumerate(tab.names):
+        # Texts are keys wherever all differ, numbers and times only in front or with such a name.
+        called = bool(re.search(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$", plain(name)))
+        kind = tab.profiles[at].decide(name).kind
+        if columns.reference(at) is None and columns.unique((at,)) and (called or (at == 0 and kind in ("text", "number"))):
+            return (at,)
+    return None
+
+
+def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: dict[tuple[str, Key], str]) -> Iterator[str]:
+    """Add references that cells say; lines of comment for those that only may be."""
+    columns = tab.columns
+    for at, name in enumerate(tab.names):
+        mine = columns.values.get((at,), set())
+        if (at,) == columns.primary or not mine or len(mine) > _MOST or any(at in one.columns for one in columns.foreign):
+            continue
+        check()
+        found: list[tuple[str, Key, float]] = []
+        for target, other in tabs.items():
+            key = other.columns.primary
+            if key is None or len(key) > 1 or len(other.columns.values.get(key, ())) > _MOST:
+                continue
+            keys = other.columns.values[key]
+            inside = len(mine & keys)
+            called = target != tab.name and points(name, other.columns)
+            if called and inside >= CONTAINED * len(mine):
+                found = [(target, key, 2.0)]
+                break
+            own = target == tab.name and bool(_SELF.search(plain(name))) and inside >= CONTAINED * len(mine)
+            if (inside == len(mine) or own) and keys:
+                found.append((target, key, inside / len(keys)))
+        if not found:
+            continue
+        target, key, share = max(found, key=lambda one: one[2])
+        itself = next((one for one in found if one[0] == tab.name and _SELF.search(plain(name))), None)
+        if itself is not None:
+            target, key, share = itself
+        texts = sum(not one.replace(".", "", 1).replace("-", "", 1).isdigit() for one in mine)
+        believed = share == 2.0 or itself is not None or (texts >= _MANY and texts == len(mine) and len(found) == 1)
+        if (believed and tabs[target].name != tab.name) or itself is not None:
+            one = Reference((at,), ((target, key),))
+            columns.foreign.append(one)
+            tabs[target].columns.pointed = True
+            how = "by its name, " if share == 2.0 else "" if itself is None else "called so, "
+            reasons[tab.name, (at,)] = how + _contained(tab, tabs, one)
+        elif share >= 0.9 and len(mine) > 1 and target != tab.name and plain(name) not in ("quantity", "count", "amount", "level"):
+            path = _string(_path(tabs[target], key))
+            why = _contained(tab, tabs, Reference((at,), ((target, key),)))
+            yield f"# {_string(_path(tab, (at,)))} = {path}  # perhaps: {why}, the names do not say so"
+
+
+def _contained(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
+    target, key = one.targets[0]
+    cells, keys = tab.columns.values.get(one.columns), tabs[target].columns.values.get(key)
+    if cells is None or keys is None:
+        return "declared by the source"
+    mine = set(map(one.spelled, cells))
+    inside = len(mine & keys)
+    text = f"{inside:,} of its {len(mine):,} different values are keys there"
+    if inside < len(mine):
+        text += f", not {', '.join(repr(shortened(cell, 40)) for cell in sorted(mine - keys)[:3])}"
+    return _line(text + ", without the point of 1.0" * one.pointed)
+
+
+def _pair(tab: Tab) -> Key | None:
+    """Two columns that are a key together: references, and columns that number rows within them."""
+    columns = tab.columns
+    if not columns.rows:
+        return None
+    refs = [one.columns[0] for one in columns.foreign if len(one.columns) == 1]
+    within = [at for at, name in enumerate(tab.names) if at not in refs and _WITHIN.search(plain(name))]
+    # A table of parts begins with what they are parts of.
+    whole = list(dict.fromkeys([*refs, 0]))
+    pairs = [*combinations(refs, 2), *((one, other) for one in whole for other in within if one != other)][:_PAIRS]
+    seen: dict[Key, set[int]] = {pair: set() for pair in pairs}
+    for chunk, _ in tab.cells.chunks(None, tab.names):
+        check()
+        for pair in list(seen):
+            known = seen[pair]
+            for one in tab.keys(pair, chunk):
+                if one is None or (same := hash(one)) in known or len(known) > _MOST:
+                    del seen[pair]
+                    break
+                known.add(same)
+    return next(iter(seen), None)
+
+
+def _section(tab: Tab, said: Declared) -> Iterator[str]:
+    """The lines about one table."""
+    columns = tab.columns
+    yield f"[tables.{tab.name if _BARE.fullmatch(tab.name) else _string(tab.name)}]"
+    if columns.primary is None:
+        yield "key = []  # no column whose cells are all there and different; rows go by number"
+    else:
+        names = [tab.names[at] for at in columns.primary]
+        key = json.dumps(names[0] if len(names) == 1 else names, ensure_ascii=False)
+        why = "declared by the source" if tab.name in said.keys else f"{columns.rows:,} rows, all there and all different"
+        yield f"key = {key}  # {why}"
+    if tab.name_column is not None:
+        yield f"name = {_string(tab.names[tab.name_column])}  # what rows are called"
+    ends = [one for one in columns.foreign if len(one.columns) == 1]
+    if columns.joins:
+        yield "relation = true  # nothing but two references: its rows relate them"
+    elif (
+        len(ends) == 2
+        and not columns.pointed
+        and (columns.primary is None or set(columns.primary) <= {one.columns[0] for one in ends})
+    ):
+        yield "# relation = true  # two references identify its rows: as relations, the other columns would be qualifiers"
+    kinds: dict[str, list[str]] = {}
+    for at, profile in enumerate(tab.profiles):
+        if columns.reference(at) is None:
+            kinds.setdefault(profile.decide(tab.names[at]).kind, []).append(tab.names[at])
+    for kind, names in sorted(kinds.items()):
+        yield _line(f"# read as {kind if kind != 'clock' else 'clock times'}: {', '.join(names)}")
+
+
+def _path(tab: Tab, key: Key) -> str:
+    names = [tab.names[at] for at in key]
+    return f"{tab.name}.{names[0]}" if len(names) == 1 else f"{tab.name}.({', '.join(names)})"
+
+
+def _string(text: str) -> str:
+    """A text in TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _line(text: str) -> str:
+    """A text that stays within a comment."""
+    return "".join(one if one.isprintable() else "�" for one in text)

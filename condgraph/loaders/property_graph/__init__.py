@@ -1,0 +1,1 @@
+"""Property graphs as CSV files."""

@@ -1,0 +1,196 @@
+"""Intermediate nodes: nodes that only hold a fact of several parts together, as Freebase's compound
+values do, read as one statement with qualifiers where the option `collapse` asks for it.
+
+    :ada :spouse _:m .   _:m :partner :william ; :from "1835"^^xsd:gYear .
+
+becomes (ada, "spouse", william) with the qualifier "from" 1835. A node is collapsed if that can be
+said without a guess: it has no name and no type, is the object of one triple, stands in one graph,
+leads to literals and to nodes that have a name, and one of what it leads to is the object: what a
+predicate of `collapse_to` leads to (`rdf:value` unless it is given), else the only node, else the
+only literal. Every other node stays a node, and the report counts them by what is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from condgraph.engine.errors import numbered
+from condgraph.loaders.rdf.nodes import Object
+from condgraph.loaders.rdf.values import RDF
+
+if TYPE_CHECKING:
+    from condgraph.loaders.base import Reading
+
+#: What `collapse=` takes: nothing, blank nodes, or IRIs without a label as well.
+CHOICES: Final = ("no", "blank", "unnamed")
+VALUE: Final = RDF + "value"
+#: Kinds of statements that the report tells one by one.
+_MOST_TOLD: Final = 20
+_SEVERAL: Final = "is the object of several triples", "are the object of several triples"
+_ROLE: Final = (
+    "is a member of a list, a class, a graph, or part of a statement about a statement",
+    "are members of a list, classes, graphs, or parts of statements about statements",
+)
+_GRAPHS: Final = "stands in several graphs", "stand in several graphs"
+_UNNAMED: Final = "leads to another node without a name", "lead to other nodes without a name"
+_OBJECTS: Final = (
+    "leads to several things that could be the object (collapse_to= names the predicate of the object)",
+    "lead to several things that could be the object (collapse_to= names the predicate of the object)",
+)
+
+
+@dataclass(slots=True)
+class Collapsed:
+    """A node that becomes a statement: its object, the predicate of that, and its qualifiers as
+    (predicate, object).
+    """
+
+    by: str
+    object: Object
+    qualifiers: list[tuple[str, Object]]
+
+
+@dataclass(slots=True)
+class _Node:
+    #: The row of the first triple that it is the subject of; None where it is of none.
+    row: int | None = None
+    named_by: tuple[str, str, str | None] | None = None
+    several: bool = False
+    blocked: bool = False
+    typed: bool = False
+    graphs: set[str | None] = field(default_factory=set)
+    said: dict[tuple[str, str], Object] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether it is clear already that the node stays one."""
+        return self.several or self.blocked or self.typed
+
+
+class Intermediate:
+    """The intermediate nodes of a source: `see` every triple once that says no more than itself,
+    `block` and `typed` for the others, then `settle`. `nodes` has what is collapsed, by its id.
+
+    What nodes without a type say is held until then: with `unnamed` that may be most of a source.
+    """
+
+    def __init__(self, reading: Reading, wanted: str, leading: tuple[str, ...]) -> None:
+        self._reading, self._leading = reading, leading
+        self.wanted, self._blank = wanted != "no", wanted == "blank"
+        self.nodes: dict[str, Collapsed] = {}
+        self._seen: dict[str, _Node] = {}
+
+    def block(self, *nodes: str | None) -> None:
+        """These have another part in the source, and stay nodes."""
+        for ident in nodes:
+            if ident and self._may_be(ident):
+                node = self._node(ident)
+                node.blocked, node.said = True, {}
+
+    def typed(self, ident: str) -> None:
+        """This node has a type, and stays a node."""
+        if self._may_be(ident):
+            node = self._node(ident)
+            node.typed, node.said = True, {}
+
+    def see(self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None) -> None:
+        """Look at a triple; its object is None where that is a triple term."""
+        if self._may_be(subject):
+            node = self._node(subject)
+            node.row = row if node.row is None else node.row
+            node.graphs.add(graph)
+            if other is None:
+                self.block(subject)
+            elif not node.over:
+                node.said[predicate, other.id or str(other.literal)] = other
+        if other is not None and other.literal is None and self._may_be(other.id):
+            node = self._node(other.id)
+            node.graphs.add(graph)
+            if node.named_by not in (None, (subject, predicate, graph)):
+                node.several, node.said = True, {}
+            node.named_by = node.named_by or (subject, predicate, graph)
+
+    def settle(self, named: Callable[[str], bool], called: Callable[[str], str]) -> None:
+        """Decide which nodes are collapsed, and report what is and what is not. `named` says
+        whether a node has a label or is a predicate, `called` the name of a predicate.
+        """
+        without = {ident: node for ident, node in self._seen.items() if not named(ident)}
+        asked = {ident: node for ident, node in without.items() if node.row is not None and node.named_by and not node.typed}
+        unnamed = {ident for ident in without if ident.startswith("_:")}
+        unnamed |= {ident for ident, node in asked.items() if not node.over}
+        told: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+        left: dict[tuple[str, str], list[int]] = {}
+        for ident, node in asked.items():
+            why = self._collapse(ident, node, unnamed)
+            if why is not None:
+                left.setdefault(why, []).append(node.row or 0)
+                continue
+            found = self.nodes[ident]
+            qualifiers = tuple(dict.fromkeys(called(key) for key, _ in found.qualifiers))
+            kind = called(node.named_by[1]) if node.named_by else "", called(found.by), qualifiers
+            told.setdefault(kind, []).append(node.row or 0)
+        self._report(told, left)
+        self._report_equal()
+        self._seen = {}
+
+    def _node(self, ident: str) -> _Node:
+        node = self._seen.get(ident)
+        if node is None:
+            node = self._seen[ident] = _Node()
+        return node
+
+    def _collapse(self, ident: str, node: _Node, unnamed: Container[str]) -> tuple[str, str] | None:
+        """Collapse a node; what is in the way where it cannot be."""
+        if node.blocked:
+            return _ROLE
+        if node.several:
+            return _SEVERAL
+        if len(node.graphs) > 1:
+            return _GRAPHS
+        if any(other.literal is None and other.id in unnamed for other in node.said.values()):
+            return _UNNAMED
+        said = [(predicate, other) for (predicate, _), other in node.said.items()]
+        nodes = [pair for pair in said if pair[1].literal is None]
+        for group in (*([pair for pair in said if pair[0] == one] for one in self._leading), nodes, said):
+            if len(group) == 1:
+                by, main = group[0]
+                self.nodes[ident] = Collapsed(by, main, [pair for pair in said if pair != group[0]])
+                return None
+            if group:
+                break
+        return _OBJECTS
+
+    def _report(self, told: dict[tuple[str, str, tuple[str, ...]], list[int]], left: dict[tuple[str, str], list[int]]) -> None:
+        for (predicate, by, qualifiers), rows in list(told.items())[:_MOST_TOLD]:
+            beside = f", qualifiers {', '.join(map(repr, qualifiers))}" if qualifiers else ", no qualifiers"
+            nodes = numbered(len(rows), "node is collapsed into a statement", "nodes are collapsed into statements")
+            self._reading.warn(f"{nodes}: {predicate!r} with the object of {by!r}{beside}", row=rows[0])
+        if len(told) > _MOST_TOLD:
+            rest = sum(len(rows) for rows in list(told.values())[_MOST_TOLD:])
+            self._reading.warn(f"{numbered(rest, 'node is', 'nodes are')} collapsed into statements of other kinds")
+        if told:
+            self._reading.warn(
+                "collapsed nodes are not kept: RDF that is exported has their statements, with qualifiers, "
+                "in the place of their triples"
+            )
+        for (one, many), rows in left.items():
+            why = numbered(len(rows), f"node without a name or a type {one}", f"nodes without a name or a type {many}")
+            self._reading.warn(f"{why}: not collapsed", row=min(rows))
+
+    def _report_equal(self) -> None:
+        """Two nodes that say the same become one statement."""
+        seen: set[object] = set()
+        equal = 0
+        for ident, one in self.nodes.items():
+            parts = frozenset((by, other.id or str(other.literal)) for by, other in one.qualifiers)
+            key = self._seen[ident].named_by, one.object.id or str(one.object.literal), parts
+            equal += key in seen
+            seen.add(key)
+        if equal:
+            says = numbered(equal, "collapsed node says", "collapsed nodes say")
+            self._reading.warn(f"{says} the same as another of the same subject: one statement")
+
+    def _may_be(self, node: str) -> bool:
+        return self.wanted and (not self._blank or node.startswith("_:"))

@@ -1,0 +1,1 @@
+"""Spreadsheets: Excel and OpenDocument."""

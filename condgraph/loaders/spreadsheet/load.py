@@ -1,0 +1,142 @@
+"""A workbook of Excel or OpenDocument: each sheet is a table, with keys between them as in a folder
+(`folder.items`).
+
+The library is calamine, which reads .xlsx, .xlsm, .xlsb, .xls and .ods, and gives dates as dates.
+It gives what a formula was when the workbook was saved; formulas that were never computed, and
+cells that hold an error, are counted and said.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import LoadError, MissingExtraError, nearest
+from condgraph.engine.facts import Item
+from condgraph.loaders.base import Format, Options, Reading
+from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, suffix_of
+from condgraph.loaders.folder.declared import JOIN_OPTIONS
+from condgraph.loaders.folder.items import by_name, declared_of, read_tables
+from condgraph.loaders.folder.tab import Cells, Tab
+from condgraph.loaders.spreadsheet.sheet import SheetCells
+from condgraph.loaders.table.rows import texts_option
+
+SUFFIXES: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".xltx", ".xltm")
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OPTIONS: Final[Mapping[str, str]] = {"sheets": "the sheets to load (default: all)", **JOIN_OPTIONS}
+#: Formulas without a value, and errors, in the XML of a sheet.
+_EMPTY: Final = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>|<f(?: [^<>]*)?/>(?:<v ?/>|<v></v>)?</c>")
+_ERROR: Final = re.compile(rb'<c (?=[^<>]{0,200}t="e")')
+_SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml").fullmatch
+
+
+#: What reading a damaged archive raises.
+_BROKEN: Final = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError, EOFError,
+    OSError,
+)  # fmt: skip
+
+
+def _warnings(path: Path, reading: Reading) -> None:
+    """Say what the library does not: formulas without a value, and errors."""
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(one.file_size for one in packed.infolist())
+            if size > MOST_UNPACKED and size > MOST_GROWTH * path.stat().st_size:
+                raise LoadError(
+                    f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
+                    file=str(path),
+                )
+            empty = errors = 0
+            for one in packed.infolist():
+                if _SHEET(one.filename):
+                    check()
+                    data = packed.read(one)
+                    empty += len(_EMPTY.findall(data))
+                    errors += len(_ERROR.findall(data))
+    except _BROKEN as error:
+        raise LoadError(f"the workbook cannot be unpacked ({error})", file=str(path)) from None
+    if empty:
+        reading.warn(
+            f"{empty} formulas have no value and are missing; a spreadsheet program computes them when it saves the workbook"
+        )
+    if errors:
+        reading.warn(f"{errors} cells hold an error, as #N/A or #REF!, and are missing")
+
+
+def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
+    """The sheets of a workbook that hold something, opened."""
+    try:
+        import python_calamine as calamine
+    except ImportError:
+        raise MissingExtraError("python-calamine", "excel") from None
+    with file_errors(path):
+        path.open("rb").close()
+    _warnings(path, reading)
+    tabs: list[Tab] = []
+    # Its errors have several bases, and a panic of its Rust is none of them.
+    try:
+        with calamine.CalamineWorkbook.from_path(str(path)) as book:
+            about = {one.name: one for one in book.sheets_metadata}
+            wanted = texts_option(options, "sheets")
+            for name in wanted:
+                if name not in about:
+                    raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, about))
+            for name in wanted or about:
+                check()
+                if about[name].typ != calamine.SheetTypeEnum.WorkSheet:
+                    reading.warn(f"{name!r} is no sheet of cells and is left out")
+                    continue
+                sheet = book.get_sheet_by_name(name)
+                grid = sheet.to_python(skip_empty_area=False)
+                if not any(cell != "" for row in grid for cell in row):
+                    reading.warn(f"the sheet {name!r} is empty and is left out")
+                    continue
+                if about[name].visible != calamine.SheetVisibleEnum.Visible:
+                    reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
+                merged = sheet.merged_cell_ranges or ()
+                tabs.append(Tab(name, str(path), "excel", reading, partial(_cells, grid, merged)))
+    except (calamine.CalamineError, OSError, ValueError) as error:
+        if isinstance(error, LoadError):
+            raise
+        raise LoadError(f"the workbook cannot be read ({error})", file=str(path)) from None
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":
+            raise LoadError(f"the workbook cannot be read ({error})", file=str(path)) from None
+        raise
+    if not tabs:
+        raise LoadError("the workbook holds no cells", file=str(path))
+    return by_name(tabs)
+
+
+def _cells(grid: Any, merged: Any, reading: Reading) -> Cells:
+    return SheetCells(grid, merged, reading)
+
+
+def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    tabs = tabs_of(path_of(source), reading, options)
+    yield from read_tables(tabs, declared_of(tabs, options), reading, options)
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    if path.is_dir() or suffix_of(path) not in SUFFIXES:
+        return 90 if head.startswith(b"PK\x03\x04") and b"xl/" in head else 0
+    return 100 if head.startswith((b"PK\x03\x04", _OLE)) else 0
+
+
+FORMAT: Final = Format(
+    "excel",
+    "a workbook of Excel or OpenDocument: each sheet is a table, with keys between them as in a folder",
+    _read,
+    _OPTIONS,
+    _sniff,
+)

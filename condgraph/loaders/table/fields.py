@@ -1,0 +1,260 @@
+"""Columns of clean text as bytes: the fields of many records of a delimited file, of which whole
+columns are looked at and read with NumPy rather than cell by cell.
+
+`Block` is what some records stand in, `Fields` one column of it. A column is also what every column
+of texts is, a sequence of its cells, which are made when somebody asks for them. Everything here
+says what a look at each cell would say, or that it does not know: `plain`, `days` and `sure` are for
+columns of numbers, of ISO days, and of what can only be text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.reading.numbers import CODES
+
+#: Digits of a number that a float and 64 bits hold with room to spare.
+_DIGITS: Final = 15
+_MINUS, _POINT, _ZERO, _SPACE, _DOLLAR = b"-.0 $"
+#: White space beyond ASCII, as `str.split` knows it; then that of ASCII within a line, but the space.
+_WIDE_SPACE: Final = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]").search
+_OTHER_SPACE: Final = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
+_MONTH_LENGTHS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+# How a text begins that has a digit and may be no text (`shapes` knows more): its first three
+# letters, and its first two.
+_DOUBTFUL: Final = sorted(
+    int.from_bytes(word.lower().encode(), "big")
+    for word in ("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split()
+)
+_DOUBTFUL_TWO: Final = [int.from_bytes(word, "big") for word in (b"rs", b"ad")]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Plain numbers, each `mantissa / 10 ** decimals`, where `there` says so; a missing cell is
+    empty, or a hyphen. Shape (cells,) each.
+    """
+
+    mantissa: NDArray[np.int64]
+    decimals: NDArray[np.int64]
+    there: NDArray[np.bool_]
+    lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """ISO days as days since 1970-01-01, where `there` says so; a missing cell is empty."""
+
+    days: NDArray[np.int64]
+    there: NDArray[np.bool_]
+
+
+class Block:
+    """The bytes of some records, UTF-8, and what stands between their fields; raises
+    UnicodeDecodeError where they are none.
+    """
+
+    def __init__(self, data: bytes, delimiter: str) -> None:
+        self.data, self._delimiter = data, delimiter
+        self.bytes = np.frombuffer(data, np.uint8)
+        self.ascii = data.isascii()
+        self.text = data.decode()
+
+    @cached_property
+    def collapsed(self) -> bool:
+        """Whether there is no white space but single spaces, and those between fields and records."""
+        other = _OTHER_SPACE.replace(self._delimiter.encode(), b"")
+        if b"  " in self.data or len(self.data.translate(None, other)) < len(self.data):
+            return False
+        return self.ascii or not _WIDE_SPACE(self.text)
+
+    # Places of bytes are far fewer than bytes, and are looked up; a sum for every byte would be four
+    # times the text.
+
+    @cached_property
+    def _digits(self) -> NDArray[np.int32]:
+        return _where((self.bytes - np.uint8(_ZERO)) < 10)
+
+    @cached_property
+    def _wide(self) -> NDArray[np.int32]:
+        """The first bytes of characters that are not ASCII."""
+        return _where(self.bytes >= 0xC0)
+
+    @cached_property
+    def _further(self) -> NDArray[np.int32]:
+        """The other bytes of characters that are not ASCII."""
+        return _where((self.bytes & 0xC0) == 0x80)
+
+    def places(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The characters that begin at some bytes."""
+        return at if self.ascii else at - self._further.searchsorted(at.astype(np.int32))
+
+    def with_digits(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some stretches have a digit."""
+        return _within(self._digits, begins, ends)
+
+    def beyond_ascii(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some stretches have a character that is not ASCII."""
+        return np.zeros(len(begins), bool) if self.ascii else _within(self._wide, begins, ends)
+
+
+def _where(mask: NDArray[np.bool_]) -> NDArray[np.int32]:
+    return np.flatnonzero(mask).astype(np.int32)
+
+
+def _within(places: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some stretches have one of the places, which are sorted."""
+    # Of one type with the places, which would be copied otherwise.
+    low, high = begins.astype(np.int32), ends.astype(np.int32)
+    found: NDArray[np.bool_] = places.searchsorted(high) > places.searchsorted(low)
+    return found
+
+
+class Fields(Sequence[str]):
+    """One column of a block: where each of its cells begins and ends."""
+
+    def __init__(self, block: Block, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        self.block, self.begins, self.ends = block, begins, ends
+        self.lengths = ends - begins
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        return self.texts[at]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The cells."""
+        return self._cut(self.begins, self.ends)
+
+    def some(self, at: NDArray[Any]) -> list[str]:
+        """Some of the cells, by their places or a mask."""
+        return self._cut(self.begins[at], self.ends[at])
+
+    def _cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
+        text = self.block.text
+        lows, highs = self.block.places(begins).tolist(), self.block.places(ends).tolist()
+        return [text[low:high] for low, high in zip(lows, highs, strict=True)]
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many different cells there are."""
+        return len(set(self.texts))
+
+    def _byte(self, at: int) -> NDArray[np.uint8]:
+        """The byte at a place of each cell; whatever stands there where the cell has fewer."""
+        found: NDArray[np.uint8] = self.block.bytes.take(self.begins + at, mode="clip")
+        return found
+
+    @cached_property
+    def plain(self) -> Plain | None:
+        """All cells as plain numbers of at most 15 digits, or missing; None where one is something
+        else.
+        """
+        lengths, first = self.lengths, self._byte(0)
+        longest = int(lengths.max(initial=0))
+        some = lengths > 0
+        negative = some & (first == _MINUS)
+        if longest > _DIGITS + 2 or not (((first - np.uint8(_ZERO)) < 10) | negative | ~some).all():
+            return None
+        mantissa, decimals = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
+        behind, points, good = np.zeros(len(self), bool), np.zeros(len(self), np.int64), negative.astype(np.int64)
+        for at in range(longest):
+            byte, live = self._byte(at), lengths > at
+            digit = byte - np.uint8(_ZERO)
+            is_digit, is_point = (digit < 10) & live, (byte == _POINT) & live
+            mantissa = np.where(is_digit, mantissa * 10 + digit, mantissa)
+            decimals += is_digit & behind
+            points += is_point
+            behind |= is_point
+            good += is_digit | is_point
+        there = some & ~(negative & (lengths == 1))
+        digits = lengths - negative - points
+        zero_first = self.block.bytes.take(self.begins + negative, mode="clip") == _ZERO
+        whole = (good == lengths) & (points <= 1) & (digits <= _DIGITS) & (digits > decimals) & (behind == (decimals > 0))
+        whole &= ~(zero_first & (digits - decimals > 1)) & ~(negative & (mantissa == 0))
+        if not (whole | ~there).all():
+            return None
+        return Plain(np.where(negative, -mantissa, mantissa), decimals, there, lengths)
+
+    @cached_property
+    def days(self) -> Days | None:
+        """All cells as days of the calendar, YYYY-MM-DD, or missing; None where one is something
+        else.
+        """
+        there = self.lengths > 0
+        if not ((self.lengths == 10) | ~there).all() or not there.any():
+            return None
+        parts = []
+        good = (self._byte(4) == _MINUS) & (self._byte(7) == _MINUS)
+        for places in ((0, 1, 2, 3), (5, 6), (8, 9)):
+            number = np.zeros(len(self), np.int64)
+            for at in places:
+                digit = self._byte(at) - np.uint8(_ZERO)
+                good &= digit < 10
+                number = number * 10 + digit
+            parts.append(number)
+        year, month, day = parts
+        leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+        good &= (year > 0) & (month > 0) & (month < 13) & (day > 0)
+        good &= day <= _MONTH_LENGTHS.take(month, mode="clip") + (leap & (month == 2))
+        if not (good | ~there).all():
+            return None
+        months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+        return Days(months.astype("datetime64[D]").astype(np.int64) + day - 1, there)
+
+    @cached_property
+    def collapsed(self) -> bool:
+        """Whether white space in the cells is single spaces, and none at their ends."""
+        some = self.lengths > 0
+        if not self.block.collapsed:
+            return False
+        edges = (self._byte(0) == _SPACE) | (self.block.bytes.take(self.ends - 1, mode="clip") == _SPACE)
+        return not (edges & some).any()
+
+    def perhaps(self, markers: Collection[str]) -> NDArray[np.bool_]:
+        """Which cells may be one of some texts, white space collapsed and case folded; of collapsed
+        columns. The others are none of them, but for empty cells, which are not looked at.
+        """
+        some = self.lengths > 0
+        first = self._lower(0)
+        longest = 4 * max(map(len, markers), default=0)
+        found: NDArray[np.bool_] = self.block.beyond_ascii(self.begins, self.ends) & (self.lengths <= longest)
+        for length, begin in {(len(marker), ord(marker[0])) for marker in markers if marker and marker.isascii()}:
+            found |= (self.lengths == length) & (first == begin)
+        return found & some
+
+    def doubtful(self) -> NDArray[np.bool_]:
+        """Which cells may be more than text; the others can only be that (`shapes.shape`), but for
+        empty ones, which are not looked at. Of collapsed columns.
+        """
+        first, second, third = (self._lower(at) for at in range(3))
+        letter = (first >= ord("a")) & (first <= ord("z"))
+        two = first.astype(np.int64) << 8 | second
+        found: NDArray[np.bool_] = ~letter | (second >= 0x80) | (third >= 0x80) | (second == _DOLLAR) | (third == _DOLLAR)
+        found |= np.isin(two, _DOUBTFUL_TWO) | np.isin(two << 8 | third, _DOUBTFUL)
+        found &= self.lengths > 0
+        if found.any():
+            found &= self.block.with_digits(self.begins, self.ends)
+        return found
+
+    def _lower(self, at: int) -> NDArray[np.uint8]:
+        """The byte at a place of each cell, in lower case; nothing (0) where the cell has fewer."""
+        byte = np.where(self.lengths > at, self._byte(at), np.uint8(0))
+        upper = (byte >= ord("A")) & (byte <= ord("Z"))
+        return np.where(upper, byte | np.uint8(0x20), byte)

@@ -1,0 +1,103 @@
+"""Which ids the rows of a table have by their keys, and which entities the cells of its columns of
+references are; what is said of references to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from condgraph.loaders.table.meeting import Meeting, To
+
+#: References to nothing that are said of one column.
+_MOST_SAID: Final = 1000
+
+
+class Keys:
+    """The ids of the rows of a table that is read, by their keys."""
+
+    def __init__(self, meeting: Meeting, key: str, table: str, warn: Callable[..., None]) -> None:
+        self._meeting, self._table, self._warn, self._key = meeting, table, warn, key
+        self._former = meeting.former
+        self._there = meeting.referred(key, table)
+
+    def id_of(self, key: str, row: int | None = None) -> str:
+        """The id of a row: the one it has already, or that by which it is referred to."""
+        ident = self._former.get(key)
+        if ident is None:
+            ident = f"{self._table}/{key}"
+            if key not in self._there:
+                return ident
+            if not self._meeting.holds(ident):
+                return key
+        if row is not None and ident != key and key in self._there:
+            self._warn(
+                f"{ident!r} is referred to, and so is an entity {key!r} of its own, by a column that is called alike "
+                "(join= for that says that it is this row)",
+                row=row,
+                field=self._key,
+            )
+        return ident
+
+
+class Targets:
+    """Which entities the cells of one column of references are; `own`: those of the table itself."""
+
+    def __init__(self, meeting: Meeting, column: str, to: To | None, warn: Callable[..., None], own: Keys | None = None) -> None:
+        self._warn, self._meeting, self._own = warn, meeting, own
+        self.column = column
+        self.key = ""
+        self.known: Mapping[str, str] = {}
+        self.table: str | None = None
+        self._joined = to is not None
+        if to is not None:
+            self.table, self.key = to
+            if own is None:
+                meeting.check(to.table, to.key, column)
+                self.known = meeting.rows(to.table)
+        else:
+            tables = meeting.tables(column)
+            if len(tables) > 1:
+                named = ", ".join(tables[:5])
+                warn(
+                    f"this may refer to rows of several tables ({named}); its cells are entities named by them (join= says which)",
+                    field=column,
+                )
+            elif tables:
+                self.table = tables[0]
+                self.known = meeting.rows(tables[0])
+        #: What cells are that are no keys, and where the first of them stand.
+        self._others: dict[str, str] = {}
+        self._first: dict[str, int] = {}
+
+    def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
+        """The ids of what cells refer to; says which are not there."""
+        if self.table is None:
+            return cells
+        known, others = self.known, self._others
+        for cell, row in zip(cells, rows, strict=True):
+            if cell not in known and cell not in others:
+                others[cell] = self._other(cell)
+                if self._own is not None:
+                    self._first[cell] = row
+                elif len(others) <= _MOST_SAID and (known or len(others) == 1):
+                    # Said once of a table that may follow.
+                    self._say(cell, row, "" if known else ", which is not loaded yet")
+        return [known.get(cell) or others[cell] for cell in cells]
+
+    def _other(self, cell: str) -> str:
+        if self._own is not None:
+            return self._own.id_of(cell)
+        if self._joined:
+            return self._meeting.place(self.table or "", self.key, cell)
+        ident = self._meeting.ident(self.table or "", cell)
+        return ident if self._meeting.holds(ident) else cell
+
+    def _say(self, cell: str, row: int, more: str = "") -> None:
+        self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
+
+    def finish(self, keys: Collection[str]) -> None:
+        """Say which cells that refer to rows of the table itself are no keys of it."""
+        lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
+        for cell, row in lost[:_MOST_SAID]:
+            self._say(cell, row)

@@ -1,0 +1,82 @@
+"""Columns of `fields.Fields` as statements, read whole: plain numbers, ISO days, and text.
+
+What is given is what `rows.Table.text_batch` gives of the same cells; a column that is anything
+else is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.facts import Column, Numbers, Texts, Times
+from condgraph.engine.values import DAY_SECONDS, Precision, collapse
+from condgraph.loaders.table.columns import ColumnType
+from condgraph.loaders.table.fields import Fields
+
+#: Objects, the texts of the source where they print differently (None: nowhere), and which of the
+#: cells are there.
+Whole: TypeAlias = tuple[Column, Sequence[str | None] | None, NDArray[np.bool_]]
+_TEN: Final = np.array([10.0**power for power in range(16)])
+
+
+def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
+    """A column at once; None where it has to be read cell by cell."""
+    if chosen.kind == "text":
+        return _texts(fields, chosen.missing)
+    if not chosen.plain or chosen.years or any(marker[-1:].isdigit() for marker in chosen.missing):
+        return None
+    return _READERS[chosen.plain](fields)
+
+
+def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
+    if not fields.collapsed:
+        return None
+    there = fields.lengths > 0
+    doubtful = np.flatnonzero(fields.perhaps(missing))
+    if len(doubtful):
+        there[doubtful] = [collapse(text).casefold() not in missing for text in fields.some(doubtful)]
+    return Texts(fields.texts if there.all() else fields.some(there), collapsed=True), None, there
+
+
+def _days(fields: Fields) -> Whole | None:
+    found = fields.days
+    if found is None:
+        return None
+    starts = found.days[found.there] * DAY_SECONDS
+    return Times(starts, starts + DAY_SECONDS, np.full(len(starts), Precision.DAY, np.int8)), None, found.there
+
+
+def _integers(fields: Fields) -> Whole | None:
+    found = fields.plain
+    if found is None or found.decimals.any():
+        return None
+    return Numbers(found.mantissa[found.there]), None, found.there
+
+
+def _decimals(fields: Fields) -> Whole | None:
+    found = fields.plain
+    # A float keeps fifteen digits; one that is smaller than that prints with an exponent.
+    if found is None or int(found.lengths.max(initial=0)) > 15:
+        return None
+    mantissa, decimals = found.mantissa, found.decimals
+    # Both are exact as floats, so that one division rounds as reading the text does.
+    numbers = mantissa / _TEN[decimals]
+    if ((np.abs(numbers) < 1e-4) & (mantissa != 0)).any():
+        return None
+    # A number prints without zeros at the end of its decimals.
+    other = (decimals > 0) & (mantissa % 10 == 0) & found.there
+    raws: list[str | None] | None = None
+    if other.any():
+        every: list[str | None] = [None] * len(fields)
+        at = np.flatnonzero(other)
+        for place, text in zip(at.tolist(), fields.some(at), strict=True):
+            every[place] = text
+        raws = every if found.there.all() else [every[place] for place in np.flatnonzero(found.there).tolist()]
+    return Numbers(numbers[found.there]), raws, found.there
+
+
+_READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days}

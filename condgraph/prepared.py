@@ -1,0 +1,240 @@
+"""Prepared programs: read once, run with other values each time (`Graph.prepare`).
+
+Values go into the program that was read, never into a text (`languages.parameters`), so that every
+store runs them as it runs any program. In process the plan is kept as well: names of entities make
+no difference to it, and are left open (`_Open`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.algebra import ByName, Node
+from condgraph.engine.bounds import current, within
+from condgraph.engine.errors import CondgraphError
+from condgraph.engine.execute.paths import Path, path_of
+from condgraph.engine.execute.run import Run
+from condgraph.engine.quick_answer import QuickAnswer
+from condgraph.engine.store import Request
+from condgraph.languages.parameters import Given, given
+from condgraph.languages.registry import PATTERN, answer, check_options, checked_on_unknown, explain, lower, template
+from condgraph.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.store import Store
+    from condgraph.languages.parameters import Template
+
+#: Plans that are kept of one prepared program: one for each of the values that are no names of
+#: entities.
+_MOST_PLANS: Final = 256
+#: The run of a plan that is worth arrays of its own (`paths`).
+_OFTEN: Final = 3
+#: The types of values that are all texts.
+_TEXTS: Final = {str}
+#: How the names begin that stand for parameters while a plan is made: as no name of a graph does.
+_STANDING: Final = f"\0{os.urandom(12).hex()}:"
+
+
+class Preparing:
+    """What `Graph` inherits."""
+
+    def prepare(
+        self: Any, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any
+    ) -> PreparedProgram:
+        """Read a program with parameters (`$name`), in any language, to run it often:
+
+            films = graph.prepare("Find($person) Relate(directed_by, backward) QueryName()")
+            films(person="Clint Eastwood").texts
+
+        A parameter is a name or a value and never syntax, whatever it holds. Of patterns, whole
+        names are parameters; in logical queries `?x` stays a variable, `$x` is a parameter.
+        `options` are those of the language, as for `query`. Raises as the language does for a text
+        that is none, and `ParseError` for a parameter where the language has an operator, a
+        direction or a choice.
+        """
+        self._store_of(engine)
+        read = template(program, language)
+        check_options(read.language, options)
+        checked_on_unknown(options.get("on_unknown", "error"))
+        if (table := options.get("table")) is not None:
+            from condgraph.languages.table.builder import clause_of
+
+            clause_of(table)
+        return PreparedProgram(self, read, program, engine, options)
+
+
+class PreparedProgram:
+    """A program of a graph with its parameters; call it with their values. Use it from any thread.
+
+    It follows its graph: after a load, the next call is answered from what the graph holds then.
+    """
+
+    def __init__(self, graph: Any, read: Template, program: Any, engine: str | None, options: dict[str, Any]) -> None:
+        self.graph, self.language, self.engine = graph, read.language, engine
+        self.program: str = program if isinstance(program, str) else json.dumps(program, ensure_ascii=False, default=str)
+        self._template, self._options = read, options
+        self._open: dict[tuple[str, ...], _Open | None] = {}
+        self._of: Snapshot | None = None
+        self._path: Path | None = None
+        self._asked = frozenset(read.parameters)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of their first mention."""
+        return self._template.parameters
+
+    def __repr__(self) -> str:
+        return f"<PreparedProgram of {', '.join(self.parameters) or 'no parameters'}: {self.program[:80]}>"
+
+    def __call__(self, /, **values: Any) -> Answer:
+        """The answer with these values, within the timeout of the graph; all of them. Raises
+        `OptionError` for values that are missing, not asked for, or of a type that is no name and
+        no value.
+        """
+        path = self._path
+        graph = self.graph
+        # The short way: nothing but names, which are all there, and nobody who waits.
+        if path is not None and graph._snapshot is path.snapshot and graph.timeout is None and current() is None:
+            asked = self._asked
+            if values.keys() == asked and set(map(type, values.values())) == _TEXTS:
+                found = path.run(values)
+                if found is not None:
+                    return self._of_path(path, found, values)
+        return self.run(values)
+
+    def _of_path(self, path: Path, found: list[int], values: dict[str, Any]) -> Answer:
+        def whole() -> Answer:
+            return self._plainly(SnapshotStore(path.snapshot), given(self.parameters, values), None)
+
+        quick = QuickAnswer(found, path.snapshot, whole, self.language, counted=path.counted)
+        quick._program, quick.parameters = self.program, values
+        return quick
+
+    def run(
+        self,
+        values: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        limit: int | None = None,
+        cancelled: Event | None = None,
+    ) -> Answer:
+        """The answer with these values; `timeout` (seconds), `limit` and `cancelled` as for
+        `Graph.query`.
+        """
+        if timeout is None:
+            timeout = self.graph.timeout
+        if timeout is None and cancelled is None:
+            return self._run(values, limit)
+        with within(timeout, cancelled):
+            return self._run(values, limit).keep_to(timeout)
+
+    def explain(self, /, **values: Any) -> str:
+        """What the program becomes with these values, as `Graph.explain` shows it."""
+        bound = self._template.bind(given(self.parameters, values))
+        return explain(self.graph._store_of(self.engine), bound, self.language, self._options)
+
+    def _run(self, values: Mapping[str, Any], limit: int | None) -> Answer:
+        texts = given(self._template.parameters, values)
+        store = self.graph._store_of(self.engine)
+        found = None
+        if type(store) is SnapshotStore and self._template.entities and limit is None:
+            found = self._quickly(store, texts)
+        if found is None:
+            found = self._plainly(store, texts, limit)
+        return found.asked_with(self.program, dict(values))
+
+    def _plainly(self, store: Store, texts: dict[str, Given], limit: int | None) -> Answer:
+        bound = self._template.bind(texts)
+        if self.language == PATTERN:
+            # Names in a pattern need not exist.
+            options = {name: value for name, value in self._options.items() if name != "on_unknown"}
+            matches: Answer = self.graph.match(bound, limit=limit, engine=self.engine, **options)
+            return matches
+        return answer(store, bound, self.language, limit, self._options)
+
+    # -- with a plan that is kept ------------------------------------------------------------------
+
+    def _quickly(self, store: SnapshotStore, texts: dict[str, Given]) -> Answer | None:
+        """The answer by a plan that leaves names open; None where there is no such plan, or a name
+        is not known.
+        """
+        snapshot, names = store.snapshot, self._template.entities
+        if self._of is not snapshot:
+            self._of, self._open, self._path = snapshot, {}, None
+        plans = self._open
+        others = tuple([text for name, text in texts.items() if name not in names])
+        if others in plans:
+            kept = plans[others]
+        else:
+            kept = _opened(self._template, snapshot, texts, self._options)
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            plans[others] = kept
+        if kept is None or kept.snapshot is not snapshot:
+            return None
+        run = Run(snapshot)
+        for node, name in kept.names:
+            found = snapshot.named(texts[name])
+            if not len(found):
+                return None
+            run.results[node] = found
+        run.execute(kept.plan, kept.order)
+        kept.runs += 1
+        if kept.runs == _OFTEN and len(names) == len(texts):
+            self._path = path_of(snapshot, kept.plan, kept.order, dict(kept.names))
+        return QuickAnswer(run.results[id(kept.plan)], snapshot, lambda: self._plainly(store, texts, None), self.language)
+
+
+class _Open:
+    """A plan of a generation whose names of entities are parameters: `names` are the ids of the
+    operators that give their entities, each with its parameter.
+    """
+
+    __slots__ = ("names", "order", "plan", "runs", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, plan: Node, order: list[Node], names: list[tuple[int, str]]) -> None:
+        self.snapshot, self.plan, self.order, self.names = snapshot, plan, order, names
+        self.runs = 0
+
+
+def _opened(read: Template, snapshot: Snapshot, texts: dict[str, Given], options: dict[str, Any]) -> _Open | None:
+    """The open plan of a program; None where its names do not stand for themselves in the plan, or
+    where lowering complains, which is said when it is run with its values.
+    """
+    # Each parameter is a name of its own, which no graph has, so that no two are taken as one.
+    standing = {name: Given.of(name, _STANDING + name) if name in read.entities else text for name, text in texts.items()}
+    request = Request(read.bind(standing), read.language, options, None, lower)
+    try:
+        lowered = request.lowered(_Believing(snapshot.schema))  # type: ignore[arg-type]
+    except CondgraphError:
+        # The same program with its values says what is wrong.
+        return None
+    names: list[tuple[int, str]] = []
+    order = lowered.order or []
+    for node in order:
+        if isinstance(node, ByName):
+            standing_in = [name for name in node.names if name.startswith(_STANDING)]
+            if standing_in and len(node.names) > 1:
+                return None
+            names.extend((id(node), name.removeprefix(_STANDING)) for name in standing_in)
+    return _Open(snapshot, lowered.plan, order, names) if {name for _, name in names} == read.entities else None
+
+
+class _Believing:
+    """A schema that has an entity of every name that stands for a parameter."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._schema, name)
+
+    def has_entity(self, name: str) -> bool:
+        """Whether there is an entity of this name, or will be."""
+        return name.startswith(_STANDING) or bool(self._schema.has_entity(name))

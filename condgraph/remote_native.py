@@ -1,0 +1,160 @@
+"""A Neo4j database that condgraph did not write, behind the same API as graphs of its own. It is asked
+where it is, and nothing is ever written there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+
+from condgraph.cypher.connection import Connection
+from condgraph.cypher.layout.schema import GRAPH
+from condgraph.cypher.load.earlier import older
+from condgraph.cypher.native.current import Current
+from condgraph.cypher.native.file import written
+from condgraph.cypher.native.mapping import Mapping
+from condgraph.cypher.native.store import NativeStore
+from condgraph.cypher.native.survey import NOTE, counts_of, survey_of
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreError, StoreMissingError, UnknownNameError
+from condgraph.engine.values import Value
+from condgraph.overview.survey import Survey
+from condgraph.remote import RemoteGraph
+from condgraph.remote_neo4j import Neo4jGraph
+from condgraph.reports import Status
+
+if TYPE_CHECKING:
+    from condgraph.engine.answer import Answer
+
+#: Seconds within which a name that is not known is believed to be unknown.
+_FRESH: Final = 1.0
+_WRITES: Final = 'layout="condgraph" opens, or makes, a graph of condgraph\'s own beside it'
+
+
+def typed(texts: Sequence[str], header: str) -> list[Value | None]:
+    """How the loader of tables reads the texts of a column, None where it takes one for missing."""
+    from condgraph.loaders.table.cells import type_cells
+
+    return [None if cell is None else cell[0] for cell in type_cells(texts, header)]
+
+
+def is_native(connection: Connection) -> bool:
+    """Whether a database has nodes, and none of them is a graph of condgraph's."""
+    # Each is a number that the server keeps.
+    (nodes,) = connection.ask("MATCH (n) RETURN count(n) AS count", {})
+    (graphs,) = connection.ask(f"MATCH (g:{GRAPH}) RETURN count(g) AS count", {})
+    return nodes["count"] > 0 and graphs["count"] == 0 and not older(connection, "default")
+
+
+def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
+    """A database as one of others; None where it is not known to be one, and nobody is `sure`. A
+    server that does not answer now is told of by whoever asks it first.
+    """
+    connection = Connection(place, **options)
+    try:
+        if sure or _is_native(connection):
+            return NativeGraph(connection, mapping=mapping)
+    except (StoreError, DeadlineError):
+        if sure:
+            connection.close()
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+def _is_native(connection: Connection) -> bool:
+    with within(connection.timeout):
+        return is_native(connection)
+
+
+class NativeGraph(Neo4jGraph):
+    """A database of others, over a connection to it. `mapping` is the place of a mapping file, which
+    says what it is to be taken for where the guess is wrong.
+    """
+
+    store: NativeStore  # type: ignore[assignment]
+
+    def __init__(self, connection: Connection, *, mapping: str | os.PathLike[str] | None = None) -> None:
+        self._mapped = Current(connection, typed, mapping)
+        with within(connection.timeout):
+            found = self._mapped.mapping()
+        if not found.node_count:
+            raise StoreMissingError(f"there is nothing in the database at {connection.place}", hint="load something first")
+        store = NativeStore(connection, found, remap=self._mapped.mapping)
+        RemoteGraph.__init__(self, cast("Any", store), graph="neo4j", read_only=True)
+
+    def __repr__(self) -> str:
+        return f"<NativeGraph at {self.place}>"
+
+    @property
+    def mapping(self) -> Mapping:
+        """What the database is taken for now."""
+        return self._mapped.mapping()
+
+    def mapping_file(self, *, timeout: float | None = None) -> str:
+        """What the database is taken for as the text of a mapping file, with the reason of each
+        choice.
+        """
+        with within(self.timeout if timeout is None else timeout):
+            return written(self._mapped.mapping(), self.place)
+
+    def refresh(self) -> None:
+        """Look at the whole database again when it is next asked."""
+        self._mapped.refresh()
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        program: Any,
+        language: str | None,
+        engine: str | None,
+        timeout: float | None,
+        cancelled: Event | None,
+        limit: int | None,
+        options: dict[str, Any],
+    ) -> Answer:
+        # A name that is not known may have come since the last look.
+        try:
+            return super()._ask(program, language, engine, timeout, cancelled, limit, options)
+        except UnknownNameError as error:
+            with within(self.timeout if timeout is None else timeout, cancelled):
+                if not self._newer(error.kind):
+                    raise
+        return super()._ask(program, language, engine, timeout, cancelled, limit, options)
+
+    def _newer(self, kind: str) -> bool:
+        """Whether the database has changed since it was looked at, as far as names of a kind go."""
+        before, age = self._mapped.mapping(), self._mapped.age
+        if kind == "entity":
+            # Entities are looked up at every asking, under the labels that are known.
+            self._mapped.expire()
+        elif age >= _FRESH:
+            self._mapped.refresh()
+        return self._mapped.mapping() is not before
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def _status(self, verify: bool) -> Status:
+        if verify:
+            raise OptionError("a graph on a server has no checksums here")
+        found = self._mapped.mapping()
+        return Status(
+            *(self.place, self.name, "not written by condgraph", counts_of(found), self.store.sources(), 0),
+            notes=(NOTE, *found.warnings),
+        )
+
+    def _survey(self) -> Survey:
+        return survey_of(self._mapped.mapping())
+
+    # -- nothing is written ------------------------------------------------------------------------
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
+
+    load = add = push = convert = abandon = delete = _index = _write = _build = _refuse

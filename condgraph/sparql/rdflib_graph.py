@@ -1,0 +1,85 @@
+"""A graph as a graph of rdflib: its plain triples (`plain`) as terms of rdflib."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from condgraph.engine.errors import MissingExtraError
+from condgraph.sparql.layout import base_iri, checked_base
+from condgraph.sparql.plain import Plain
+from condgraph.sparql.text.prologue import PREFIXES
+
+try:
+    from rdflib import BNode, Dataset, Graph, Literal, Namespace, URIRef
+except ImportError:
+    raise MissingExtraError("rdflib", "rdflib") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: Lines that are parsed together.
+_BATCH = 20_000
+
+
+def to_rdflib(snapshot: Snapshot, graph: str, base: str | None, *, dataset: bool) -> Graph | Dataset:
+    """The plain triples of a snapshot as a graph, or as a data set with the named graphs they stood
+    in. What RDF, or rdflib, cannot say is a Python warning.
+    """
+    base = checked_base(base) if base else base_iri(graph)
+    found: Graph | Dataset = Dataset() if dataset else Graph()
+    for prefix, iri in {**PREFIXES, "": base}.items():
+        found.bind(prefix, Namespace(iri))
+    store: Any = found.store
+    for triple, context in quads(Plain(snapshot, base, star=False)):
+        if dataset:
+            found_in: Any = found
+            (found_in.graph(context) if context is not None else found_in.default_graph).add(triple)
+        else:
+            store.add(triple, context=found)
+    return found
+
+
+def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
+    """Triples with terms of rdflib, and the graph they stand in; what cannot be said is a Python
+    warning at the end.
+    """
+    import pyoxigraph as ox
+
+    directed = 0
+
+    def parsed(lines: list[str]) -> Iterator[ox.Quad]:
+        yield from ox.parse("\n".join(lines).encode(), ox.RdfFormat.N_QUADS)
+
+    def term(one: Any) -> Any:
+        nonlocal directed
+        if type(one) is ox.NamedNode:
+            return URIRef(one.value)
+        if type(one) is ox.BlankNode:
+            return BNode(one.value)
+        directed += one.direction is not None
+        if one.language:
+            return Literal(one.value, lang=one.language)
+        # As it was written: rdflib would make 1 of 01.
+        plainly = one.datatype.value == "http://www.w3.org/2001/XMLSchema#string"
+        return Literal(one.value, datatype=None if plainly else URIRef(one.datatype.value), normalize=False)
+
+    def read(lines: list[str]) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
+        for quad in parsed(lines):
+            context = None if type(quad.graph_name) is ox.DefaultGraph else term(quad.graph_name)
+            yield (term(quad.subject), term(quad.predicate), term(quad.object)), context
+
+    lines: list[str] = []
+    for line in plain.lines():
+        lines.append(line)
+        if len(lines) >= _BATCH:
+            yield from read(lines)
+            lines = []
+    yield from read(lines)
+    said = list(plain.warnings)
+    if directed:
+        said.append(f"{directed} texts have a direction, which rdflib has no place for")
+    for one in said:
+        warnings.warn(one, stacklevel=4)

@@ -1,0 +1,197 @@
+"""What worker processes have in common, whatever they answer: they are forked from one that has all
+open, end with their parent, have so much memory and no network, and their ends are waited for.
+
+Python's standard library alone: this file is also loaded by a script that is no part of its
+package (`process`).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+_LENGTH = struct.Struct(">I")
+#: Requests are read in parts of so many bytes: freeing larger ones makes the allocator tidy up, for
+#: every query.
+_READ = 1 << 14
+
+
+class Work(Protocol):
+    """What a worker does."""
+
+    def open(self, source: Any) -> None:
+        """Open what the workers are about, before they are forked; the first frame says what."""
+
+    def serve(self) -> None:
+        """Answer requests on descriptor 0 until the other side goes away."""
+
+
+def _leave_with_parent() -> None:
+    """End as soon as nobody is at the other end, in the middle of a query too."""
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
+    os._exit(0)
+
+
+#: Per machine: the architecture as the kernel names it, and its number of the call `socket`.
+_SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+
+
+def without_network() -> None:
+    """Take the right to open sockets from this process (seccomp, on Linux): a query asks nobody
+    else, whatever SERVICE it hides.
+    """
+    import ctypes
+    import platform
+
+    machine = _SOCKET_CALLS.get(platform.machine())
+    if sys.platform != "linux" or machine is None:
+        return
+    architecture, number = machine
+    refuse, allow = 0x00050000 | 13, 0x7FFF0000  # EACCES
+    program = b"".join(
+        struct.pack("HBBI", *step)
+        for step in (
+            (0x20, 0, 0, 4),  # the architecture
+            (0x15, 0, 3, architecture),  # another one: allow
+            (0x20, 0, 0, 0),  # the number of the call
+            (0x15, 0, 1, number),  # not `socket`: allow
+            (0x06, 0, 0, refuse),
+            (0x06, 0, 0, allow),
+        )
+    )
+    held = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+    none = ctypes.c_ulong(0)
+    if libc.prctl(38, ctypes.c_ulong(1), none, none, none) == 0:  # no new privileges
+        libc.prctl(22, ctypes.c_ulong(2), filters, none, none)
+
+
+def requests() -> Iterator[Any]:
+    """The requests on descriptor 0, each JSON behind its length, until the other side goes away."""
+    import json
+
+    buffer = b""
+    while True:
+        while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
+            more = os.read(0, _READ)
+            if not more:
+                return
+            buffer += more
+        end = 4 + _LENGTH.unpack_from(buffer)[0]
+        request, buffer = json.loads(buffer[4:end]), buffer[end:]
+        yield request
+
+
+def work(worker: Work) -> None:
+    """Serve requests on descriptor 0; never returns."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where the machine has no memory left, this is the process to end
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    with suppress(OSError):  # the other side goes away in the middle of an answer
+        worker.serve()
+    os._exit(0)
+
+
+def _others_sleep() -> bool:
+    """Whether all other threads of this process sleep."""
+    with suppress(OSError):
+        for task in os.listdir("/proc/self/task"):
+            if int(task) != os.getpid():
+                stat = Path(f"/proc/self/task/{task}/stat").read_bytes()
+                if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] != b"S":
+                    return False
+    return True
+
+
+def fork() -> int:
+    """Fork, while no other thread can hold a lock that the child would wait for.
+
+    The threads are those that RocksDB starts for compaction. A store that is open for reading never
+    gives them anything to do, so that they sleep, holding nothing, from when they have started.
+    """
+    for _ in range(200):
+        if _others_sleep():
+            break
+        time.sleep(0.001)
+    return os.fork()
+
+
+class Undertaker:
+    """Waits for the end of workers that were killed, without keeping others waiting."""
+
+    def __init__(self) -> None:
+        self.dying: set[int] = set()
+
+    def look(self, options: int = os.WNOHANG) -> None:
+        """Take the numbers from those that have ended."""
+        for pid in tuple(self.dying):
+            try:
+                if os.waitpid(pid, options)[0]:
+                    self.dying.discard(pid)
+            except ChildProcessError:
+                self.dying.discard(pid)
+
+
+def begin(memory: int, *, network: bool) -> None:
+    """Bound this process, and those forked from it: bytes of data (0 for any number), and whether
+    they may open sockets.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not network:
+        without_network()
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve_forks(worker: Work) -> None:
+    """Open what the first frame says, and fork workers as the socket at descriptor 0 asks for."""
+    import json
+
+    control = socket.socket(fileno=0)
+    size = _LENGTH.unpack(control.recv(_LENGTH.size, socket.MSG_WAITALL))[0]
+    worker.open(json.loads(control.recv(size, socket.MSG_WAITALL)))
+    gc.freeze()  # workers share what is here
+    request, answer = struct.Struct(">ci"), struct.Struct(">i")
+    undertaker, poll = Undertaker(), select.poll()
+    poll.register(control, select.POLLIN)
+    while True:
+        come = poll.poll(50 if undertaker.dying else None)
+        undertaker.look()
+        if not come:
+            continue
+        data, descriptors, _, _ = socket.recv_fds(control, request.size, 1)
+        if len(data) < request.size:
+            undertaker.look(0)
+            os._exit(0)
+        kind, pid = request.unpack(data)
+        if kind == b"B":
+            undertaker.dying.add(pid)
+        elif kind == b"W":
+            code = 0
+            with suppress(ChildProcessError):
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            control.sendall(answer.pack(code))
+        else:
+            pid = fork()
+            if pid == 0:
+                os.dup2(descriptors[0], 0)
+                os.close(descriptors[0])
+                work(worker)
+            os.close(descriptors[0])
+            control.sendall(answer.pack(pid))

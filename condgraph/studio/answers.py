@@ -1,0 +1,197 @@
+"""Answers of every language as one JSON document, and as files of CSV and Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.addresses import NEO4J_SCHEMES
+from condgraph.engine.answer import Answer
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError
+from condgraph.engine.evidence import EvidenceList
+from condgraph.patterns.matches import Matches
+from condgraph.studio.values import cell, entity, fact, record_cells, table_cell
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from condgraph.graph import Graph
+    from condgraph.sparql.text.table import Table
+
+#: The kinds of stores.
+IN_A_FOLDER, ON_NEO4J, IN_AN_RDF_STORE = "in a folder", "on Neo4j", "in an RDF store"
+_AT: Final = re.compile(r"\(at character (\d{1,9})\)")
+
+
+def warned(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Warnings, with the place in the program where one says it."""
+    found = []
+    for text in texts:
+        at = _AT.search(text)
+        found.append({"text": text, "span": None if at is None else [int(at[1]) - 1, int(at[1])]})
+    return found
+
+
+def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An answer: records of at most `most` values, at most `facts` statements of its evidence, the
+    trace, warnings, and the queries that the program became (`compiled`, beside the answer's own).
+    """
+    # Rows of a table have cells of their own; `data` has a record for everything else.
+    records: Sequence[Any] = answer.values if answer.columns else answer.data()
+    warnings = list(answer.warnings)
+    if isinstance(answer, Matches):
+        columns = [*(node.text for node in answer.pattern.nodes), "distance"]
+        rows: list[list[Any]] = [
+            [*(cell(match.value) for match in one.nodes), {"type": "number", "text": f"{one.distance:.6f}", "number": one.distance}]
+            for one in answer.shown[:most]
+        ]
+    elif answer.columns:
+        columns = list(answer.columns)
+        rows = [list(map(table_cell, *row)) for row in islice(zip(answer.values, answer.cells, strict=True), most)]
+    else:
+        columns, rows = ["answer"], [[record_cells(record)] for record in records[:most]]
+    if len(records) > most:
+        warnings.append(f"{len(records) - most} more values are not shown (limit {most})")
+    queries = {"cypher": answer.cypher, "sparql": answer.sparql}
+    return {
+        "language": answer.language,
+        "program": answer.program,
+        "columns": columns,
+        "rows": rows,
+        "total": len(records) + (0 if isinstance(answer, Matches) else answer.cut),
+        "warnings": warned(warnings),
+        "trace": [asdict(step) | {"sample": list(step.sample)} for step in answer.trace],
+        "evidence": _evidence(answer, facts),
+        "compiled": {name: queries.get(name) or (compiled or {}).get(name) for name in ("cypher", "sparql")},
+    }
+
+
+def _evidence(answer: Answer, most: int) -> dict[str, Any]:
+    found: Any = answer.evidence
+    said = {"facts": [fact(one) for one in islice(found, most)], "total": len(found)}
+    if isinstance(found, EvidenceList):
+        named = [
+            {"entity": entity(one.entity), "source": None if one.source is None else one.source.name}
+            for one in found.entities[:most]
+        ]
+        return said | {"named": named, "searched": [str(one) for one in found.searched]}
+    return said | {"named": [], "searched": []}
+
+
+def tabled(table: Table, language: str, program: str) -> dict[str, Any]:
+    """Rows of SPARQL or Cypher that people wrote."""
+    columns = list(table.columns) if table.truth is None else ["truth"]
+    rows = table.rows if table.truth is None else [(table.truth,)]
+    return _rows(columns, rows, language, program, table.warnings, table.sparql if language == "sparql" else None)
+
+
+def _rows(
+    columns: list[str], rows: Sequence[Sequence[Any]], language: str, program: str, warnings: Sequence[str], sparql: str | None
+) -> dict[str, Any]:
+    return {
+        "language": language,
+        "program": program,
+        "columns": columns,
+        "rows": [[cell(one) for one in row] for row in rows],
+        "total": len(rows),
+        "warnings": warned(warnings),
+        "trace": [],
+        "evidence": {"facts": [], "total": 0, "named": [], "searched": []},
+        "compiled": {"cypher": program if language == "cypher" else None, "sparql": sparql},
+    }
+
+
+def recorded(records: Sequence[dict[str, Any]], program: str, most: int) -> dict[str, Any]:
+    """Records of Cypher that people wrote."""
+    columns = list(records[0]) if records else []
+    more = len(records) - most
+    warnings = [f"{more} more rows are not shown (limit {most})"] if more > 0 else []
+    return _rows(columns, [[one.get(name) for name in columns] for one in records[:most]], "cypher", program, warnings, None)
+
+
+def store_of(graph: Graph) -> str:
+    """The kind of store that a graph is in; where it is, is not told."""
+    scheme, mark, _ = graph.place.partition("://")
+    if not mark:
+        return IN_A_FOLDER
+    return ON_NEO4J if scheme.lower() in NEO4J_SCHEMES else IN_AN_RDF_STORE
+
+
+def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] | None = None) -> dict[str, str | None]:
+    """What a program with its options becomes on Neo4j and on an RDF store; None where it cannot be
+    said there, or this graph cannot tell.
+    """
+    from condgraph.remote import RemoteGraph
+
+    options = options or {}
+    found: dict[str, str | None] = {"cypher": None, "sparql": None}
+    if language not in ("kopl", "llm_query", "logic"):
+        return found
+    if isinstance(graph, RemoteGraph):
+        own = "cypher" if store_of(graph) == ON_NEO4J else "sparql"
+        with suppress(CondgraphError):
+            found[own] = graph.explain(program, language=language, **options)
+        return found
+    from condgraph.cypher.answer import pasted
+    from condgraph.questions.beside import Compilers
+
+    try:
+        compilers = Compilers(graph.current, graph.name)
+        plan = compilers.plan(program, language, options)
+        text, parameters = compilers.cypher(plan)
+        found["cypher"] = None if text is None else pasted(text, parameters or {})
+        found["sparql"] = compilers.sparql(plan)
+    except InterruptedQueryError:
+        raise
+    except CondgraphError:
+        return found  # the answer itself says what is wrong
+    return found
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+#: What a spreadsheet would take for a formula.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_csv(document: dict[str, Any]) -> bytes:
+    """The rows of an answer as CSV, with the ids of entities in a column of their own where there
+    are any. Texts that a spreadsheet would run as formulas have a quote before them.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    columns = document["columns"]
+    with_id = [any(row[i] is not None and row[i]["type"] == "entity" for row in document["rows"]) for i in range(len(columns))]
+    writer.writerow([_safe(name) for i, one in enumerate(columns) for name in ([one, f"{one} id"] if with_id[i] else [one])])
+    for row in document["rows"]:
+        cells: list[str] = []
+        for i, one in enumerate(row):
+            cells.append("" if one is None else _shown(one))
+            if with_id[i]:
+                cells.append(_safe(one.get("id", "")) if one is not None else "")
+        writer.writerow(cells)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _shown(one: dict[str, Any]) -> str:
+    return one["text"] if one["type"] in ("quantity", "count", "number", "time") else _safe(one["text"])
+
+
+def _safe(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def as_arrow(table: pyarrow.Table) -> bytes:
+    """A table as a stream of Arrow."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,55 @@
+"""Files that are dropped on the page: loaded into a scratch graph of their own, in a worker that has
+no network, within bounds of time, memory and size.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.studio.answers import warned
+
+#: Problems of records that are told one by one.
+_PROBLEMS: Final = 100
+
+
+def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) -> dict[str, Any]:
+    """Load one file into the graph in a folder; what was recognised and what was left out.
+
+    Records that cannot be used are left out and reported. `key` and `refs` are options of tables.
+    """
+    import condgraph
+    from condgraph.engine.errors import OptionError
+    from condgraph.loaders.recognise import recognise
+
+    path = Path(file)
+    options: dict[str, Any] = {}
+    recognised = recognise(path)
+    if key:
+        options["key"] = key
+    if refs:
+        options["refs"] = refs
+    known = set(recognised[0].format.options)
+    if any(option not in known for option in options):
+        raise OptionError(f"a file of the format {recognised[0].format.name!r} has no key or references", hint="leave them out")
+    with condgraph.open(place) as graph:
+        report = graph.load(path, name=name, on_error="skip", **options)
+        counts = dict(graph.status().counts)
+    problems = [without(str(one), file, name) for one in islice(report.problems, _PROBLEMS)]
+    return {
+        "sources": list(report.sources),
+        "formats": list(report.formats),
+        "statements": report.statements,
+        "entities": report.entities,
+        "skipped": report.skipped,
+        "problems": problems,
+        "warnings": warned([without(one, file, name) for one in report.warnings]),
+        "seconds": report.seconds,
+        "counts": counts,
+    }
+
+
+def without(text: str, file: str, name: str) -> str:
+    """Where a file was put is nobody's business: it is told by its name."""
+    return text.replace(file, name)

@@ -1,0 +1,84 @@
+"""What is known of one entity: its statements, those that point at it, its concepts, each with its
+sources; on every store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.evidence import EvidenceList
+from condgraph.studio.names import schema_of
+from condgraph.studio.values import entity, fact
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.graph import Graph
+
+#: Others of the same name that are listed.
+_SAME: Final = 50
+
+
+def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> dict[str, Any]:
+    """An entity by its id, or the first of its name: at most `most` statements from it, and as many
+    to it. Raises `UnknownNameError` with the nearest names.
+    """
+    part, whole = _part(graph, ident, name, most)
+    numbers = [number] if ident is not None and (number := part.identified(ident)) >= 0 else []
+    if not numbers and name is not None:
+        numbers = part.named(name).tolist()
+    if not numbers:
+        wanted = ident if ident is not None else name or ""
+        raise UnknownNameError("entity", wanted, candidates=schema_of(graph).nearest_entities(wanted))
+    number = numbers[0]
+    one = np.array([number])
+    out, into = part.touching(one), part.touching(one, backward=True)
+    above, below = _links(part, number)
+    return {
+        "entity": entity(part.entity(number)),
+        "same": [entity(part.entity(other)) for other in numbers[1:_SAME]],
+        "facts": _facts(part, out[:most]),
+        "total": len(out) if whole else None,
+        "pointing": _facts(part, into[:most]),
+        "total_pointing": len(into) if whole else None,
+        "more": len(out) > most or (not whole and _full(part, out, most)),
+        "more_pointing": len(into) > most or (not whole and len(into) >= most),
+        "concepts": [fact(link) for link in EvidenceList.of(part, [], above)] if above else [],
+        "members": [entity(part.entity(low)) for low, _ in below[:most]],
+        "total_members": len(below) if whole else None,
+    }
+
+
+def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple[Snapshot, bool]:
+    """A snapshot with the entity and what stands around it, and whether it is the whole graph."""
+    store = graph._store_of(None)
+    fetch = getattr(store, "around", None)
+    if fetch is None:
+        return graph.current, True
+    found: Snapshot = fetch(
+        [] if ident is None else [ident], [] if name is None or ident is not None else [name], most, values=True
+    )
+    return found, False
+
+
+def _full(part: Snapshot, out: Any, most: int) -> bool:
+    """Whether one of the two queries from the entity gave as many as it may."""
+    relations = part.split(out)
+    return max(relations, len(out) - relations) >= most
+
+
+def _facts(part: Snapshot, numbers: Any) -> list[dict[str, Any]]:
+    found = [fact(one) for one in EvidenceList.of(part, numbers.tolist(), [])]
+    return sorted(found, key=lambda one: (one["predicate"], one["subject"]["name"], one["object"]["text"]))
+
+
+def _links(part: Snapshot, number: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The memberships of an entity, and of a concept those of its members."""
+    get = part.arrays.get
+    entities, concepts = get("mem.e"), get("mem.c")
+    above = sorted({(number, int(concepts[i])) for i in np.flatnonzero(entities == number)})
+    low, high = np.searchsorted(concepts, [number, number + 1])
+    below = [(one, number) for one in np.unique(entities[low:high]).tolist()]
+    return above, below

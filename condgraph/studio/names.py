@@ -1,0 +1,112 @@
+"""Names for completion: entities, predicates, concepts, sources, and the functions of languages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from condgraph.engine.errors import nearest
+from condgraph.engine.pieces import watched
+from condgraph.engine.schema import MOST_COMPARED, Schema, beginnings
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from condgraph.graph import Graph
+    from condgraph.overview.schema import GraphSchema
+
+#: Names that are looked at on each side of where a text would stand.
+_AROUND: Final = 2_000
+#: Characters of what is completed.
+MOST_CHARACTERS: Final = 200
+
+
+def completed(graph: Graph, text: str, kinds: Iterable[str], most: int) -> list[dict[str, Any]]:
+    """Names that begin with a text, or else are like it: those of the schema first, then those of
+    entities; each as `{"name", "kind", "about"}`.
+    """
+    text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), _overview(graph)
+    folded = text.casefold()
+    listed: list[tuple[str, str, str]] = []
+    if "predicate" in wanted:
+        listed += [(one.name, "predicate", f"{one.statements:,} statements") for one in schema.predicates]
+        keys = dict.fromkeys(key.name for one in schema.predicates for key in one.qualifiers)
+        listed += [(key, "qualifier", "key of qualifiers") for key in keys]
+    if "concept" in wanted:
+        listed += [(one.name, "concept", f"{one.members:,} entities") for one in schema.concepts]
+    if "source" in wanted:
+        listed += [(one.name, "source", one.format) for one in schema.sources]
+    found = [one for one in watched(listed) if one[0].casefold().startswith(folded)]
+    found += [one for one in watched(listed) if folded and folded in one[0].casefold() and not one[0].casefold().startswith(folded)]
+    found = found[:most]
+    if "entity" in wanted and text:
+        found += [(name, "entity", "") for name in names_beginning(graph, text, most - len(found))]
+    if not found and text:
+        near = nearest(text, dict.fromkeys(one[0] for one in listed), most=most)
+        kinds_of = {one[0]: one for one in reversed(listed)}
+        found = [kinds_of[name] for name in near]
+    seen: dict[tuple[str, str], str] = {}
+    for name, kind, about in found:
+        seen.setdefault((name, kind), about)
+    return [{"name": name, "kind": kind, "about": about} for (name, kind), about in seen.items()]
+
+
+def _overview(graph: Graph) -> GraphSchema:
+    """What the graph holds, kept with its schema: it is asked with every letter that is typed."""
+    kept = schema_of(graph).kept
+    found: GraphSchema | None = kept.get("studio.overview")
+    if found is None:
+        found = kept["studio.overview"] = graph.schema()
+    return found
+
+
+def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
+    """Names of entities that begin with a text, in any of the cases that names are written in."""
+    if most <= 0 or not text:
+        return []
+    folded = text.casefold()
+    found = dict.fromkeys(name for name in watched(_around(graph, text)) if name.casefold().startswith(folded))
+    return sorted(found, key=lambda name: (len(name), name))[:most]
+
+
+def schema_of(graph: Graph) -> Any:
+    """What the graph's store knows of names: its schema, on servers with names looked up there."""
+    store: Any = graph._store_of(None)
+    return getattr(store, "_named_schema", None) or getattr(store, "schema", None) or graph.current.schema
+
+
+def _around(graph: Graph, text: str) -> Iterable[str]:
+    """Names around where a text would stand among all names."""
+    forms, schema = beginnings(text), schema_of(graph)
+    if isinstance(schema, Schema):
+        snapshot = schema.snapshot
+        # Texts are sorted, and so are the numbers of names.
+        numbers = schema.kept.get("studio.names")
+        if numbers is None:
+            numbers = schema.kept["studio.names"] = np.unique(snapshot.entity_name)
+        at = np.searchsorted(numbers, [snapshot.texts.rank(form) for form in forms])
+        near = np.unique(np.concatenate([numbers[max(int(i) - 1, 0) : int(i) + _AROUND] for i in at]))
+        taken: list[str] = snapshot.texts.take(near)
+        return taken
+    kept: list[str] | None = schema.kept.get("studio.names")
+    if kept is None:
+        reader: Any = getattr(schema, "reader", None) or graph._store_of(None)
+        found = sorted(set(reader.all_names(forms)))
+        counts = graph.status().counts
+        if sum(counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) > MOST_COMPARED:
+            return found  # those around this text alone
+        kept = schema.kept["studio.names"] = found
+    begins = [bisect_left(kept, form) for form in forms]
+    return [name for begin in begins for name in kept[begin : begin + _AROUND]]
+
+
+def vocabulary() -> dict[str, Any]:
+    """Functions of the languages with what they take, for editors."""
+    from condgraph.languages.llm.functions import TABLE
+
+    kopl = [{"name": name, "inputs": one.inputs, "texts": list(one.texts), "about": ""} for name, one in FUNCTIONS.items()]
+    llm = [{"name": one.name, "inputs": one.operands[0], "texts": list(one.options), "about": one.about} for one in TABLE]
+    return {"kopl": kopl, "llm_query": llm, "words": {role: list(words) for role, words in CLOSED.items()}}

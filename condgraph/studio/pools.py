@@ -1,0 +1,133 @@
+"""The worker processes of the API as the server sees them: which pool a call goes to, and the
+answer as it comes.
+
+Folders are asked in processes that have no network, whatever a query or a dropped file says; graphs
+on servers, and questions in words, in processes that have one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.sparql.workers.handle import frame
+from condgraph.sparql.workers.pool import WorkerPool
+from condgraph.sparql.workers.results import AsyncResults
+
+#: Seconds that a call has beyond its deadline to say so itself, before its process is ended.
+GRACE: Final = 0.75
+#: Seconds of a processor after which a call counts as long.
+_QUANTUM: Final = 0.25
+_START: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from condgraph.studio.work import main; main(*sys.argv[1:])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it goes to a worker: its name and arguments, its deadline in seconds, the folder of
+    a scratch graph (None for the graph that is served), a file to load.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    timeout: float
+    place: Path | None = None
+    file: Path | None = None
+
+    def request(self) -> bytes:
+        """As a frame."""
+        said: dict[str, Any] = {"call": self.name, "arguments": self.arguments, "timeout": self.timeout}
+        if self.place is not None:
+            said["place"] = str(self.place)
+        if self.file is not None:
+            said["file"] = str(self.file)
+        return frame(json.dumps(said).encode("utf-8", "surrogatepass"))
+
+
+class Given:
+    """The answer of a worker: its status and media type, and the parts of its body."""
+
+    def __init__(self, results: AsyncResults, head: dict[str, Any], first: bytes) -> None:
+        self._results, self._first = results, first
+        self.status: int = head["status"]
+        self.media_type: str = head["type"]
+        #: Where the code failed, for the log; empty where it did not.
+        self.trace: str = head.get("trace", "")
+
+    @classmethod
+    async def of(cls, results: AsyncResults) -> Given:
+        """Wait for the head."""
+        seen = b""
+        async for part in results:
+            seen += part
+            head, found, rest = seen.partition(b"\n")
+            if found:
+                return cls(results, json.loads(head), rest)
+        return cls(results, {"status": 500, "type": "text/plain"}, b"")
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body, part by part."""
+        if self._first:
+            yield self._first
+        async for part in self._results:
+            yield part
+
+    async def body(self) -> bytes:
+        """All of it."""
+        return b"".join([part async for part in self.parts()])
+
+    def close(self) -> None:
+        """End the call where it still runs."""
+        self._results.close()
+
+
+def _command(memory: int, network: bool) -> Sequence[str]:
+    path = json.dumps([one or str(Path.cwd()) for one in sys.path])
+    return [sys.executable, "-I", "-c", _START, path, str(memory), "1" if network else "0"]
+
+
+class Workers:
+    """The pools. `source` says what is served (`place`, `graph`, `login`) and with which model
+    questions are asked (`llm`); `workers` and `memory` are those of `WorkerPool`. Processes start
+    with the first call.
+    """
+
+    def __init__(self, source: dict[str, Any], *, workers: int, memory: int) -> None:
+        self._source, self._remote = source, "://" in source["place"]
+        self._options: dict[str, Any] = {"workers": workers, "quantum": _QUANTUM, "memory": memory}
+        self._pools: dict[bool, WorkerPool] = {}
+
+    def renew(self) -> None:
+        """Open the graph that is served anew: it was loaded again."""
+        for network, pool in list(self._pools.items()):
+            pool.use(self._told(network))
+
+    def _told(self, network: bool) -> dict[str, Any]:
+        """What a process is told: one without a network hears of no login and no model."""
+        if network:
+            return self._source
+        return {"place": "" if self._remote else self._source["place"], "graph": self._source["graph"]}
+
+    async def call(self, call: Call) -> Given:
+        """Make a call; raises what keeps it from an answer as a `CondgraphError`."""
+        network = call.name == "ask" or (self._remote and call.place is None)
+        pool = self._pools.get(network)
+        if pool is None:
+            command = partial(_command, self._options["memory"], network)
+            pool = self._pools[network] = WorkerPool(self._told(network), **self._options, command=command)
+        return await Given.of(await pool.query_async(call, timeout=call.timeout + GRACE))
+
+    def pids(self) -> list[int]:
+        """The processes that are there."""
+        return [pid for pool in self._pools.values() for pid in pool.pids()]
+
+    def close(self) -> None:
+        """End all processes."""
+        for pool in self._pools.values():
+            pool.close()

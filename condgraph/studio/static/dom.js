@@ -1,0 +1,67 @@
+// Elements, made without any text being read as HTML: names and cells of data are text.
+
+/** An element with attributes, listeners (`onclick: f`) and children: elements, texts, lists of them. */
+export function el(tag, attributes = {}, ...children) {
+  const found = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) found.addEventListener(name.slice(2), value);
+    else if (name in { value: 1, checked: 1, disabled: 1, selected: 1, hidden: 1 }) found[name] = value;
+    else found.setAttribute(name, value === true ? "" : value);
+  }
+  found.append(...children.flat(9).filter((one) => one !== null && one !== undefined && one !== false));
+  return found;
+}
+
+/** What stands in an element from now on. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(9).filter((one) => one !== null && one !== undefined && one !== false));
+  return element;
+}
+
+/** Say something to those who do not see the page. */
+export function announce(text) {
+  const place = document.getElementById("said");
+  if (place) place.textContent = text;
+}
+
+/** Leave a file with the person. */
+export function save(name, blob) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export const number = (value) => value.toLocaleString("en");
+
+/** Tabs with panels: arrow keys go from one to the next. `tabs` are `[id, label, make]`; a panel is made when it is first seen. */
+export function tabbed(label, tabs, first) {
+  const panel = el("div", { role: "tabpanel", class: "panel", tabindex: "0" });
+  const made = new Map();
+  const buttons = tabs.map(([id, text]) => el("button", {
+    role: "tab", type: "button", id: `tab-${id}`, "data-tab": id, onclick: () => show(id), onkeydown: (event) => move(event, id),
+  }, text));
+  const bar = el("div", { role: "tablist", "aria-label": label, class: "tabs" }, buttons);
+  function show(id, focus = false) {
+    for (const one of buttons) {
+      const chosen = one.dataset.tab === id;
+      one.setAttribute("aria-selected", chosen);
+      one.tabIndex = chosen ? 0 : -1;
+      if (chosen && focus) one.focus();
+    }
+    panel.setAttribute("aria-labelledby", `tab-${id}`);
+    if (!made.has(id)) made.set(id, el("div"));
+    const fresh = !made.get(id).hasChildNodes();
+    fill(panel, made.get(id));
+    if (fresh) tabs.find((one) => one[0] === id)[2](made.get(id));
+  }
+  function move(event, id) {
+    const at = tabs.findIndex((one) => one[0] === id);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    show(tabs[(to + tabs.length) % tabs.length][0], true);
+  }
+  show(tabs.some((one) => one[0] === first) ? first : tabs[0][0]);
+  return { element: el("section", { class: "tabbed" }, bar, panel), show };
+}

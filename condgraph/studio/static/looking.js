@@ -1,0 +1,108 @@
+// Pages that look: an entity, the schema, the history, and files that are loaded.
+
+import { drop, get } from "./api.js";
+import { el, fill, number } from "./dom.js";
+import { factTable, shown } from "./evidence.js";
+import { forgetAll, link, past, state } from "./state.js";
+import { NAMES } from "./answer.js";
+
+/** What is known of an entity. */
+export async function entityPage(place, fields) {
+  fill(place, el("p", {}, "Reading…"));
+  const found = await get("entity", { id: fields.get("id"), name: fields.get("name"), graph: state.graph, limit: 300 });
+  const { entity } = found;
+  const counted = (total, facts, more) => (total === null ? `${number(facts.length)}${more ? " or more" : ""}` : number(total));
+  const about = `What is known of it: ${counted(found.total, found.facts, found.more)}`;
+  const pointing = `What points here: ${counted(found.total_pointing, found.pointing, found.more_pointing)}`;
+  fill(place, el("h1", {}, entity.name || "(no name)"),
+    el("p", {}, el("code", {}, entity.id), ` · ${entity.kind}`, found.concepts.map((one) => [" · ", shown(one.object)])),
+    found.same.length ? el("p", { class: "warning" }, "Others of this name: ", found.same.map((one, i) => [i ? ", " : "", el("a", { href: link("entity", { id: one.id }) }, one.id)])) : null,
+    el("h2", {}, about), found.facts.length ? factTable(found.facts, about) : el("p", {}, "Nothing."),
+    found.more ? el("p", { class: "warning" }, "There is more than is shown.") : null,
+    el("h2", {}, pointing), found.pointing.length ? factTable(found.pointing, pointing) : el("p", {}, "Nothing."),
+    found.more_pointing ? el("p", { class: "warning" }, "There is more than is shown.") : null,
+    found.concepts.length ? [el("h2", {}, "Concepts"), factTable(found.concepts, "Memberships")] : null,
+    found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one))))] : null);
+}
+
+const kinds = (found) => found.map((one) => `${one.name || one.sort} (${number(one.statements)})`).join(", ");
+const values = (found) => found.map((one) => `${one.type}${one.unit !== "1" ? ` in ${one.unit}` : ""} (${number(one.count)})${one.first ? `, ${one.first} to ${one.last}` : ""}`).join("; ");
+
+/** What can be asked about. */
+export async function schemaPage(place) {
+  fill(place, el("p", {}, "Reading…"));
+  const found = await get("schema", { graph: state.graph });
+  const table = (name, columns, rows) => el("section", {}, el("h2", {}, `${name} (${number(rows.length)})`),
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {},
+      el("thead", {}, el("tr", {}, columns.map((one) => el("th", { scope: "col" }, one)))),
+      el("tbody", {}, rows.slice(0, 500).map((row) => el("tr", { "data-name": row[0].toLowerCase() }, row[1].map((cell) => el("td", { class: typeof cell === "number" ? "number" : "" }, typeof cell === "number" ? number(cell) : cell))))))),
+    rows.length > 500 ? el("p", { class: "warning" }, `The first 500 of ${number(rows.length)} are shown.`) : null);
+  const tables = el("div");
+  const draw = (wanted) => {
+    const kept = (one) => one.name.toLowerCase().includes(wanted);
+    fill(tables,
+      table("Predicates", ["Name", "Statements", "From", "To", "Values", "Qualifiers", "Such as"], found.predicates.filter(kept).map((one) => [one.name, [
+        one.name, one.statements, kinds(one.subjects), kinds(one.objects), values(one.values), one.qualifiers.map((key) => key.name).join(", "),
+        one.examples.slice(0, 2).map((example) => `${example.subject}: ${example.object}`).join("; ")]])),
+      table("Concepts", ["Name", "Entities", "Below", "Such as"], found.concepts.filter(kept).map((one) => [one.name, [
+        el("a", { href: link("entity", { id: one.id }) }, one.name), one.members, one.above.join(", "),
+        one.examples.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }) }, name)])]])),
+      table("Sources", ["Name", "Format", "Statements", "Rows"], found.sources.filter(kept).map((one) => [one.name, [one.name, one.format, one.statements, one.rows]])),
+      table("Units", ["Unit", "Values"], found.units.map((one) => ({ name: one.unit, ...one })).filter(kept).map((one) => [one.unit, [one.unit, one.values]])));
+  };
+  fill(place, el("h1", {}, "What can be asked about"),
+    el("p", {}, Object.entries(found.counts).filter(([name]) => ["entities", "concepts", "rows", "relations", "attributes", "qualifiers"].includes(name)).map(([name, count], i) => `${i ? " · " : ""}${number(count)} ${name}`),
+      found.first ? ` · from ${found.first} to ${found.last}` : ""),
+    found.note ? el("p", { class: "warning" }, found.note) : null,
+    el("p", {}, el("label", { for: "filter" }, "Only names with "), el("input", { id: "filter", type: "search", oninput: (event) => draw(event.target.value.trim().toLowerCase()) })), tables);
+  draw("");
+}
+
+/** Questions that were asked in this browser. */
+export function historyPage(place) {
+  const found = past();
+  fill(place, el("h1", {}, "History"), el("p", {}, "What was asked in this browser; it is kept here alone. "),
+    found.length ? el("button", { type: "button", onclick: () => (forgetAll(), historyPage(place)) }, "Forget all") : el("p", {}, "Nothing was asked yet."),
+    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language, q: one.text }) }, el("code", {}, one.text.slice(0, 300))),
+      el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${number(one.total)} answers`)))));
+}
+
+/** A dialog in which files are loaded; `loaded` hears the graph. */
+export function filesDialog(files, loaded) {
+  const key = el("input", { id: "key", type: "text" }), refs = el("input", { id: "refs", type: "text" }), said = el("div", { "aria-live": "polite" });
+  const list = el("ul", {}, [...files].map((one) => el("li", {}, `${one.name}, ${number(one.size)} bytes`)));
+  const add = el("input", { type: "checkbox", id: "add", checked: Boolean(state.graph), disabled: !state.graph });
+  const load = el("button", { type: "submit" }, "Load");
+  const dialog = el("dialog", { "aria-labelledby": "files-title" }, el("h2", { id: "files-title" }, "Load files into a scratch graph"), list,
+    el("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      load.disabled = true;
+      let graph = add.checked ? state.graph : "", done = 0;
+      for (const one of files) {
+        if (one.size > state.about.limits.drop) {
+          said.append(el("p", { class: "error" }, `${one.name}: more than ${number(state.about.limits.drop)} bytes`));
+          continue;
+        }
+        try {
+          const report = await drop(one, { name: one.name, graph, key: key.value.trim(), refs: refs.value.split(",").map((text) => text.trim()).filter(Boolean) });
+          graph = report.graph;
+          done += 1;
+          said.append(recognised(one.name, report));
+        } catch (error) {
+          said.append(el("p", { class: "error" }, `${one.name}: ${error.message}${error.hint ? `; ${error.hint}` : ""}`));
+        }
+      }
+      load.disabled = false;
+      if (done) loaded(graph, [...files].map((one) => one.name).join(", "));
+    } },
+    el("details", {}, el("summary", {}, "Tables"), el("label", {}, "Column that names the rows ", key), el("label", {}, "Columns that are entities (with commas) ", refs)),
+    el("label", {}, add, " beside what the scratch graph has"),
+    el("p", {}, load, " ", el("button", { type: "button", onclick: () => dialog.close() }, "Close"))), said);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+const recognised = (name, report) => el("div", { class: "loaded" },
+  el("p", {}, el("strong", {}, name), `: ${report.formats.join(", ")}, ${number(report.statements)} statements, ${number(report.entities)} entities`, report.skipped ? `, ${number(report.skipped)} records left out` : ""),
+  report.problems.slice(0, 10).map((one) => el("p", { class: "warning" }, one)), report.warnings.map((one) => el("p", { class: "warning" }, one.text)));

@@ -1,0 +1,293 @@
+// The page: where one is, the editor, what is asked and what comes of it.
+
+import { ask, forget, get, onRefused, post, Refused, setToken } from "./api.js";
+import { drawAnswer, NAMES } from "./answer.js";
+import { announce, el, fill, number } from "./dom.js";
+import { makeEditor } from "./editor.js";
+import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
+import { link, place, remember, state } from "./state.js";
+
+const EXAMPLES = {
+  auto: "FindAll() FilterConcept(…) QueryName()   or any other language",
+  kopl: "Find(Nepal) Relate(capital, forward) QueryName()",
+  llm_query: "Query1: \"get_information(relation='capital', head_entity='Nepal')\"",
+  pattern: "(UNKNOWN mountain 1) -[country]-> (Nepal)",
+  logic: "?x : capital(\"Nepal\", ?x)",
+  sparql: "SELECT ?name WHERE { ?m <country>/<pred:name> 'Nepal' ; <pred:name> ?name }",
+  cypher: "MATCH (n) RETURN n LIMIT 10",
+  words: "Which mountains are in Nepal?",
+};
+
+const main = el("main", { id: "main", tabindex: "-1" }), said = el("p", { id: "said", class: "unseen", role: "status" });
+const languages = el("select", { id: "language", onchange: () => editor.speak(languages.value, EXAMPLES[languages.value]) });
+const limit = el("input", { id: "limit", type: "number", min: "1", max: "100000", value: "1000" });
+const runButton = el("button", { type: "button", class: "run", onclick: () => run() }, "Run");
+const stopButton = el("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Stop");
+const messages = el("div", { class: "messages", "aria-live": "polite" }), result = el("div", { class: "answer" });
+const holder = el("div", { class: "editor" });
+const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask"),
+  el("div", { class: "bar" }, el("label", { for: "language" }, "Language"), languages, el("label", { for: "limit" }, "At most"), limit, runButton, stopButton,
+    el("button", { type: "button", onclick: share }, "Copy a link"), el("small", { id: "keys" }, "Ctrl-Enter runs; Ctrl-Space completes; Tab leaves the editor")),
+  holder, messages, result);
+const editor = makeEditor(holder, () => run());
+let running = null, shownPlace = "";
+
+// -- asking -------------------------------------------------------------------------------------------------------------
+
+const FOREIGN = [["sparql", /^\s*(?:#.*\s+)*(?:prefix|base|select|ask|construct|describe)\b/i], ["cypher", /^\s*(?:\/\/.*\s+)*(?:match|call|with|unwind|optional\s+match)\b/i]];
+
+function chosen(text) {
+  if (languages.value !== "auto") return languages.value;
+  return FOREIGN.find(([name, looks]) => state.about.languages.includes(name) && looks.test(text))?.[0];
+}
+
+async function run({ words = {}, quiet = false } = {}) {
+  const text = editor.text.trim() ? editor.text : "";
+  if (!text) return announce("There is nothing to ask.");
+  running?.abort();
+  const own = running = new AbortController();
+  const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph };
+  if (!quiet) history.replaceState(null, "", shownPlace = link("ask", { l: languages.value === "auto" ? "" : languages.value, q: text }));
+  fill(messages);
+  editor.mark([]);
+  stopButton.hidden = false;
+  result.setAttribute("aria-busy", "true");
+  announce("Asking");
+  try {
+    if (languages.value === "words") await inWords(text, asked, words, own.signal);
+    else {
+      const answer = await post("query", { ...asked, program: text, language: chosen(text) }, own.signal);
+      if (own !== running) return;
+      tell(answer, asked);
+      remember({ text, language: languages.value, when: Date.now(), total: answer.total });
+    }
+  } catch (error) {
+    if (own === running) refused(error);
+  } finally {
+    if (own === running) {
+      running = null;
+      stopButton.hidden = true;
+      result.removeAttribute("aria-busy");
+    }
+  }
+}
+
+function tell(answer, asked) {
+  warn(answer.warnings);
+  drawAnswer(result, answer, asked, (text) => {
+    if (languages.value === "words") speak(answer.language);
+    editor.text = text;
+    run();
+  });
+  announce(`${number(answer.total)} answers`);
+}
+
+function warn(warnings) {
+  editor.mark(languages.value === "words" ? [] : warnings.map((one) => ({ span: one.span, text: one.text, severity: "warning" })));
+  messages.append(...warnings.map((one) => el("p", { class: "warning" }, one.text)));
+}
+
+/** What was wrong, where it stands, and the nearest names to take instead. */
+function refused(error) {
+  if (error.name === "AbortError") {
+    fill(messages, el("p", { class: "warning" }, "Stopped."));
+    return;
+  }
+  if (!(error instanceof Refused)) {
+    fill(messages, el("p", { class: "error" }, "The page failed."));
+    throw error;
+  }
+  const take = (name) => {
+    editor.replace(error.span, name);
+    run();
+  };
+  editor.mark([{ span: error.span, text: error.message, severity: "error", actions: error.span ? error.candidates.map((name) => ({ name, apply: () => take(name) })) : [] }]);
+  fill(messages, el("div", { class: "error" }, el("p", {}, el("strong", {}, error.message), error.hint ? `; ${error.hint}` : ""),
+    error.candidates.length ? el("p", {}, "Nearest: ", error.candidates.map((name) => [" ", error.span ? el("button", { type: "button", class: "near", onclick: () => take(name) }, name) : el("code", {}, name)])) : null));
+  fill(result);
+  announce(error.message);
+}
+
+async function inWords(text, asked, words, signal) {
+  const steps = el("ol", { class: "steps" }), place = el("div");
+  fill(result, el("h2", {}, "Steps"), steps, place);
+  let outcome = null;
+  await ask({ ...asked, question: text, ...words }, (line) => {
+    if (line.step) steps.append(el("li", {}, el("strong", {}, line.step.name), ` ${(1000 * line.step.seconds).toFixed(0)} ms `, line.step.about));
+    else if (line.outcome) outcome = line.outcome;
+    else throw new Refused(200, line.error);
+  }, signal);
+  if (!outcome) throw new Refused(0, { code: "network", message: "the answer broke off" });
+  const use = (one) => {
+    speak(one.language || "auto");
+    editor.text = one.program;
+    run();
+  };
+  fill(result, el("h2", {}, outcome.status === "answered" ? "Answer" : `No answer: ${outcome.status}`), outcome.text ? el("p", { class: "said" }, outcome.text) : null,
+    outcome.citations.length ? el("ol", { class: "citations" }, outcome.citations.map((one) => el("li", {}, one))) : null,
+    outcome.choices.map((one) => el("fieldset", {}, el("legend", {}, `Which ${one.kind} is meant by “${one.name}”?`),
+      one.options.map((option) => el("p", {}, el("button", { type: "button", onclick: () => run({ words: { choose: { ...words.choose, [one.name]: option.key } } }) }, option.name || option.key), ` ${option.about}`)))),
+    el("details", {}, el("summary", {}, `How it came about: ${outcome.calls} calls of ${outcome.model}`), steps,
+      outcome.attempts.map((one) => el("div", { class: "attempt" }, el("pre", { tabindex: "0", "aria-label": "Program" }, one.program || "(no program)"), one.error ? el("p", { class: "error" }, one.error) : null,
+        one.program ? el("button", { type: "button", onclick: () => use(one) }, "Open in the editor") : null))), place);
+  messages.append(...outcome.warnings.map((one) => el("p", { class: "warning" }, one.text)));
+  if (outcome.answer) drawAnswer(place, outcome.answer, asked, (changed) => use({ program: changed, language: outcome.answer.language }));
+  remember({ text, language: "words", when: Date.now(), total: outcome.answer?.total ?? 0 });
+  announce(outcome.text || outcome.status);
+}
+
+async function share() {
+  const address = new URL(link("ask", { l: languages.value === "auto" ? "" : languages.value, q: editor.text }), location.href).href;
+  try {
+    await navigator.clipboard.writeText(address);
+    announce("The link is copied.");
+    fill(messages, el("p", {}, "The link is copied."));
+  } catch {
+    fill(messages, el("p", {}, "The link: ", el("a", { href: address }, "this question")));
+  }
+}
+
+// -- where one is -------------------------------------------------------------------------------------------------------
+
+function speak(language) {
+  languages.value = [...languages.options].some((one) => one.value === language) ? language : "auto";
+  editor.speak(languages.value, EXAMPLES[languages.value]);
+}
+
+async function go() {
+  const { page, fields } = place();
+  const graph = fields.get("g") ?? "";
+  if (graph !== state.graph) await turn(graph);
+  for (const one of document.querySelectorAll("nav a")) {
+    if (one.dataset.page === page) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+    one.href = link(one.dataset.page);
+  }
+  const pages = { entity: entityPage, schema: schemaPage, history: historyPage };
+  document.title = `${{ entity: "Entity", schema: "Schema", history: "History" }[page] ?? "Ask"} · condgraph studio`;
+  if (pages[page]) {
+    const where = el("div", { class: "page" });
+    fill(main, where);
+    try {
+      await pages[page](where, fields);
+    } catch (error) {
+      fill(where, el("h1", {}, "Not found"), el("p", { class: "error" }, error.message), error.candidates?.length ? el("p", {}, "Nearest: ", error.candidates.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }) }, name)])) : null);
+    }
+    main.focus({ preventScroll: true });
+    scrollTo(0, 0);
+    return;
+  }
+  fill(main, asking);
+  editor.view.requestMeasure();
+  if (fields.get("q") && location.hash !== shownPlace) {
+    speak(fields.get("l") ?? "auto");
+    editor.text = fields.get("q");
+    shownPlace = location.hash;
+    // A question in words costs somebody something: it waits for the button.
+    if (languages.value !== "words") await run({ quiet: true });
+  }
+}
+
+// -- which graph --------------------------------------------------------------------------------------------------------
+
+const graphs = el("select", { id: "graph", onchange: () => {
+  location.hash = link("ask").replace(/[?&]g=[^&]*/, "") + (graphs.value ? `?g=${graphs.value}` : "");
+} });
+const remove = el("button", { type: "button", hidden: true, onclick: async () => {
+  const graph = state.graph;
+  await forget(graph).catch(() => null);
+  state.scratch = state.scratch.filter((one) => one.graph !== graph);
+  location.hash = "#/ask";
+} }, "Remove");
+
+async function turn(graph) {
+  try {
+    state.about = graph ? await get("about", { graph }) : state.served ?? await get("about");
+    state.graph = graph;
+    if (graph && !state.scratch.some((one) => one.graph === graph)) state.scratch.push({ graph, name: "scratch" });
+  } catch (error) {
+    if (!graph) throw error;
+    fill(messages, el("p", { class: "error" }, error.message));
+    state.scratch = state.scratch.filter((one) => one.graph !== graph);
+    return turn("");
+  }
+  state.served ??= graph ? null : state.about;
+  const names = ["auto", ...state.about.languages, ...(state.about.model ? ["words"] : [])];
+  const kept = languages.value;
+  fill(languages, names.map((name) => el("option", { value: name }, NAMES[name])));
+  speak(names.includes(kept) ? kept : "auto");
+  fill(graphs, el("option", { value: "" }, state.served ? `${state.served.graph} (${state.served.store})` : "the graph that is served"),
+    state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${one.name.slice(0, 40)}`)));
+  graphs.value = state.graph;
+  remove.hidden = !state.graph;
+  return undefined;
+}
+
+function loaded(graph, name) {
+  const known = state.scratch.find((one) => one.graph === graph);
+  if (known) known.name += `, ${name}`;
+  else state.scratch.push({ graph, name });
+  if (state.graph === graph) turn(graph);
+  else location.hash = `#/schema?g=${graph}`;
+}
+
+const picker = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to load", onchange: () => {
+  if (picker.files.length) filesDialog([...picker.files], loaded);
+  picker.value = "";
+} });
+
+for (const kind of ["dragover", "drop"]) {
+  addEventListener(kind, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (kind === "drop" && event.dataTransfer.files.length && !document.querySelector("dialog")) filesDialog([...event.dataTransfer.files], loaded);
+  });
+}
+
+// -- the token, the colours, the beginning ------------------------------------------------------------------------------
+
+onRefused(() => new Promise((done) => {
+  if (document.querySelector("dialog.token")) return done(false);
+  const field = el("input", { type: "password", id: "token", autocomplete: "off" });
+  const dialog = el("dialog", { class: "token", "aria-labelledby": "token-title" }, el("h2", { id: "token-title" }, "A token is needed"),
+    el("form", { method: "dialog" }, el("label", { for: "token" }, "Your token "), field, " ", el("button", {}, "Go on")));
+  dialog.addEventListener("close", () => {
+    if (field.value) setToken(field.value.trim());
+    dialog.remove();
+    done(Boolean(field.value));
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return undefined;
+}));
+
+const theme = el("select", { id: "theme", onchange: () => {
+  document.documentElement.dataset.theme = theme.value;
+  localStorage.setItem("condgraph.theme", theme.value);
+} }, ["auto", "light", "dark"].map((one) => el("option", { value: one }, one)));
+theme.value = ["light", "dark"].includes(localStorage.getItem("condgraph.theme")) ? localStorage.getItem("condgraph.theme") : "auto";
+document.documentElement.dataset.theme = theme.value;
+
+document.body.append(
+  // Cytoscape makes no style of its own where there is one of this name; studio.css has it.
+  el("span", { id: "__________cytoscape_stylesheet", hidden: true }),
+  el("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
+  el("header", {}, el("strong", { class: "brand" }, "condgraph"),
+    el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),
+      document.body.dataset.sparql ? el("a", { href: document.body.dataset.root }, "SPARQL") : null),
+    el("span", { class: "right" }, el("label", { for: "graph" }, "Graph"), graphs, remove,
+      el("button", { type: "button", onclick: () => picker.click() }, "Load files"), picker, el("label", { for: "theme" }, "Colours"), theme)),
+  main, said);
+fill(main, asking);
+addEventListener("hashchange", go);
+try {
+  const { fields } = place();
+  if (fields.get("g")) state.served = await get("about");
+  await turn(fields.get("g") ?? "");
+  await go();
+  if (place().page === "ask") editor.focus();
+} catch (error) {
+  fill(main, el("h1", {}, "The studio cannot start"), el("p", { class: "error" }, error.message));
+  if (!(error instanceof Refused)) throw error;
+}
+document.body.dataset.ready = "yes";

@@ -1,0 +1,148 @@
+"""A program as the tree of its steps: what each takes, where it stands in the text, and the program
+that ends with it, so that its result can be asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from condgraph.engine.errors import CondgraphError, PlanError
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Step, link
+from condgraph.languages.registry import detect
+from condgraph.studio.names import schema_of
+
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+    from condgraph.languages.kopl.table import Knows
+
+
+def tree_of(graph: Graph, program: str, language: str | None) -> dict[str, Any]:
+    """The steps of a KoPL program or an LLM query, in their order. Raises `ParseError` for what is
+    neither well formed, and `PlanError` for a language without steps.
+    """
+    language = language or detect(program)
+    if language == "kopl":
+        return {"language": language, "steps": _kopl(graph, program)}
+    if language == "llm_query":
+        return {"language": language, "steps": _llm(program)}
+    raise PlanError(f"a program of the language {language!r} is not drawn as a tree", hint="KoPL and LLM queries are")
+
+
+def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
+    from condgraph.languages.kopl.syntax import parse, places
+
+    knows = _knows(graph, program)
+    steps, _ = parse(program, knows)
+    spans = places(program, knows)
+    found = []
+    for number, step in enumerate(steps):
+        roles = FUNCTIONS[step.function].texts
+        span = spans[number] if spans else None
+        texts = [
+            {
+                "role": role,
+                "text": text,
+                "span": None if span is None else list(span.texts[at]),
+                "choices": list(CLOSED.get(role, ())),
+            }
+            for at, (role, text) in enumerate(zip(roles, step.texts, strict=True))
+        ]
+        found.append(
+            {
+                "label": str(number + 1),
+                "function": step.function,
+                "about": "",
+                "texts": texts,
+                "inputs": list(step.dependencies),
+                "span": None if span is None else list(span.call),
+                "program": _kopl_until(steps, number),
+            }
+        )
+    return found
+
+
+def _knows(graph: Graph, program: str) -> Knows | None:
+    """Which names there are, where commas inside names leave a doubt."""
+    from condgraph.languages.kopl.context import Lowering
+
+    with suppress(CondgraphError):
+        knows: Knows = Lowering(schema_of(graph), False, program).knows
+        return knows
+    return None
+
+
+def _needed(inputs: list[tuple[int, ...]], last: int) -> list[int]:
+    waiting, seen = [last], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number not in seen:
+            seen.add(number)
+            waiting.extend(inputs[number])
+    return sorted(seen)
+
+
+def _kopl_until(steps: list[Step], last: int) -> str:
+    """The steps that one needs, as the data set's JSON: it says what each takes, whatever the order."""
+    needed = _needed([step.dependencies for step in steps], last)
+    at = {number: place for place, number in enumerate(needed)}
+    taken = [tuple(at[one] for one in steps[number].dependencies) for number in needed]
+    plain = [Step(steps[number].function, steps[number].texts) for number in needed]
+    # Text says what a step takes by its place alone.
+    if [one.dependencies for one in _linked(plain)] != taken:
+        said = [
+            {"function": one.function, "inputs": list(one.texts), "dependencies": list(inputs)}
+            for one, inputs in zip(plain, taken, strict=True)
+        ]
+        return json.dumps(said, ensure_ascii=False)
+    calls = (steps[number] for number in needed)
+    return " ".join(f"{one.function}({', '.join(json.dumps(text, ensure_ascii=False) for text in one.texts)})" for one in calls)
+
+
+def _linked(steps: list[Step]) -> list[Step]:
+    try:
+        return link(steps)
+    except CondgraphError:
+        return steps
+
+
+def _llm(program: str) -> list[dict[str, Any]]:
+    from condgraph.languages.llm.syntax.parse import parse
+    from condgraph.languages.llm.syntax.tree import Call, Literal, OutputRef, references
+
+    read = parse(program)
+    inputs = [
+        () if query.expression is None else tuple(dict.fromkeys(one.position for one in references(query.expression)))
+        for query in read.queries
+    ]
+    found = []
+    for number, query in enumerate(read.queries):
+        texts, function = [], ""
+        expression = query.expression
+        if isinstance(expression, Call):
+            function = expression.name
+            for argument in expression.arguments:
+                value = argument.value
+                if isinstance(value, Literal):
+                    role = (argument.name or "") + ("" if argument.op == "=" else argument.op)
+                    texts.append({"role": role, "text": value.text, "span": list(value.span), "choices": []})
+                elif not isinstance(value, OutputRef):
+                    texts.append(
+                        {"role": argument.name or "", "text": program[slice(*value.span)], "span": list(value.span), "choices": []}
+                    )
+        elif expression is not None:
+            function = program[slice(*expression.span)]
+        needed = _needed([*inputs], number)
+        found.append(
+            {
+                "label": f"Query{query.label}",
+                "function": function,
+                "about": query.step if query.error is None else query.error.message,
+                "texts": texts,
+                "inputs": list(inputs[number]),
+                "span": list(query.span),
+                "program": "\n".join(program[slice(*read.queries[one].span)] for one in needed),
+            }
+        )
+    return found

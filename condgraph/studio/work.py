@@ -1,0 +1,211 @@
+"""What runs in a worker process of the API: it opens the graph, answers calls from a socket, and is
+ended when its time is over (`condgraph.sparql.workers.process` says how it speaks).
+
+What a call gives is one line of JSON, which says its status and media type, and behind it the body.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+import sys
+import traceback
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from condgraph.sparql.workers import forking
+
+_HEAD: Final = struct.Struct(">cI")
+_PART: Final = 1 << 16
+#: Scratch graphs that a worker keeps open.
+_KEPT: Final = 4
+#: Bytes that a file may have which a worker writes.
+_FILE: Final = 2 << 30
+
+
+class Worker:
+    """The graph that is served, scratch graphs, and the loop that answers calls."""
+
+    def __init__(self) -> None:
+        self.source: dict[str, Any] = {}
+        self._served: Any = None
+        self._scratch: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+        self._begun = False
+
+    def open(self, source: dict[str, Any]) -> None:
+        """Open a folder, and have at hand what calls need; servers are connected to by each worker
+        itself.
+        """
+        self.source = source
+        # Workers share what is imported, and made, here.
+        from condgraph.studio import calls, entity, trees  # noqa: F401
+
+        if source.get("place") and "://" not in source["place"]:
+            with suppress(Exception):
+                graph = self._graph(None)
+                for name, arguments in (("about", {}), ("names", {"text": "a", "limit": 5})):
+                    calls.call(graph, name, arguments, 60.0)
+                graph.query("FindAll() Count()", language="kopl")
+
+    def _graph(self, place: str | None) -> Any:
+        import condgraph
+
+        if place is None:
+            if self._served is None:
+                source = self.source
+                self._served = condgraph.open(source["place"], graph=source["graph"], read_only=True, **source.get("login", {}))
+            return self._served
+        loaded = _written(Path(place))
+        known = self._scratch.get(place)
+        if known is None or known[0] != loaded:
+            known = self._scratch[place] = loaded, condgraph.open(place, read_only=True)
+            while len(self._scratch) > _KEPT:
+                self._scratch.popitem(last=False)
+        self._scratch.move_to_end(place)
+        return known[1]
+
+    # -- the conversation --------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Answer calls until the other side goes away."""
+        for request in forking.requests():
+            self.answer(request)
+
+    def answer(self, request: dict[str, Any]) -> None:
+        """Answer one call; whatever goes wrong is an answer, too."""
+        from condgraph.engine.errors import CondgraphError
+
+        self._begun = False
+        try:
+            if request["call"] == "ask":
+                self._ask(request)
+            else:
+                self._give(*_given(self._called(request)))
+        except CondgraphError as error:
+            missing = request["call"] == "entity" and error.code == "unknown-name"
+            told = said(error)
+            if "file" in request:
+                told |= {key: _unplaced(value, request) for key, value in told.items()}
+            self._give(*_given({"error": told}, 404 if missing else status_of(error)))
+        except MemoryError:
+            message = "the call needs more memory than it may have"
+            self._give(*_given({"error": {"code": "interrupted", "message": message}}, 500))
+        except Exception as error:  # noqa: BLE001 - a process that ends would tell less
+            trace = traceback.format_exc(limit=-6)
+            self._give(
+                *_given({"error": {"code": "internal", "message": f"the server failed ({type(error).__name__})"}}, 500, trace)
+            )
+        _frame(b"Z", b'{"cut":false}')
+
+    def _called(self, request: dict[str, Any]) -> Any:
+        from condgraph.studio import calls, drop
+
+        if request["call"] == "load":
+            from condgraph.engine.bounds import within
+
+            self._begin()
+            with within(request["timeout"]):
+                return drop.load(request["place"], request["file"], **request["arguments"])
+        return calls.call(self._graph(request.get("place")), request["call"], request["arguments"], request["timeout"])
+
+    def _begin(self) -> None:
+        """Say that there will be an answer: from then on the call is not begun anew elsewhere."""
+        if not self._begun:
+            self._begun = True
+            _frame(b"H", b'{"kind":"boolean"}')
+
+    def _give(self, head: dict[str, Any], body: bytes) -> None:
+        self._begin()
+        data = json.dumps(head).encode() + b"\n" + body
+        for at in range(0, len(data), _PART):
+            _frame(b"D", data[at : at + _PART])
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        """Steps leave as they are done."""
+        from condgraph.engine.errors import CondgraphError
+        from condgraph.studio import asking
+
+        self._begin()
+        _frame(b"D", json.dumps({"status": 200, "type": "application/x-ndjson; charset=utf-8"}).encode() + b"\n")
+
+        def tell(line: dict[str, Any]) -> None:
+            data = written(line) + b"\n"
+            for at in range(0, len(data), _PART):
+                _frame(b"D", data[at : at + _PART])
+
+        try:
+            asking.ask(self._graph(request.get("place")), self.source["llm"], request["arguments"], tell, request["timeout"])
+        except CondgraphError as error:
+            tell({"error": said(error)})
+
+
+def _unplaced(value: Any, request: dict[str, Any]) -> Any:
+    """A text that does not say where the server keeps a dropped file."""
+    from condgraph.studio.drop import without
+
+    return without(value, request["file"], request["arguments"]["name"]) if isinstance(value, str) else value
+
+
+def _written(place: Path) -> float:
+    """When a scratch graph was loaded last; 0 for none."""
+    from condgraph.engine.snapshot.directory import graph_directory
+
+    with suppress(OSError):
+        return (graph_directory(place, "default") / "manifest.json").stat().st_mtime_ns
+    return 0.0
+
+
+def _frame(kind: bytes, data: bytes) -> None:
+    view = memoryview(_HEAD.pack(kind, len(data)) + data)
+    while view:
+        view = view[os.write(0, view) :]
+
+
+def _given(found: Any, status: int = 200, trace: str = "") -> tuple[dict[str, Any], bytes]:
+    if isinstance(found, tuple):
+        return {"status": status, "type": found[0]}, found[1]
+    head = {"status": status, "type": "application/json; charset=utf-8"}
+    return (head | {"trace": trace} if trace else head), written(found)
+
+
+def written(document: Any) -> bytes:
+    """A document as JSON; what is no Unicode (half a pair) is replaced."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, default=str).encode("utf-8", "replace")
+
+
+def said(error: Any) -> dict[str, Any]:
+    """An error as the API tells it."""
+    return {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "span": None if error.span is None else list(error.span),
+        "candidates": list(error.candidates),
+        "name": getattr(error, "name", None) if error.code == "unknown-name" else None,
+        "kind": getattr(error, "kind", None) if error.code == "unknown-name" else None,
+    }
+
+
+def status_of(error: Any) -> int:
+    """The status that an error has over HTTP: 503 for those that a later call may not meet."""
+    if error.code in ("deadline", "busy", "cancelled", "store-busy", "budget"):
+        return 503
+    if error.code in ("interrupted", "store", "store-damaged", "store-version"):
+        return 500
+    if error.code in ("model", "encoder"):
+        return 502
+    return 404 if error.code == "store-missing" else 400
+
+
+def main(path: str, memory: str, network: str) -> None:
+    """Start; `path` is `sys.path` as JSON, `memory` the bytes of data that each process may have,
+    `network` "1" where it may connect to others.
+    """
+    sys.path[:] = json.loads(path)
+    forking.begin(int(memory), network=network == "1")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE, _FILE))
+    forking.serve_forks(Worker())

@@ -1,0 +1,457 @@
+"""The studio in a real browser, against a real server: everything that the page can do, on the
+samples; names that are scripts; what axe finds.
+
+With `CONDGRAPH_SCREENSHOTS` set to a folder, pictures are left there.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+import condgraph
+from condgraph.engine.facts import Entity, Statement
+from condgraph.engine.values import Quantity
+from condgraph.samples import SAMPLES
+from condgraph.studio.page import STATIC
+from tests.e2e.test_yasgui import browser
+from tests.endpoint.test_serve import command
+from tests.support.chat_server import Say, serving
+
+__all__ = ["browser"]
+
+TERMS = (
+    "FindAll() FilterNum(height, 4000 m, >) Relate(country, forward) Relate(head of government, forward)"
+    " QFilterYear(start time, 1984, <=) QFilterYear(end time, 1984, >=) QueryName()"
+)
+LLM = "Query1: \"get_information(relation='height', tail_entity>'7000')\"\nQuery2: \"count(set='output_of_query1')\""
+#: What would run, were it read as HTML, a style, or an address.
+SCRIPTS = (
+    "<script>window.hacked=1</script>",
+    '"><img src=x onerror="window.hacked=1">',
+    "javascript:window.hacked=1",
+    "</textarea><svg onload=window.hacked=1>",
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "';window.hacked=1;//",
+    "<iframe srcdoc='<script>parent.hacked=1</script>'>",
+    "\u202egnp.exe <b onmouseover=window.hacked=1>",
+    "<style>*{background:url(http://evil.example/)}</style>",
+    "&lt;img src=x onerror=window.hacked=1&gt;",
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("page") / "world"
+    with condgraph.open(folder) as graph:
+        for sample in SAMPLES:
+            graph.load(sample.path, format=sample.format, **sample.options)
+    with serving(Say(["Query1: \"get_information(relation='capital', head_entity='Nepal')\""])) as model:
+        os.environ.setdefault("OPENAI_API_KEY", "sk-a-secret-of-the-tests-0123456789")
+        with command("-d", str(folder), "--rate", "0", "--llm", f"openai:small@{model.url}") as (url, _):
+            yield url
+
+
+@contextmanager
+def studio(browser: Any, url: str, **options: Any) -> Iterator[Any]:
+    """A page that asked nobody else, and said nothing on the console but statuses."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **options)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.goto(url + "/studio/")
+    page.wait_for_selector("body[data-ready]")
+    yield page
+    context.close()
+    assert not [one for one in asked if not one.startswith((url, "data:", "blob:"))]
+    # A browser tells statuses itself, and styles that it carries along where one types.
+    assert not [one for one in said if one.startswith("error") and "status of" not in one and "inline style" not in one], said
+
+
+def until(page: Any, expression: str, arg: Any = None) -> None:
+    """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
+    end = time.monotonic() + 60
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
+        time.sleep(0.05)
+
+
+def go(page: Any, place: str, **fields: str) -> None:
+    page.evaluate("address => { location.hash = address }", f"#/{place}?{urlencode(fields)}")
+
+
+def run(page: Any, text: str, language: str = "auto") -> None:
+    page.click("nav a[data-page=ask]")
+    page.wait_for_selector(".cm-content")
+    page.select_option("#language", language)
+    page.click(".cm-content")
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+    page.keyboard.press("Control+Enter")
+    until(page, "!document.querySelector('.answer[aria-busy]')")
+
+
+def tab(page: Any, name: str) -> str:
+    page.click(f"[data-tab={name}]")
+    return str(page.inner_text("[role=tabpanel]"))
+
+
+def picture(page: Any, name: str) -> None:
+    folder = os.environ.get("CONDGRAPH_SCREENSHOTS")
+    if folder:
+        page.wait_for_timeout(400)
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+def axe(page: Any, where: str) -> None:
+    """Nothing serious is found by axe, of the rules of WCAG 2.1 A and AA."""
+    package = pytest.importorskip("axe_playwright_python")
+    page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+    found = page.evaluate("tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", tags)
+    bad = [
+        (one["id"], one["impact"], [node["html"][:120] for node in one["nodes"]][:3])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert not bad, (where, bad)
+
+
+def test_an_answer_and_its_parts(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, TERMS)
+        assert "John Turner" in tab(page, "table")
+        picture(page, "table")
+        page.click("[data-tab=chart]")
+        until(page, "document.querySelector('.chart')?.chart?.data.datasets[0].data.length === 6")
+        assert page.evaluate("document.querySelector('.chart').chart.data.datasets[0].data.every(([a, b]) => a < 1985 && b > 1984)")
+        choices = page.locator("#chart-of option").all_inner_texts()
+        assert any(one.startswith("evidence: height, m") for one in choices)
+        picture(page, "chart")
+        assert "mountains, row" in tab(page, "evidence")
+        assert page.evaluate("document.querySelector('.picture').graph.edges().length") == 18
+        page.evaluate("document.querySelector('.picture').graph.edges()[0].emit('tap')")
+        assert "row" in page.inner_text(".chosen")
+        page.evaluate("document.querySelector('.picture').graph.nodes('[kind = \"row\"]')[0].emit('tap')")
+        assert "country" in page.inner_text(".chosen")
+        picture(page, "evidence")
+        steps = tab(page, "steps")
+        assert "QFilterYear" in steps
+        assert "156" in steps
+        queries = tab(page, "queries")
+        assert "MATCH" in queries
+        assert "SELECT" in queries
+        page.click("[data-copy=Cypher]")
+        page.wait_for_selector("text=Copied.")
+        assert "MATCH" in page.evaluate("navigator.clipboard.readText()")
+        # The arrows go from tab to tab.
+        page.focus("[data-tab=queries]")
+        page.keyboard.press("Home")
+        assert page.evaluate("document.activeElement.dataset.tab") == "table"
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
+
+
+def test_a_program_as_a_tree(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, TERMS)
+        page.click("[data-tab=tree]")
+        page.wait_for_selector(".tree .step")
+        assert page.locator(".tree .step").count() == 7
+        step = page.locator(".step", has_text="FilterNum").first
+        step.locator("summary").click()
+        picture(page, "tree")
+        step.get_by_text("Show the result of this step").click()
+        step.locator(".values li").first.wait_for()
+        assert "20 results" in step.inner_text()
+        step.locator("input").nth(1).fill("7000 m")
+        step.get_by_text("Change and run").click()
+        until(page, "document.querySelector('.cm-content').innerText.includes('7000 m')")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('2 answers')")
+        run(page, LLM)
+        tab(page, "tree")
+        step = page.locator(".step", has_text="Query1").last
+        step.locator("summary").click()
+        step.locator("input").last.fill("8000")
+        step.get_by_text("Change and run").click()
+        until(page, "document.querySelector('.cm-content').innerText.includes(\"tail_entity>'8000'\")")
+        until(page, "!document.querySelector('.answer[aria-busy]')")
+        assert tab(page, "table").startswith("answer\n3\n")
+
+
+def test_every_language(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        for text, language, shown in (
+            (LLM, "llm_query", "5"),
+            ("(UNKNOWN mountain 1) -[country]-> (Nepal)", "pattern", "Annapurna I"),
+            ('?x : capital("Nepal", ?x)', "logic", "Kathmandu"),
+            ("SELECT ?n { ?m <country>/<pred:name> 'Nepal' ; <pred:name> ?n }", "auto", "Manaslu"),
+            ("Find(Nepal) QueryAttr(population)", "kopl", ""),
+        ):
+            run(page, text, language)
+            if shown:
+                assert shown in tab(page, "table")
+
+
+def test_messages_stand_where_they_belong(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, "FindAll() FilterNum(hight, 7000 m, >) QueryName()")
+        page.wait_for_selector(".cm-lintRange-error")
+        assert page.inner_text(".cm-lintRange-error") == "hight"
+        picture(page, "error")
+        axe(page, "an error")
+        page.click("button.near:has-text('height')")
+        until(page, "document.querySelector('.cm-content').innerText.includes('FilterNum(height,')")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('5 answers')")
+        assert page.locator(".cm-lintRange-error").count() == 0
+        # Places are those of characters, whatever stands before.
+        run(page, "Find(😀é) QueryAttr(hight)")
+        page.wait_for_selector(".messages .error")
+        run(page, "Find(Nepal) Relate(capital, backward) QueryName()")
+        page.wait_for_selector(".messages .warning")
+        assert "the answer is empty" in page.inner_text(".messages")
+
+
+def test_completion(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        page.click(".cm-content")
+        page.keyboard.type("Fin", delay=30)
+        page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('FindAll')")
+        page.keyboard.type("d(Annap", delay=30)
+        page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('Annapurna I')")
+        picture(page, "completion")
+        page.wait_for_timeout(150)  # what is chosen too soon was not meant
+        page.keyboard.press("Enter")
+        until(page, "document.querySelector('.cm-content').innerText.startsWith('Find(Annapurna I)')")
+        page.keyboard.press("End")
+        page.keyboard.type(" Relate(cou", delay=30)
+        page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('country')")
+        # Tab leaves the editor, so that nobody is caught in it.
+        page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('.cm-editor')")
+
+
+def test_looking_history_and_links(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, "Find(Nepal) Relate(country, backward) QueryName()")
+        tab(page, "table")
+        page.click(".answers a:has-text('Manaslu')")
+        page.wait_for_selector("h1:has-text('Manaslu')")
+        assert "mountains, row" in page.inner_text("main")
+        picture(page, "entity")
+        axe(page, "an entity")
+        go(page, "entity", name="Nepall")
+        page.wait_for_selector("h1:has-text('Not found')")
+        page.click("main a:has-text('Nepal')")
+        page.wait_for_selector("h2:has-text('What points here: 3')")
+        page.click("nav a:has-text('Schema')")
+        page.wait_for_selector("#filter")
+        axe(page, "the schema")
+        page.fill("#filter", "height")
+        assert page.locator("h2:has-text('Predicates (1)')").count() == 1
+        picture(page, "schema")
+        page.click("nav a:has-text('History')")
+        page.wait_for_selector(".history a")
+        axe(page, "the history")
+        page.click(".history a")
+        page.wait_for_selector(".summary")
+        page.click("text=Copy a link")
+        until(page, "document.querySelector('.messages').innerText.includes('copied')")
+        address = page.evaluate("navigator.clipboard.readText()")
+        page.goto("about:blank")
+        page.goto(address)
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('3 answers')")
+        page.click("nav a:has-text('History')")
+        page.click("text=Forget all")
+        assert "Nothing was asked yet" in page.inner_text("main")
+
+
+def test_exports(browser: Any, served: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    with studio(browser, served) as page:
+        run(page, "Find(Nepal) Relate(country, backward) QueryName()")
+        tab(page, "table")
+        for form in ("csv", "json", "arrow"):
+            with page.expect_download() as waited:
+                page.click(f"[data-export={form}]")
+            waited.value.save_as(tmp_path / f"answer.{form}")
+        names = {"Annapurna I", "Dhaulagiri I", "Manaslu"}
+        with (tmp_path / "answer.csv").open(encoding="utf-8", newline="") as file:
+            assert {row["answer"] for row in csv.DictReader(file)} == names
+        assert {row[0]["text"] for row in json.loads((tmp_path / "answer.json").read_text())["rows"]} == names
+        with pa.ipc.open_stream((tmp_path / "answer.arrow").read_bytes()) as stream:
+            assert set(stream.read_all()["text"].to_pylist()) == names
+
+
+def test_files_that_are_dropped(browser: Any, served: str, tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("city,people\nOslo,700000\nBergen,290000\n")
+    (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 20)
+    with studio(browser, served) as page:
+        page.set_input_files("input[type=file]", [tmp_path / "cities.csv", tmp_path / "noise.bin"])
+        page.click("dialog summary:has-text('Tables')")
+        page.fill("#key", "city")
+        page.click("dialog button:has-text('Load')")
+        page.wait_for_selector("dialog .error")
+        assert "cities.csv: csv, " in page.inner_text("dialog")
+        assert "noise.bin" in page.inner_text("dialog .error")
+        picture(page, "files")
+        axe(page, "files")
+        page.click("dialog button:has-text('Close')")
+        page.wait_for_selector("#graph option:checked:has-text('scratch')", state="attached")
+        run(page, "FindAll() FilterNum(people, 500000, >) QueryName()")
+        assert "Oslo" in tab(page, "table")
+        assert "cities.csv, row 1" in tab(page, "evidence")
+        # Dropped on the window.
+        page.evaluate(
+            """() => { const data = new DataTransfer(); data.items.add(new File(['a,b\\n1,2\\n'], 'more.csv'));
+            dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})) }"""
+        )
+        page.wait_for_selector("dialog:has-text('more.csv')")
+        page.click("dialog button:has-text('Close')")
+        page.click("header button:has-text('Remove')")
+        until(page, "document.querySelector('#graph').value === ''")
+        run(page, "FindAll() Count()")
+        assert "156" in tab(page, "table")
+
+
+def test_in_words(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, "What is the capital of Nepal?", "words")
+        page.wait_for_selector("h2:has-text('Answer')")
+        assert "Kathmandu" in page.inner_text(".answer")
+        page.click("summary:has-text('How it came about')")
+        assert "write" in page.inner_text(".steps")
+        picture(page, "words")
+        axe(page, "words")
+        page.click("text=Open in the editor")
+        until(page, "document.querySelector('.summary')?.innerText.includes('LLM query')")
+
+
+def test_small_screens_dark_mode_and_axe(browser: Any, served: str) -> None:
+    for scheme in ("light", "dark"):
+        with studio(browser, served, color_scheme=scheme) as page:
+            run(page, TERMS)
+            for name in ("table", "chart", "evidence", "tree", "steps", "queries"):
+                tab(page, name)
+                page.wait_for_timeout(150)
+                axe(page, f"{scheme}: {name}")
+            picture(page, scheme)
+            page.set_viewport_size({"width": 360, "height": 740})
+            for name in ("table", "evidence", "tree"):
+                tab(page, name)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            picture(page, f"small-{scheme}")
+
+
+def test_names_that_are_scripts(browser: Any, tmp_path: Path) -> None:
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.add([Entity(f"e{i}", text) for i, text in enumerate(SCRIPTS)], source=SCRIPTS[0])
+        graph.add([Statement(f"e{i}", text, Quantity(i, text)) for i, text in enumerate(SCRIPTS)], source=SCRIPTS[1])
+        graph.add([Statement(f"e{i}", "says", text, ((text, text),)) for i, text in enumerate(SCRIPTS)], source=SCRIPTS[3])
+    with command("-d", str(tmp_path / "store"), "--rate", "0") as (url, _), studio(browser, url) as page:
+        for program in ("FindAll() QueryName()", "FindAll() QueryAttr(says)", "FindAll() FilterStr(says, x)"):
+            run(page, program)
+            for one in page.locator("[role=tab]").all():
+                one.click()
+                page.wait_for_timeout(100)
+        run(page, "SELECT * { ?s ?p ?o }")
+        tab(page, "table")
+        run(page, f"Find({SCRIPTS[0]}) QueryAttr({SCRIPTS[1]})")
+        for text in SCRIPTS:
+            go(page, "entity", name=text)
+            until(page, "name => document.querySelector('h1')?.innerText.trim() === name.trim()", arg=text)
+        go(page, "schema")
+        page.wait_for_selector("#filter")
+        go(page, "ask", q=SCRIPTS[1], l="<img src=x onerror=window.hacked=1>", g=SCRIPTS[1])
+        page.wait_for_selector(".messages .error")
+        page.set_input_files(
+            "input[type=file]", [{"name": SCRIPTS[1].replace("/", ""), "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"}]
+        )
+        page.click("dialog button:has-text('Load')")
+        page.wait_for_selector("dialog .loaded, dialog .error")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main iframe, main script, main svg").count() == 0
+
+
+def test_on_neo4j(browser: Any, neo4j_uri: str) -> None:
+    name = f"studio{os.getpid()}"
+    with condgraph.open(neo4j_uri, graph=name) as graph:
+        for sample in SAMPLES:
+            graph.load(sample.path, format=sample.format, **sample.options)
+        try:
+            with command("-d", neo4j_uri, "--graph", name, "--workers", "2") as (url, _), studio(browser, url) as page:
+                assert "on Neo4j" in page.inner_text("#graph")
+                run(page, TERMS)
+                assert "John Turner" in tab(page, "table")
+                assert "mountains, row" in tab(page, "evidence")
+                page.click("[data-tab=tree]")
+                page.wait_for_selector(".tree .size")
+                assert "MATCH" in tab(page, "queries")
+                picture(page, "neo4j")
+                run(page, "MATCH (e:CondgraphEntity {name: 'Nepal'}) RETURN e.name AS name")
+                assert "Nepal" in tab(page, "table")
+                go(page, "entity", id="Nepal")
+                page.wait_for_selector("h2:has-text('What points here: 3')")
+        finally:
+            graph.delete()
+
+
+def test_a_token_is_asked_for(browser: Any, served: str, tmp_path: Path) -> None:
+    token = "a-token-of-the-tests-0123456789"
+    (tmp_path / "tokens").write_text(f"ann:{token}\n")
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.add([Statement("Oslo", "capital of", "Norway")])
+    with command("-d", str(tmp_path / "store"), "--token-file", str(tmp_path / "tokens")) as (url, _):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(url + "/studio/")
+        page.wait_for_selector("dialog.token")
+        picture(page, "token")
+        axe(page, "the token")
+        page.fill("#token", token)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]")
+        page.wait_for_selector("#language option[value=kopl]", state="attached")
+        assert token not in page.url
+        context.close()
+
+
+def test_the_policy_and_the_licences() -> None:
+    own = [path for path in STATIC.iterdir() if path.suffix in (".js", ".css") and not path.name.startswith("vendor")]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in own) < 3000
+    for path in own:
+        text = path.read_text(encoding="utf-8")
+        for wrong in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "http://",
+            "https://",
+        ):
+            assert wrong not in text, (path.name, wrong)
+    licences = (STATIC / "vendor.LICENSES.txt").read_text(encoding="utf-8")
+    for package in ("@codemirror/view", "chart.js", "cytoscape", "@lezer/highlight", "style-mod"):
+        assert f"\n{package} " in licences
+    assert "no text of its licence" not in licences
+    vendor = (STATIC / "vendor.js").read_text(encoding="utf-8")
+    assert "sourceMappingURL" not in vendor
+    assert len(vendor) < 2 << 20

@@ -1,0 +1,124 @@
+"""RDF of others, served: asked by its own IRIs over HTTP, in every format, by the clients that
+there are.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyoxigraph as ox
+import pytest
+import rdflib
+
+import condgraph
+from tests.endpoint.test_serve import command
+from tests.support.foreign_rdf import DBPEDIA, GRAPHS, PREFIXES
+from tests.support.serving import ask
+
+pytestmark = pytest.mark.service
+BASE = "http://mine.example/cities/"
+LEIPZIG = "SELECT * { <http://dbpedia.org/resource/Leipzig> ?p ?o }"
+CSV = {"Accept": "text/csv"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("foreign")
+    (place / "cities.ttl").write_text(PREFIXES + DBPEDIA, encoding="utf-8")
+    (place / "graphs.trig").write_text(PREFIXES + GRAPHS, encoding="utf-8")
+    (place / "codes.csv").write_text("post_code,city\n04109,Leipzig\n", encoding="utf-8")
+    with condgraph.open(place / "store") as graph:
+        graph.load([place / "cities.ttl", place / "graphs.trig"])
+        graph.load(place / "codes.csv", key="post_code")
+    return place
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[str]:
+    with command("-d", str(folder / "store"), "--base", BASE, "--limit", "400") as (url, _):
+        yield url
+
+
+def test_by_its_own_iris(served: str, folder: Path) -> None:
+    reply = ask(served, query=LEIPZIG, headers=CSV)
+    assert reply.text.count("\n") == 14
+    assert "http://dbpedia.org/resource/Germany" in reply.text
+    made = ask(served, query="CONSTRUCT { ?s ?p ?o } WHERE { GRAPH ?g { ?s ?p ?o } FILTER(STRENDS(STR(?g), '.rdf/')) }")
+    got, wanted = ox.Dataset(ox.parse(made.body, ox.RdfFormat.TURTLE)), ox.Dataset()
+    for name in ("cities.ttl", "graphs.trig"):
+        for quad in ox.parse(path=str(folder / name)):
+            wanted.add(ox.Quad(quad.subject, quad.predicate, quad.object))
+    assert len(got) == len(wanted)
+    members = "SELECT ?m { dbr:Leipzig dbo:twin/rdf:rest*/rdf:first ?m }"
+    assert ask(served, query=members, headers=CSV).text.count("\n") == 4
+
+
+def test_named_graphs_and_the_default_graph(served: str) -> None:
+    x = "http://x.org/a#"
+    assert ask(served, query=f"ASK {{ GRAPH <{x}h> {{ <{x}a> <{x}p> <{x}b> }} }}", headers=CSV).text.strip() == "true"
+    # What stands in two graphs is one triple of the default graph.
+    assert ask(served, query=f"SELECT ?o {{ <{x}a> <{x}p> ?o }}", headers=CSV).text == f"o\r\n{x}b\r\n"
+    for name in ("default", "graph=http://x.org/a%23g"):
+        assert ask(served, path=f"/data?{name}").status == 200
+    everything = ask(served, path="/data?format=nquads")
+    graphs = {quad.graph_name.value for quad in ox.parse(everything.body, ox.RdfFormat.N_QUADS)}
+    assert {BASE, f"{BASE}.rdf/", f"{x}g", f"{x}h"} <= graphs
+    assert rdflib.Dataset().parse(data=ask(served, path="/data").text, format="trig")
+
+
+def test_a_base_of_ones_own_prefixes_and_underscores(served: str) -> None:
+    assert ask(served, query="SELECT ?l { <Leipzig> rdfs:label ?l }", headers=CSV).status == 200
+    found = ask(served, query="SELECT ?c { ?c <post_code>/<pred:value> ?v } LIMIT 1", headers=CSV)
+    assert found.text.startswith(f"c\r\n{BASE}")
+    assert ask(served, query="SELECT ?c { ?c <no_such>/<pred:value> ?v } LIMIT 1", headers=CSV).text == "c\r\n"
+    wrong = ask(served, query="SELECT * { ?s dbx:y ?o }")
+    assert (wrong.status, wrong.text.partition(";")[0]) == (400, "line 1, column 15: the prefix dbx: is not declared")
+    # What is written another way is told as it was written.
+    wrong = ask(served, query="SELECT * { ?s <post_code> ?o } LIMT 3")
+    assert wrong.text.startswith("line 1, column 32: 'LIMT' is no word of SPARQL; the nearest: LIMIT")
+
+
+def test_formats_by_name(served: str) -> None:
+    for name, media_type in (
+        ("csv", "text/csv"),
+        ("XML", "application/sparql-results+xml"),
+        ("application/json", "application/json"),
+        ("tsv", "text/tab-separated-values"),
+    ):
+        assert ask(served, format=name, query=LEIPZIG).media_type == media_type
+    for name, media_type in (("nt", "application/n-triples"), ("trig", "application/trig"), ("turtle", "text/turtle")):
+        assert ask(served, format=name, query="DESCRIBE dbr:Leipzig").media_type == media_type
+    # Clients send several names, and Accept beside them.
+    assert ask(served, query=LEIPZIG, format=["odd", "json"]).media_type == "application/sparql-results+json"
+    assert ask(served, format="odd", query=LEIPZIG, headers=CSV).media_type == "text/csv"
+    refused = ask(served, format="odd", query=LEIPZIG)
+    assert (refused.status, refused.text) == (406, "format='odd' cannot be given here; there is: json, xml, csv, tsv\n")
+
+
+def test_gzip(served: str) -> None:
+    everything = "CONSTRUCT WHERE { ?s ?p ?o }"
+    plain = ask(served, query=everything, headers={"Accept": "application/n-triples"})
+    assert "content-encoding" not in plain.headers
+    for accept in ("gzip", "br, gzip;q=0.5", "GZIP"):
+        packed = ask(served, query=everything, headers={"Accept": "application/n-triples", "Accept-Encoding": accept})
+        assert packed.headers["content-encoding"] == "gzip"
+        assert "Accept-Encoding" in packed.headers["vary"]
+        assert len(packed.body) < len(plain.body) / 2
+        assert sorted(gzip.decompress(packed.body).splitlines()) == sorted(plain.body.splitlines())
+    for accept in ("gzip;q=0", "identity", "br"):
+        reply = ask(served, query=everything, headers={"Accept-Encoding": accept})
+        assert "content-encoding" not in reply.headers
+    # What is short is not worth it.
+    assert "content-encoding" not in ask(served, query="ASK {}", headers={"Accept-Encoding": "gzip"}).headers
+
+
+def test_every_example_has_results(folder: Path) -> None:
+    from condgraph.sparql.examples import examples
+
+    with condgraph.open(folder / "store", read_only=True) as graph:
+        found = examples(graph.rdf())
+        assert len(found) >= 4
+        for about, query in found:
+            assert graph.sparql(query).rows, about

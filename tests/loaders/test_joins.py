@@ -1,0 +1,355 @@
+"""Joins between tables: declared in options and files, keys of several columns, several tables,
+self references, tables of relations, what dangles; `refs=` and `key=` across loads; what `guess`
+writes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import DeadlineError, FormatError, LoadError, OptionError
+from condgraph.graph import Graph
+from condgraph.loaders.declaring import guess
+
+
+def folder_of(path: Path, files: Mapping[str, str]) -> Path:
+    path.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+def loaded(source: Any, **options: Any) -> tuple[Graph, list[str]]:
+    """A graph, and what was said, without the place."""
+    graph = condgraph.open("memory:")
+    report = graph.load(source, **options)
+    return graph, [str(problem).partition(".csv")[2].lstrip(", ") for problem in report.problems]
+
+
+def names(graph: Graph, program: str) -> list[str]:
+    return sorted(graph.kopl(program).texts)
+
+
+PEAKS = (
+    "mountain,country,height\nEiger,Switzerland,3967 m\nMonte Rosa,Switzerland,4634 m\nZugspitze,Germany,2962 m\nK9,Atlantis,1 m\n"
+)
+COUNTRIES = "country,capital\nSwitzerland,Bern\nGermany,Berlin\nFrance,Paris\n"
+
+
+@pytest.mark.parametrize("order", ["pc", "cp", "pcp", "cpc", "pcpc"])
+@pytest.mark.parametrize(
+    "options", [{"refs": ["country"]}, {"join": {"country": "countries.country"}}, {"join": {"country": "countries"}}]
+)
+def test_a_reference_and_a_key_are_one_thing(order: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """Whichever is loaded first, and however often: one Switzerland."""
+    folder_of(tmp_path, {"peaks.csv": PEAKS, "countries.csv": COUNTRIES})
+    graph = condgraph.open("memory:")
+    for one in order:
+        if one == "p":
+            graph.load(tmp_path / "peaks.csv", key="mountain", **options)
+        else:
+            graph.load(tmp_path / "countries.csv", key="country")
+    assert names(graph, "Find(Eiger) Relate(country, forward) QueryAttr(capital)") == ["Bern"]
+    assert names(graph, "Find(Switzerland) Relate(country, backward) QueryName()") == ["Eiger", "Monte Rosa"]
+    assert len(graph.current.named("Switzerland")) == 1
+    assert graph.status().counts["entities"] == 8
+
+
+def test_a_reference_that_the_key_lacks_is_said(tmp_path: Path) -> None:
+    folder_of(tmp_path, {"peaks.csv": PEAKS, "countries.csv": COUNTRIES})
+    graph, _ = loaded(tmp_path / "countries.csv", key="country")
+    (problem,) = graph.load(tmp_path / "peaks.csv", key="mountain", refs=["country"]).problems
+    assert (problem.row, problem.field, problem.message) == (4, "country", "'Atlantis' is no key of 'countries'")
+
+
+def test_references_meet_frames_and_records(tmp_path: Path) -> None:
+    import pandas
+
+    graph = condgraph.open("memory:")
+    graph.load([{"country": "Nepal", "capital": "Kathmandu"}], name="countries", key="country")
+    graph.load(pandas.DataFrame({"peak": ["Annapurna I"], "country": ["Nepal"]}), name="peaks", key="peak", refs=["country"])
+    assert names(graph, "Find(Annapurna I) Relate(country, forward) QueryAttr(capital)") == ["Kathmandu"]
+
+
+def test_numbers_of_rows_are_no_keys() -> None:
+    """Keys 1, 2, 3 of one table say nothing of numbers in a column of another name."""
+    graph = condgraph.open("memory:")
+    graph.load([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}], name="people", key="id", name_column="name")
+    graph.load([{"item": "x", "size": 1}], name="items", key="item", refs=["size"])
+    assert names(graph, "Find(x) Relate(size, forward) QueryName()") == ["1"]
+
+
+SHOP = {
+    "people.csv": "id,name,boss\n007,Bond,\n008,Bill,007\n 9 a ,Eve,007\nx,Tim,zz\n",
+    "orders.csv": "order,line,what,buyer\n1,1,pen,007\n1,2,ink,008\n2,1,cup, 9 a\n",
+    "parcels.csv": "parcel,order,line\nA,1,2\nB,2,1\nC,2,9\nD,1,\n",
+    "notes.csv": "note,about\nfirst,007\nsecond,A\nthird,nothing\n",
+}
+JOIN: dict[str, Any] = {
+    "people.boss": "people.id",
+    "orders.buyer": "people",
+    "parcels.(order, line)": "orders.(order, line)",
+    "notes.about": ["people.id", "parcels.parcel"],
+}
+PRIMARY: dict[str, Any] = {"orders": ["order", "line"], "parcels": "parcel"}
+
+
+def test_keys_of_several_columns_several_tables_and_ones_own(tmp_path: Path) -> None:
+    graph, said = loaded(folder_of(tmp_path / "shop", SHOP), join=JOIN, primary=PRIMARY)
+    assert names(graph, "Find(Bond) Relate(boss, backward) QueryName()") == ["Bill", "Eve"]
+    assert names(graph, "Find(Eve) Relate(buyer, backward) QueryAttr(what)") == ["cup"]
+    assert names(graph, "Find(parcels/A) Relate(order + line, forward) QueryAttr(what)") == ["ink"]
+    assert names(graph, "Find(parcels/A) Relate(about, backward) QueryAttr(note)") == ["second"]
+    assert names(graph, "Find(Bond) Relate(about, backward) QueryAttr(note)") == ["first"]
+    # A part of a key that is missing refers to nothing, and says nothing.
+    assert sorted(said) == sorted(
+        [
+            "row 4, field 'boss': 'zz' is no key of 'people'; the cell is kept as text",
+            "row 3, field 'about': 'nothing' is no key of 'people' or 'parcels'; the cell is kept as text",
+            "row 3, field 'order + line': '2+9' is no key of 'orders'; the cells are kept",
+        ]
+    )
+    assert names(graph, "Find(Tim) QueryAttr(boss)") == ["zz"]
+    assert names(graph, "Find(parcels/C) QueryAttr(line)") == ["9"]
+
+
+def test_the_same_in_a_file(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "shop", SHOP)
+    by_options = loaded(folder, join=JOIN, primary=PRIMARY)
+    (folder / "condgraph.toml").write_text(
+        """
+        [tables.orders]
+        key = ["order", "line"]
+        [tables.parcels]
+        key = "parcel"
+        [joins]
+        "people.boss" = "people.id"
+        "orders.buyer" = "people"
+        "parcels.(order, line)" = "orders.(order, line)"
+        "notes.about" = ["people.id", "parcels.parcel"]
+        """
+    )
+    by_file = loaded(folder)
+    assert by_file[1] == by_options[1]
+    assert by_file[0].status().counts == by_options[0].status().counts
+    # Without the file, names alone.
+    assert loaded(folder, declaration=False)[0].status().counts != by_file[0].status().counts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[joins\n", "no TOML"),
+        ("[tables.order]\nkey = 'id'\n", "'order', which is not there"),
+        ("[tables.people]\nkey = 'ident'\n", "'ident', which 'people' does not have"),
+        ("[tables.people]\nkeys = 'id'\n", "has no 'keys'"),
+        ("[joins]\n'people.boss' = 'people.nam'\n", "'nam'"),
+        ("[joins]\n'people.boss' = 5\n", "to a column, or to a list"),
+        ("[joins]\n'people.boss' = 'orders'\n", "which has none"),
+        ("[joins]\n'people.boss' = 'orders.(order, line)'\n", "1 columns to 2"),
+        ("[joins]\n'people.boss' = 'orders.order'\n", "repeat others"),
+        ("[tables.people]\ntypes = { id = 'float' }\n", "column type 'float'"),
+        ("[tables.people]\nrelation = true\n", "less than two"),
+        ("guess = 'yes'\n", "true or false"),
+        ("joins = 1\n", "no section"),
+        ("\x00", "TOML"),
+    ],
+)
+def test_a_declaration_that_cannot_be_names_the_file(text: str, said: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "shop", {**SHOP, "condgraph.toml": text})
+    with pytest.raises(LoadError) as caught:
+        loaded(folder)
+    assert said in str(caught.value)
+    assert str(caught.value.file).endswith("condgraph.toml")
+    with pytest.raises(OptionError):
+        loaded(folder, declaration=False, join={"people.boss": "people.nam"})
+
+
+def test_tables_of_relations(tmp_path: Path) -> None:
+    """Two references and one word are a relation; with more columns, where it is said."""
+    files = {
+        "people.csv": "id,name\n1,Ann\n2,Bob\n",
+        "clubs.csv": "id,name\nc,Chess\nd,Dance\n",
+        "members.csv": "person_id,club_id,since,fee\n1,c,2001-05-01,5 EUR\n2,d,2002-01-01,\n1,c,2001-05-01,5 EUR\n",
+        "visits.csv": "person_id,type,club_id\n1,visited,d\n2,visited,c\n2,visited,c\n",
+    }
+    folder = folder_of(tmp_path / "clubs", files)
+    graph, said = loaded(folder, relations={"members": "member of"})
+    assert names(graph, "Find(Chess) Relate(member of, backward) QueryName()") == ["Ann"]
+    assert names(graph, "Find(Ann) Find(Chess) QueryRelationQualifier(member of, fee)") == ["5 EUR"]
+    assert names(graph, "Find(Ann) Relate(visited, forward) QueryName()") == ["Dance"]
+    assert sorted(said) == [
+        "row 3: the row says what row 1 says; equal statements are one",
+        "row 3: the row says what row 2 says; equal statements are one",
+    ]
+    assert not any(entity.startswith("members/") for entity in names(graph, "FindAll() QueryName()"))
+    rows, _ = loaded(folder)
+    assert names(rows, "FindAll() FilterConcept(members) Relate(club_id, forward) QueryName()") == ["Chess", "Dance"]
+    (folder / "members.csv").write_text("person_id,club_id\n1,c\n2,\n9,d\n")
+    with pytest.raises(LoadError, match=r"row 2, field 'club_id': the key is missing"):
+        loaded(folder)
+    report = condgraph.open("memory:").load(folder, on_error="skip")
+    assert report.skipped == 2
+
+
+def test_options_about_keys_make_a_folder_one_source(tmp_path: Path) -> None:
+    """Though no column is called like a key of another table."""
+    files = {"nodes.csv": "id,name\n1,x\n2,y\n", "links.csv": "from,to,weight\n1,2,5\n2,2,6\n"}
+    graph, said = loaded(
+        folder_of(tmp_path / "links", files), join={"links.from": "nodes", "links.to": "nodes"}, relations=["links"]
+    )
+    assert not said
+    assert names(graph, "Find(x) Relate(links, forward) QueryName()") == ["y"]
+    assert names(graph, "Find(y) Find(y) QueryRelationQualifier(links, weight)") == ["6"]
+
+
+def test_guess_gives_reasons_and_loads(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "shop", SHOP)
+    text = guess(folder)
+    for line in (
+        'key = ["order", "line"]',
+        '"people.boss" = "people.id"  # ',
+        'key = "parcel"  # 4 rows, all there and all different',
+    ):
+        assert line in text, text
+    (folder / "condgraph.toml").write_text(text, encoding="utf-8")
+    graph, _ = loaded(folder)
+    assert names(graph, "Find(Bond) Relate(boss, backward) QueryName()") == ["Bill", "Eve"]
+    with pytest.raises(FormatError, match="not several tables"):
+        guess(folder / "people.csv")
+
+
+def test_names_of_any_kind_survive_a_guess(tmp_path: Path) -> None:
+    """Headers and files with quotes, points, number signs and line ends."""
+    folder = folder_of(
+        tmp_path / "odd",
+        {'a"b.c.csv': 'id,"x ""y"".z","#\nq"\n1,5,\x7f\n2,6,u\n', "d e.csv": 'id,name,"a""b.c_id"\n1,k,1\n2,l,2\n'},
+    )
+    (folder / "condgraph.toml").write_text(guess(folder), encoding="utf-8")
+    graph, said = loaded(folder)
+    assert not said
+    assert names(graph, 'Find(k) Relate(a"b.c_id, forward) QueryName()') == ['a"b.c/1']
+
+
+def sqlite_of(path: Path, script: str) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def test_sqlite_as_people_have_it(tmp_path: Path) -> None:
+    """Keys in other cases than columns, keys that are said by no column, cells of any type, views."""
+    path = sqlite_of(
+        tmp_path / "odd.db",
+        """
+        CREATE TABLE "Team" (Id INTEGER PRIMARY KEY, name TEXT, logo BLOB, size REAL);
+        CREATE TABLE player (nick TEXT PRIMARY KEY, team_id INT REFERENCES team(ID), mentor TEXT REFERENCES PLAYER, score);
+        CREATE TABLE empty (x INT);
+        CREATE VIEW tall AS SELECT nick FROM player;
+        INSERT INTO Team VALUES (1, 'Reds', X'00FF', 1.5), (2, 'Blues', NULL, 2e300);
+        INSERT INTO player VALUES ('007', 1, NULL, 5), ('ö x', 2, '007', 'five'), ('z', 9, 'nobody', NULL);
+        """,
+    )
+    graph, _ = loaded(path)
+    assert names(graph, "Find(Reds) Relate(team_id, backward) QueryName()") == ["player/007"]
+    assert names(graph, "Find(player/ö x) Relate(mentor, forward) QueryName()") == ["player/007"]
+    assert names(graph, "Find(Reds) QueryAttr(logo)") == ["0x00FF"]
+    assert names(graph, "Find(player/z) QueryAttr(mentor)") == ["nobody"]
+    assert [source.name for source in graph.status().sources] == ["odd/Team", "odd/empty", "odd/player"] or len(
+        graph.status().sources
+    ) == 2
+    only, _ = loaded(path, tables=["tall"])
+    assert only.status().counts["attributes"] == 3
+    with pytest.raises(LoadError, match="no table 'Teem'"):
+        loaded(path, tables="Teem")
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(path.read_bytes()[:4500] + b"\x37" * 3000)
+    with pytest.raises(LoadError):
+        loaded(damaged)
+    with within(1e-9), pytest.raises(DeadlineError):
+        loaded(path)
+
+
+def test_addresses_of_databases_show_no_password(tmp_path: Path) -> None:
+    for address in (
+        "postgresql://me:topsecret@127.0.0.1:1/db",
+        "mysql://me:topsecret@127.0.0.1:1/db",
+        "postgresql://me:topsecret@[::1/db",
+    ):
+        with pytest.raises((LoadError, OptionError)) as caught:
+            loaded(address)
+        assert "topsecret" not in str(caught.value)
+        assert "topsecret" not in repr(caught.value.__cause__)
+
+
+def workbook(path: Path, **sheets: Any) -> Path:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, (rows, merged) in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+        for one in merged:
+            sheet.merge_cells(one)
+    book.save(path)
+    return path
+
+
+def test_workbooks_as_people_have_them(tmp_path: Path) -> None:
+    """A title, merged headers and bodies, dates, blank rows and columns, formulas without values."""
+    from datetime import date, datetime, time
+
+    path = workbook(
+        tmp_path / "sales.xlsx",
+        Shops=(
+            [["Sales of 2020"], [None],
+             ["Region", "Shop", "Sales", None, "Opened", None], [None, None, "first", "second", None, None],
+             ["North", "A 1", 5.0, 6.25, date(2001, 2, 3), None],
+             [None, "007", 7, None, datetime(2001, 2, 4, 5, 6, 7), None],
+             [None] * 6,
+             ["South", "C", True, "=1+1", time(4, 5), None]],
+            ["C3:D3", "A3:A4", "B3:B4", "E3:E4", "A5:A6"],
+        ),
+        Staff=([["name", "Shop"], ["Ann", "A 1"], ["Bob", "007"]], []),
+        Nothing=([], []),
+    )  # fmt: skip
+    graph = condgraph.open("memory:")
+    report = graph.load(path, primary={"Shops": "Shop"}, name_columns={"Shops": "Shop"})
+    said = " ".join(problem.message for problem in report.problems)
+    for part in ("Sales of 2020", "'Nothing' is empty", "1 formulas have no value", "1 merged cells of the body"):
+        assert part in said, said
+    assert names(graph, "Find(007) QueryAttr(Region)") == ["North"]
+    assert names(graph, "Find(A 1) QueryAttr(Sales second)") == ["6.25"]
+    assert names(graph, "Find(A 1) QueryAttr(Opened)") == ["2001-02-03"]
+    assert names(graph, "Find(Ann) Relate(Shop, forward) QueryAttr(Sales first)") == ["5"]
+    (tmp_path / "broken.xlsx").write_bytes(path.read_bytes()[:3000])
+    (tmp_path / "other.xlsx").write_bytes(b"PK\x03\x04 no zip")
+    for name in ("broken.xlsx", "other.xlsx"):
+        with pytest.raises(LoadError):
+            loaded(tmp_path / name)
+
+
+def test_pieces_of_parquet_are_one_table(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    for year in (2019, 2020):
+        folder = tmp_path / "sales" / f"year={year}"
+        folder.mkdir(parents=True)
+        for part in range(2):
+            pq.write_table(pyarrow.table({"item": [f"{year}-{part}"], "price": [part + 1.5]}), folder / f"part-{part}.parquet")
+    graph, _ = loaded(tmp_path / "sales", key="item")
+    assert [source.name for source in graph.status().sources] == ["sales"]
+    assert names(graph, "FindAll() FilterNum(price, 2, >) QueryName()") == ["2019-1", "2020-1"]
+    assert names(graph, "Find(2019-1) QueryAttr(year)") == ["2019"]

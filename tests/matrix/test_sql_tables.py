@@ -1,0 +1,63 @@
+"""Tables on stores: one query each, with the rows, warnings and evidence that they have in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from condgraph.graph import Graph
+from tests.support import bazaar, sql_questions
+from tests.support.differential import outcome
+from tests.support.lanes import by_lane
+
+GRAPHS: dict[str, Callable[[Any], Graph]] = {
+    "bazaar": lambda request: bazaar.bazaar(),
+    "northwind": lambda request: sql_questions.northwind(request.getfixturevalue("data") / "lpg_northwind" / "import"),
+}
+ASKED = {
+    "bazaar": [("item", clause) for _, clause in bazaar.QUESTIONS],
+    "northwind": [(concept, clause) for _, concept, clause in sql_questions.QUESTIONS],
+}
+
+
+@pytest.fixture(params=["bazaar", pytest.param("northwind", marks=pytest.mark.data)], scope="module")
+def pair(request: pytest.FixtureRequest, opener: Any) -> Iterator[tuple[Graph, Any, str]]:
+    here = GRAPHS[request.param](request)
+    there = opener(f"tables of {request.param}")
+    there.store.delete()
+    there.push(here)
+    yield here, there, request.param
+    there.store.delete()
+    there.close()
+
+
+def test_the_same_tables(pair: tuple[Graph, Any, str]) -> None:
+    here, there, kind = pair
+    counts = not hasattr(there.store, "endpoint")
+    wrong = []
+    for concept, clause in ASKED[kind][:: by_lane(6, 6 if kind == "northwind" else 1, 1)]:
+        program = f"FindAll() FilterConcept({concept})"
+        found = [outcome(graph, program, table=clause, warnings=counts, evidence=kind == "bazaar") for graph in (here, there)]
+        if found[0] != found[1]:
+            wrong.append((clause, str(found[0]), str(found[1])))
+    assert not wrong
+
+
+def test_the_whole_is_one_query(pair: tuple[Graph, Any, str]) -> None:
+    _, there, kind = pair
+    concept, clause = ASKED[kind][0]
+    asked: list[str] = []
+    store = there.store
+    name = "run" if hasattr(store, "run") else "select"
+    real = getattr(store, name)
+    store.__dict__[name] = lambda *given, **options: asked.append(str(given[0])) or real(*given, **options)
+    try:
+        answer = there.query(f"FindAll() FilterConcept({concept})", table=clause)
+        assert answer.values
+    finally:
+        del store.__dict__[name]
+    assert len(asked) == 1
+    assert answer.check(full=True)
+    assert answer.evidence_of(0)

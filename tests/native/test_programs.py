@@ -1,0 +1,338 @@
+"""Databases that condgraph did not write, asked where they are: what programs say there is what they
+say of the same database pulled into process, and what Cypher says that was written by hand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import neo4j
+import pytest
+
+import condgraph
+from condgraph.cypher.connection import Connection
+from condgraph.engine.errors import ReadOnlyError, UnknownNameError, UnsupportedError
+from condgraph.engine.store import Request
+from condgraph.engine.values import Quantity, Time, text_of
+from condgraph.graph import Graph
+from condgraph.languages.registry import lower
+from condgraph.remote_native import NativeGraph
+from tests.support import llm_programs
+from tests.support.differential import Comparison, outcome
+from tests.support.lanes import by_lane
+from tests.support.native_databases import content, database
+from tests.support.programs import Words, as_text
+from tests.support.programs import program as kopl_program
+
+pytestmark = pytest.mark.xdist_group("neo4j native")
+
+
+class Pick:
+    """Choices that are the same each time."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+
+    def below(self, most: int) -> int:
+        return self._dice.randrange(most)
+
+    def one(self, choices: Sequence[Any]) -> Any:
+        return self._dice.choice(list(choices))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A database asked where it is, the same one in process, and what it held before."""
+
+    here: Graph
+    there: NativeGraph
+    driver: neo4j.Driver
+    name: str
+    before: dict[str, Any]
+
+    def rows(self, text: str) -> list[list[Any]]:
+        """The rows of Cypher."""
+        with self.driver.session(default_access_mode="READ") as session:
+            return [row.values() for row in session.run(text)]
+
+
+@pytest.fixture(scope="module", params=["movies", "northwind", "social", "ledger"])
+def pair(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Pair]:
+    with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as there:
+        before = content(driver)
+        yield Pair(there.snapshot(), there, driver, request.param, before)
+        # Whatever was asked above: nothing was written.
+        assert content(driver) == before
+
+
+def words_of(graph: Graph) -> Words:
+    """What programs over a graph are made of: some of its names and values."""
+    snapshot, dice = graph.current, random.Random(1)
+    values = [snapshot.value("att", number) for number in range(len(snapshot.arrays.get("att.kind")))]
+
+    def some(kind: type) -> list[Any]:
+        found = sorted({value for value in values if isinstance(value, kind)}, key=text_of)
+        return dice.sample(found, min(len(found), 40))
+
+    names = sorted({snapshot.name(number) for number in range(snapshot.entities)})
+    schema, quantities = snapshot.schema, some(Quantity) or [Quantity(1)]
+    units = sorted({"1", *(one.unit for one in quantities)})
+    return Words(
+        [*dice.sample(names, min(len(names), 60)), *schema.concepts], schema.attributes, schema.relations,
+        schema.qualifiers, units, some(str), quantities, some(Time) or [Time.year(2000)],
+    )  # fmt: skip
+
+
+def report(found: Comparison) -> str:
+    return found.report(most=4)[:6_000]
+
+
+def test_random_kopl(pair: Pair) -> None:
+    words, found = words_of(pair.here), Comparison(pair.here, pair.there)
+    for seed in range(by_lane(8, 12, 500)):
+        found.ask(as_text(kopl_program(Pick(seed), words=words, most=3)))
+    # A name that is written otherwise is known there, and none in process.
+    found.different = [one for one in found.different if not one[1].error.startswith("UnknownNameError")]
+    assert not found.different, report(found)
+    assert found.equal > sum(found.errors.values())
+
+
+def test_random_llm_queries(pair: Pair) -> None:
+    words, found = words_of(pair.here), Comparison(pair.here, pair.there)
+    relations = [*words.relations, *words.attributes]
+    literals = [*words.names[:20], *map(text_of, [*words.texts[:15], *words.quantities[:15], *words.times[:15]])]
+    keys = [*words.qualifiers, *words.attributes, "instance of"]
+    objects = dict.fromkeys([*relations, *keys], literals)
+    vocabulary = llm_programs.Vocabulary((), relations, keys, (words.names, words.names), literals, objects)
+    for seed in range(by_lane(5, 8, 500)):
+        found.ask(llm_programs.program(Pick(seed), tables=False, words=vocabulary))
+    assert not found.different, report(found)
+
+
+def test_generated_questions(pair: Pair) -> None:
+    found = Comparison(pair.here, pair.there)
+    for question in pair.here.generate(by_lane(3, 4, 100), seed=5):
+        found.ask(question.program or question.llm_query)
+    assert not found.different, report(found)
+
+
+#: Programs, and Cypher for the texts of their answers, written without them in view of each other.
+BY_HAND: dict[str, list[tuple[str, str]]] = {
+    "movies": [
+        ("Find(Keanu Reeves) QueryAttr(born)", "MATCH (p:Person {name: 'Keanu Reeves'}) RETURN toString(p.born)"),
+        ("FindAll() FilterConcept(Movie) Count()", "MATCH (m:Movie) RETURN toString(count(m))"),
+        ("FindAll() Count()", "MATCH (n) RETURN toString(count(n))"),
+        (
+            "Find(The Matrix) Relate(ACTED_IN, backward) QueryName()",
+            "MATCH (p)-[:ACTED_IN]->(:Movie {title: 'The Matrix'}) RETURN DISTINCT p.name",
+        ),
+        (
+            "Find(Tom Hanks) Relate(ACTED_IN, forward) Count()",
+            "MATCH (:Person {name: 'Tom Hanks'})-[:ACTED_IN]->(m) RETURN toString(count(DISTINCT m))",
+        ),
+        (
+            "FindAll() FilterConcept(Movie) FilterNum(released, 2000, <) Count()",
+            "MATCH (m:Movie) WHERE m.released < 2000 RETURN toString(count(m))",
+        ),
+        (
+            "FindAll() FilterConcept(Movie) FilterNum(released, 1999, =) QueryName()",
+            "MATCH (m:Movie {released: 1999}) RETURN m.title",
+        ),
+        (
+            "FindAll() FilterConcept(Movie) SelectAmong(released, smallest)",
+            "MATCH (m:Movie) WITH min(m.released) AS least MATCH (m:Movie {released: least}) RETURN m.title",
+        ),
+        (
+            "Find(Tom Hanks) Find(Cloud Atlas) QueryRelationQualifier(ACTED_IN, roles)",
+            "MATCH (:Person {name: 'Tom Hanks'})-[r:ACTED_IN]->(:Movie {title: 'Cloud Atlas'}) UNWIND r.roles AS role RETURN role",
+        ),
+        (
+            "FindAll() Relate(REVIEWED, forward) QFilterNum(rating, 80, >) QueryName()",
+            "MATCH ()-[r:REVIEWED]->(m) WHERE r.rating > 80 RETURN DISTINCT m.title",
+        ),
+        (
+            "Find(Tom Hanks) Relate(ACTED_IN, forward) Find(Tom Hanks) Relate(DIRECTED, forward) And() QueryName()",
+            "MATCH (p:Person {name: 'Tom Hanks'})-[:ACTED_IN]->(m)<-[:DIRECTED]-(p) RETURN m.title",
+        ),
+        (
+            "Find(Joel Silver) Relate(PRODUCED, forward) Relate(DIRECTED, backward) QueryName()",
+            "MATCH (:Person {name: 'Joel Silver'})-[:PRODUCED]->()<-[:DIRECTED]-(d) RETURN DISTINCT d.name",
+        ),
+        (
+            "Find(Tom Hanks) Find(Meg Ryan) SelectBetween(born, less)",
+            "MATCH (p:Person) WHERE p.name IN ['Tom Hanks', 'Meg Ryan'] RETURN p.name ORDER BY p.born LIMIT 1",
+        ),
+        (
+            "Find(Tom Hanks) Find(That Thing You Do) QueryRelation()",
+            "MATCH (:Person {name: 'Tom Hanks'})-[r]->(:Movie {title: 'That Thing You Do'}) RETURN DISTINCT type(r)",
+        ),
+        (
+            "Find(Laurence Fishburne) QueryAttr(born) VerifyNum(1960, >)",
+            "MATCH (p:Person {name: 'Laurence Fishburne'}) RETURN CASE WHEN p.born > 1960 THEN 'yes' ELSE 'no' END",
+        ),
+        (
+            "FindAll() FilterStr(tagline, Welcome to the Real World) QueryName()",
+            "MATCH (m:Movie {tagline: 'Welcome to the Real World'}) RETURN m.title",
+        ),
+        (
+            "FindAll() FilterConcept(Person) FilterNum(born, 1974, >=) FilterNum(born, 1978, <=) QueryName()",
+            "MATCH (p:Person) WHERE 1974 <= p.born <= 1978 RETURN p.name",
+        ),
+        (
+            "Find(Jessica Thompson) Relate(FOLLOWS, backward) QueryName()",
+            "MATCH (p)-[:FOLLOWS]->(:Person {name: 'Jessica Thompson'}) RETURN p.name",
+        ),
+        (
+            "Query1: \"get_information(relation='WROTE')\"\nQuery2: \"count(set='output_of_query1')\"",
+            "MATCH ()-[r:WROTE]->(m) RETURN toString(count(DISTINCT m.title))",
+        ),
+        (
+            "Query1: \"get_information(relation='released', tail_entity>'2005')\"",
+            "MATCH (m:Movie) WHERE m.released > 2005 RETURN m.title",
+        ),
+        (
+            "Query1: \"get_information(head_entity='Clint Eastwood', relation='DIRECTED')\"",
+            "MATCH (:Person {name: 'Clint Eastwood'})-[:DIRECTED]->(m) RETURN m.title",
+        ),
+    ],
+    "northwind": [
+        ("FindAll() FilterConcept(Product) Count()", "MATCH (p:Product) RETURN toString(count(p))"),
+        ("Find(Chai) QueryAttr(unitPrice)", "MATCH (p:Product {productName: 'Chai'}) RETURN toString(toInteger(p.unitPrice))"),
+        (
+            "Find(Chai) Relate(PART_OF, forward) QueryName()",
+            "MATCH (:Product {productName: 'Chai'})-[:PART_OF]->(c) RETURN c.categoryName",
+        ),
+        (
+            "Find(Exotic Liquids) Relate(SUPPLIES, forward) QueryName()",
+            "MATCH (:Supplier {companyName: 'Exotic Liquids'})-[:SUPPLIES]->(p) RETURN p.productName",
+        ),
+        (
+            "FindAll() FilterConcept(Product) SelectAmong(unitPrice, largest)",
+            "MATCH (p:Product) RETURN p.productName ORDER BY p.unitPrice DESC LIMIT 1",
+        ),
+        (
+            "FindAll() FilterConcept(Product) FilterNum(unitsInStock, 0, =) QueryName()",
+            "MATCH (p:Product {unitsInStock: 0}) RETURN p.productName",
+        ),
+        (
+            "FindAll() FilterConcept(Customer) FilterStr(country, Germany) Count()",
+            "MATCH (c:Customer {country: 'Germany'}) RETURN toString(count(c))",
+        ),
+        (
+            "FindAll() FilterConcept(Product) FilterStr(discontinued, true) QueryName()",
+            "MATCH (p:Product {discontinued: true}) RETURN p.productName",
+        ),
+        (
+            "Find(Alfreds Futterkiste) Relate(PURCHASED, forward) Count()",
+            "MATCH (:Customer {companyName: 'Alfreds Futterkiste'})-[:PURCHASED]->(o) RETURN toString(count(o))",
+        ),
+        (
+            "Find(Alfreds Futterkiste) Relate(PURCHASED, forward) Relate(ORDERS, forward) QueryName()",
+            "MATCH (:Customer {companyName: 'Alfreds Futterkiste'})-[:PURCHASED]->()-[:ORDERS]->(p) RETURN DISTINCT p.productName",
+        ),
+        (
+            "FindAll() Relate(ORDERS, forward) QFilterNum(quantity, 120, >=) QueryName()",
+            "MATCH ()-[r:ORDERS]->(p) WHERE r.quantity >= 120 RETURN DISTINCT p.productName",
+        ),
+        (
+            "Find(Order 10248) Relate(ORDERS, forward) QueryName()",
+            "MATCH (:Order {orderID: '10248'})-[:ORDERS]->(p) RETURN p.productName",
+        ),
+        ("Find(Order 10248) QueryAttr(freight)", "MATCH (o:Order {orderID: '10248'}) RETURN o.freight"),
+        (
+            "Find(Beverages) Relate(PART_OF, backward) FilterNum(unitPrice, 20, <) QueryName()",
+            "MATCH (p:Product)-[:PART_OF]->(:Category {categoryName: 'Beverages'}) WHERE p.unitPrice < 20 RETURN p.productName",
+        ),
+    ],
+}
+
+
+def test_cypher_by_hand(pair: Pair) -> None:
+    wrong = {}
+    for program, text in BY_HAND.get(pair.name, ()):
+        expected, found = sorted(row[0] for row in pair.rows(text)), sorted(pair.there.query(program).texts)
+        if found != expected:
+            wrong[program] = found[:9], expected[:9]
+    assert not wrong
+
+
+def test_what_an_answer_rests_on(pair: Pair) -> None:
+    """Evidence, trace, warnings and the check of a program are those in process."""
+    words = words_of(pair.here)
+    for seed in range(by_lane(2, 3, 60)):
+        program = as_text(kopl_program(Pick(seed), words=words, most=2, wrong=False))
+        here = outcome(pair.here, program, warnings=True, evidence=True)
+        there = outcome(pair.there, program, warnings=True, evidence=True)
+        # Where a statement stands is the address of the server in both.
+        assert there.evidence == here.evidence, program
+        assert there.texts == here.texts, program
+        assert set(there.warnings) == set(here.warnings), program
+    trace = pair.there.kopl("FindAll() Count()").trace
+    assert [step.function for step in trace] == ["FindAll", "Count"]
+    assert trace[0].size == pair.here.kopl("FindAll() Count()").values[0]
+
+
+def test_patterns(pair: Pair) -> None:
+    if pair.name != "movies":
+        return
+    pattern = [("UNKNOWN person 1", "ACTED_IN", "The Matrix"), ("UNKNOWN person 1", "ACTED_IN", "Cloud Atlas")]
+    here, there = pair.here.match(pattern, k=3), pair.there.match(pattern, k=3)
+    assert list(map(str, there.texts)) == list(map(str, here.texts))
+    assert there.texts
+
+
+def test_other_spellings(pair: Pair) -> None:
+    """ACTED_IN is "acted in" as well, where nothing else is."""
+    if pair.name != "movies":
+        return
+    spelled = pair.there.kopl("Find(The Matrix) Relate(acted in, backward) FilterConcept(person) Count()")
+    assert spelled.values == pair.there.kopl("Find(The Matrix) Relate(ACTED_IN, backward) Count()").values == [5]
+    assert all(one.predicate == "ACTED_IN" for one in spelled.evidence)
+    with pytest.raises(UnknownNameError) as raised:
+        pair.there.kopl("Find(The Matrix) Relate(acted on, backward)")
+    assert "ACTED_IN" in raised.value.candidates
+
+
+def test_indexes_are_asked(pair: Pair) -> None:
+    """Names, ranges of numbers and times are looked up in the indexes that the database has."""
+    if pair.name != "movies":
+        return
+    for program, operator in (
+        ("Find(Keanu Reeves) QueryAttr(born)", "NodeUniqueIndexSeek"),
+        ("FindAll() FilterConcept(Person) FilterNum(born, 1980, >) Count()", "NodeIndexSeekByRange"),
+        ("FindAll() FilterNum(released, 1999, =) QueryName()", "NodeIndexSeek"),
+    ):
+        compiled = pair.there.store._asked(Request(program, "kopl", {}, None, lower)).compiled
+        with pair.driver.session(default_access_mode="READ") as session:
+            plan = str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
+        assert operator in plan, (program, plan)
+        assert "NodeByLabelScan" not in plan, (program, plan)
+
+
+def test_an_index_of_texts_alone_is_asked(emptied_neo4j_uri: str) -> None:
+    """The planner takes it only for what it knows to be a text."""
+    with database(emptied_neo4j_uri) as driver, driver.session() as session:
+        session.run("UNWIND range(1, 500) AS i CREATE (:Film {title: 'film ' + i, motto: 'motto ' + i, year: i})").consume()
+        session.run("CREATE TEXT INDEX film_title FOR (n:Film) ON (n.title)").consume()
+        session.run("CREATE TEXT INDEX film_motto FOR (n:Film) ON (n.motto)").consume()
+        session.run("CALL db.awaitIndexes(60)").consume()
+        with condgraph.open(emptied_neo4j_uri) as graph:
+            assert isinstance(graph, NativeGraph)
+            for program in ("Find(film 7) QueryAttr(year)", "FindAll() FilterStr(motto, motto 7) QueryName()"):
+                compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
+                plan = str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
+                assert "TEXT INDEX" in plan, (program, plan)
+                assert "NodeByLabelScan" not in plan, (program, plan)
+                assert graph.kopl(program).texts == (["7"] if "year" in program else ["film 7"])
+
+
+def test_nothing_can_be_written(pair: Pair) -> None:
+    with pytest.raises(ReadOnlyError):
+        pair.there.load([{"a": 1}])
+    with pytest.raises(ReadOnlyError):
+        pair.there.cypher("CREATE (n:Person) RETURN n")
+    with pytest.raises(UnsupportedError):
+        pair.there.match([("UNKNOWN x", "knows", "y")], exact=False)

@@ -1,0 +1,25 @@
+"""Answers as rows of plain values, to be compared with what another engine gave: entities by name,
+numbers by value, a cell of several values as a sorted tuple.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from condgraph.engine.answer import Answer
+from condgraph.engine.facts import Entity
+from condgraph.engine.values import Quantity
+
+
+def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
+    """The rows of a table, or one for each value of another answer."""
+    return [tuple(map(plain, row)) if isinstance(row, tuple) else (plain(row),) for row in answer.values]
+
+
+def plain(value: Any) -> Any:
+    """A value by itself."""
+    if isinstance(value, tuple):
+        return tuple(sorted(map(plain, value)))
+    if isinstance(value, Quantity):
+        return value.number
+    return value.name if isinstance(value, Entity) else value

@@ -1,0 +1,79 @@
+"""Programs whose names and values are taken out as parameters, and what both ways of asking say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from condgraph import CondgraphError, Graph
+from condgraph.languages.kopl.syntax import parse
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
+from condgraph.languages.llm.lower.context import MISSING
+from condgraph.languages.llm.lower.superlatives import superlative
+from condgraph.vectors.encoder import fold
+from tests.support.differential import full_message
+
+#: A text of an LLM query that is a name or a value and no output.
+_TEXT = re.compile(r"(head_entity|tail_entity|relation|key|value)(\s*(?:=|!=|<=|>=|<|>)\s*)'([^'\"\\\n]*)'(?=\s*[,)])")
+
+
+def kopl_taken_out(
+    program: Any, *, only: frozenset[str] = frozenset()
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
+    """A KoPL program in JSON, the same with a parameter for each text (of the roles `only`, where
+    there are any), and their values.
+    """
+    steps, _ = parse(program, None)
+    plain: list[dict[str, Any]] = []
+    open_: list[dict[str, Any]] = []
+    values: dict[str, str] = {}
+    for step in steps:
+        texts = []
+        for text, role in zip(step.texts, FUNCTIONS[step.function].texts, strict=True):
+            if role in CLOSED or (only and role not in only):
+                texts.append(f"${text}" if re.fullmatch(r"\$+\w+", text) else text)
+                continue
+            name = f"p{len(values)}"
+            values[name] = text
+            texts.append(f"${name}")
+        shape = {"function": step.function, "dependencies": list(step.dependencies)}
+        plain.append({**shape, "inputs": list(step.texts)})
+        open_.append({**shape, "inputs": texts})
+    return plain, open_, values
+
+
+def llm_taken_out(program: str) -> tuple[str, dict[str, str]]:
+    """An LLM query with a parameter for each text that is a name or a value, and their values."""
+    values: dict[str, str] = {}
+
+    def take(found: re.Match[str]) -> str:
+        # A word of the language is none any more where it is given.
+        if re.search("(?i)query", found[3]) or superlative(found[3], {}) or fold(found[3]) in MISSING:
+            return found[0]
+        name = f"p{len(values)}"
+        values[name] = found[3]
+        return f"{found[1]}{found[2]}${name}"
+
+    return _TEXT.sub(take, program), values
+
+
+def said(
+    graph: Graph, program: Any, values: dict[str, Any] | None, *, more: bool = False, spans: bool = True, **options: Any
+) -> Any:
+    """What a graph says to a program, or, with `values`, to the prepared one: the answer, or the
+    error; `more` adds warnings and evidence.
+    """
+    try:
+        limit = options.pop("limit", None)
+        if values is None:
+            answer = graph.query(program, limit=limit, **options)
+        else:
+            answer = graph.prepare(program, **options).run(values, limit=limit)
+        found: list[Any] = [type(answer.plan).__name__ if more else "", list(map(repr, answer.values)), answer.texts]
+        if more:
+            found += [list(map(repr, answer.entities)), sorted(answer.warnings), sorted(map(str, answer.evidence))]
+        return found
+    except CondgraphError as error:
+        if not spans:
+            return type(error).__name__, error.code, error.message, error.candidates
+        return full_message(error)

@@ -1,0 +1,65 @@
+"""Build the libraries of the studio's page into the package, from the npm registry: one script, and
+the licences of all that is in it.
+
+    python tools/studio.py           writes condgraph/studio/static/vendor.js and vendor.LICENSES.txt
+    python tools/studio.py --check   says whether what is there is what would be written
+
+needs `npm`. `tools/studio/package-lock.json` fixes every version and checksum, so that the same
+files come of it anywhere. The page's own code is not built: it is served as it stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from yasgui import licences
+
+SOURCE = Path(__file__).parent / "studio"
+STATIC = Path(__file__).parents[1] / "condgraph" / "studio" / "static"
+HEAD = "vendor.js is built from the packages below, by tools/studio.py.\n"
+
+
+def main() -> None:
+    """Install what the lock file says, bundle it, write or compare."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where something differs")
+    wanted = parser.parse_args()
+    if shutil.which("npm") is None:
+        sys.exit("npm is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        built = build(Path(folder))
+    for name, data in built.items():
+        place = STATIC / name
+        if not wanted.check:
+            place.write_bytes(data)
+        elif not place.exists() or place.read_bytes() != data:
+            sys.exit(f"{place.name} is not what tools/studio.py builds")
+
+
+def build(root: Path) -> dict[str, bytes]:
+    """The files, by name, built in an empty folder."""
+    for one in ("package.json", "package-lock.json", ".npmrc", "vendor.js"):
+        shutil.copy(SOURCE / one, root / one)
+    install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    subprocess.run(install, cwd=root, check=True)
+    options = ("--bundle", "--minify", "--format=esm", "--target=es2022", "--charset=utf8", "--legal-comments=none")
+    bundle = [str(root / "node_modules" / ".bin" / "esbuild"), "vendor.js", *options, "--outfile=built.js"]
+    subprocess.run(bundle, cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    script = (root / "built.js").read_bytes()
+    # What builds it is no part of it.
+    modules = root / "node_modules"
+    for name in ("esbuild", "@esbuild"):
+        shutil.rmtree(modules / name, ignore_errors=True)
+    said = licences(modules).partition("\n")[2]
+    return {"vendor.js": script, "vendor.LICENSES.txt": (HEAD + said).encode()}
+
+
+if __name__ == "__main__":
+    main()
