@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import asking, lanes, neo4j_servers
+from tests.support import asking, at_once, lanes, neo4j_servers
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, emptied_neo4j_uri, neo4j_uri, neo4j_version
 from tests.support.sparql_servers import fuseki_server, oxigraph_server, virtuoso_server
@@ -86,6 +86,12 @@ def _group(items: list[pytest.Item]) -> None:
         groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group") if mark.args})
         if groups and hasattr(item, "_id") and "@" not in item.nodeid.rpartition("]")[2]:
             item._id = coerce_node_id(f"{item.nodeid}@{'_'.join(groups)}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where nobody sits in front of it, say what fails when it fails."""
+    if os.environ.get("CI") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(at_once.AtOnce(config))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
