@@ -29,7 +29,7 @@ from tests.support.lanes import by_lane
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Random graphs; the whole of them takes half an hour.
-GRAPHS = by_lane(16, 16, 200)
+GRAPHS = by_lane(8, 8, 200)
 ENCODER = TieEncoder()
 
 
@@ -119,7 +119,7 @@ def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGrap
         remote.push(local)
         remote.index(ENCODER)
         again = condgraph.open(remote.place, graph="patterns")
-        for _ in range(8):
+        for _ in range(by_lane(3, 3, 8)):
             pattern = Pattern.of(a_pattern(dice))
             asked = an_ask(dice, pattern, others(local))
             here = match(local.current, pattern, encoder=ENCODER, **asked)

@@ -25,7 +25,7 @@ from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 from tests.support.lanes import by_lane
 
 #: Random graphs, on the embedded store and on servers.
-EMBEDDED, SERVED = by_lane((60, 8), (200, 24), (200, 200))
+EMBEDDED, SERVED = by_lane((60, 6), (200, 12), (200, 200))
 ENCODER = TieEncoder()
 STORES = [
     pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
@@ -68,7 +68,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[SparqlGraph]:
 
 
 def test_random_graphs_on_servers(remote: SparqlGraph) -> None:
-    for seed in range(SERVED if remote.store.endpoint.dialect.name != "fuseki" else min(SERVED, 8)):
+    for seed in range(SERVED if remote.store.endpoint.dialect.name != "fuseki" else by_lane(2, 2, 8)):
         dice = random.Random(seed)
         local = condgraph.open()
         local.add(a_graph(dice))

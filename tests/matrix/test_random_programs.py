@@ -20,6 +20,7 @@ from condgraph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.remote_sparql import SparqlGraph
 from tests.support.cases import GRAPHS, Case, Difference, case, differences
+from tests.support.lanes import by_lane
 from tests.support.sparql_servers import fresh_virtuoso
 
 #: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
@@ -86,7 +87,7 @@ def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[tuple[Spar
 def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range) -> None:
     found: list[Difference] = []
     with rdf_graph(request, store) as (there, restart):
-        for number in numbers[:: 2 if store == "fuseki" else 1]:
+        for number in numbers[:: by_lane(4, 1 if store == "oxigraph" else 4, 1)]:
             given = case(number)
             found += different(given, given.local, there, restart)
     assert not found, report(found)

@@ -37,7 +37,7 @@ def test_the_same_tables(pair: tuple[Graph, Any, str]) -> None:
     here, there, kind = pair
     counts = not hasattr(there.store, "endpoint")
     wrong = []
-    for concept, clause in ASKED[kind][:: by_lane(6, 6 if kind == "northwind" else 1, 1)]:
+    for concept, clause in ASKED[kind][:: by_lane(12, 12 if kind == "northwind" else 2, 1)]:
         program = f"FindAll() FilterConcept({concept})"
         found = [outcome(graph, program, table=clause, warnings=counts, evidence=kind == "bazaar") for graph in (here, there)]
         if found[0] != found[1]:
