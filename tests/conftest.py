@@ -74,6 +74,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _group(items)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before its fixtures start anything, a test is left out for which there is no time."""
+    lanes.in_time(item)
+
+
 def _group(items: list[pytest.Item]) -> None:
     """Keep tests of one group on one worker: pytest 9.2 no longer reads the attribute in which
     pytest-xdist 3.8 says the group.

@@ -3,7 +3,8 @@ that all workers share.
 
 Tests marked `slow` or `data` (whole data sets) are left out but for everything; tests that ask for
 a server are marked `service`: by the names of their fixtures here, or where they stand. `asking.py`
-fails those that are not.
+fails those that are not. CI has some time for the three kinds: `CONDGRAPH_UNTIL` says when it is
+over, in seconds of the clock; what has not begun by then is left out, which the last line says.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,6 +30,8 @@ WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
 _SERVICE: Final = re.compile(
     r"(?:neo4j|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
 )
+#: When tests that take long no longer begin.
+_UNTIL: Final = float(os.environ.get("CONDGRAPH_UNTIL") or "inf")
 _REASON: Final = "CONDGRAPH_ALL=1 is not set, which tests whole data sets and what takes long"
 
 
@@ -48,6 +52,14 @@ def mark(items: Sequence[pytest.Item]) -> None:
             item.add_marker(pytest.mark.service)
         if not ALL and (item.get_closest_marker("slow") or item.get_closest_marker("data")):
             item.add_marker(pytest.mark.skip(reason=_REASON))
+
+
+def in_time(item: pytest.Item) -> None:
+    """Leave a test out that takes long, or may, where the time for such tests is over: a slow machine then
+    still says of all others whether they pass.
+    """
+    if time.time() > _UNTIL and any(item.get_closest_marker(name) for name in ("service", "slow", "data")):
+        pytest.skip("CONDGRAPH_UNTIL is over: THIS MACHINE WAS TOO SLOW FOR ALL TESTS OF SERVERS AND DATA SETS")
 
 
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:
