@@ -201,20 +201,33 @@ def emptied(driver: neo4j.Driver) -> None:
             session.run(f"DROP INDEX `{row['name']}` IF EXISTS").consume()
 
 
+#: Servers whose databases this process holds.
+_HELD: set[str] = set()
+
+
 @contextmanager
 def database(uri: str, *names: str) -> Iterator[neo4j.Driver]:
     """The named databases on a server that is there for this, together; nobody else of this machine
-    loads it meanwhile.
+    loads it meanwhile: others wait.
+
+    Who holds it already would wait for itself, and is told so (`RuntimeError`): a fixture of a whole
+    file and a test of that file, say.
     """
+    if uri in _HELD:
+        raise RuntimeError(f"the database at {uri} is held by this process: by a fixture of a wider scope?")
     place = Path(tempfile.gettempdir()) / f"condgraph-native-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.lock"
     with place.open("w") as lock, neo4j.GraphDatabase.driver(uri, notifications_min_severity="OFF") as driver:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        emptied(driver)
-        for name in names:
-            DATABASES[name](driver)
-        with driver.session() as session:
-            session.run("CALL db.awaitIndexes(60)").consume()
-        yield driver
+        _HELD.add(uri)
+        try:
+            emptied(driver)
+            for name in names:
+                DATABASES[name](driver)
+            with driver.session() as session:
+                session.run("CALL db.awaitIndexes(60)").consume()
+            yield driver
+        finally:
+            _HELD.discard(uri)
 
 
 def content(driver: neo4j.Driver) -> dict[str, Any]:
