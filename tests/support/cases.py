@@ -25,7 +25,7 @@ from tests.support.lanes import by_lane
 PROGRAMS: Final = 50
 #: Programs with a table beside them.
 TABLES: Final = 20
-#: Graphs a store is tried with: 400 programs where everything is asked for, 2,100 in the whole run.
+#: Graphs a store is tried with: 400 programs where everything is asked for (100 where a server is slow), 2,100 in the whole run.
 GRAPHS: Final = by_lane(4, 8, 42)
 
 
