@@ -8,6 +8,8 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -257,6 +259,33 @@ def test_many_threads_and_long_queries_at_once(store: Path) -> None:
         assert slowest < 5
         assert all(6.0 <= end < 9 for end in ends)
         assert len(pool.pids()) <= 4
+
+
+def test_a_long_query_ends_on_a_busy_machine(store: Path) -> None:
+    """Of the lowest priority, it would get nothing beside programs that fill all processors."""
+    numbers = " ".join(map(str, range(160)))
+    text = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{name} {{ {numbers} }}" for name in "abc") + " }"
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        with WorkerPool(store, workers=1) as pool:
+            pool.query(Query("ASK {}")).read()
+            assert b"4096000" in pool.query(Query(text), timeout=40).read()
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+def test_what_became_long_twice_is_one(store: Path) -> None:
+    """By what it gave, and by the time that it took: its place is free once."""
+    numbers = " ".join(map(str, range(250)))
+    text = f"SELECT ?a ?b {{ VALUES ?a {{ {numbers} }} VALUES ?b {{ {numbers} }} }}"
+    with WorkerPool(store, workers=1, long=2, quantum=0.001) as pool:
+        for _ in range(2):
+            with pool.query(Query(text), timeout=60) as results:
+                for _ in results:
+                    time.sleep(0.002)
+        assert (pool._places._free, pool._places._long) == (1, 0)
 
 
 def test_waiting_is_bounded(store: Path) -> None:

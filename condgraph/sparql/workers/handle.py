@@ -27,6 +27,9 @@ _HEAD: Final = struct.Struct(">cI")
 _PART: Final = 1 << 16
 #: Seconds between two looks at an event that may cancel.
 _LOOK: Final = 0.02
+#: Seconds of a processor that a long query may be behind its share: who waited for something else
+#: does not make up for all of it.
+_BEHIND: Final = 0.2
 
 
 def frame(request: bytes) -> bytes:
@@ -37,7 +40,7 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, the socket to it, and what came over the socket and is not read yet."""
 
-    __slots__ = ("_buffer", "_gone", "_reaped", "_unsent", "forks", "long", "pid", "poll", "sock")
+    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_since", "_unsent", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
@@ -59,6 +62,9 @@ class Worker:
         self._reaped = False
         #: The process that it was forked from, and whether it runs beside the places.
         self.forks, self.long = forks, False
+        #: When it got the lowest priority and what it had worked by then, and whether it is back at
+        #: the usual one for a moment.
+        self._since, self._lifted = (0.0, 0.0), False
 
     def alive(self) -> bool:
         """Whether the process runs. Asked by one thread at a time."""
@@ -111,12 +117,31 @@ class Worker:
             return time.monotonic()
 
     def lower(self) -> None:
-        """Run only when nobody else wants the processor, from now on."""
+        """Run only when nobody else wants the processor, from now on; see `keep_going`."""
+        self._since, self._lifted = (time.monotonic(), self.busy()), False
+        self._lowest()
+
+    def _lowest(self) -> None:
         with contextlib.suppress(OSError):
             if hasattr(os, "SCHED_IDLE"):
                 os.sched_setscheduler(self.pid, os.SCHED_IDLE, os.sched_param(0))
             else:
                 os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+
+    def keep_going(self, share: float) -> None:
+        """See that a process of the lowest priority gets this share of a processor, whatever else runs
+        on the machine: it runs like everybody else while it is behind. Asked every moment.
+        """
+        now, (begin, had) = time.monotonic(), self._since
+        behind = share * (now - begin) - (self.busy() - had)
+        if behind > _BEHIND:
+            self._since = (begin + (behind - _BEHIND) / share, had)
+        if (behind > 0) is not self._lifted:
+            self._lifted = not self._lifted
+            if self._lifted:
+                self.restore()
+            else:
+                self._lowest()
 
     def restore(self) -> bool:
         """Run like everybody else again; False where the system does not allow it."""

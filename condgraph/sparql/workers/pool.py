@@ -6,7 +6,8 @@ and shared by all threads and event loops; a short query costs one round trip ov
 than in process. Results come serialised, in the format that was asked for, part by part.
 
 A query that takes more than a quantum of a processor's time gives its place up: its process goes on
-with the lowest priority, and another one takes the place. When as many long queries run as are
+with the lowest priority, and another one takes the place; whatever else the machine does, long
+queries together get a share of one processor (`scheduler.LONG_SHARE`). When as many long queries run as are
 allowed, one that becomes long is ended, and begins anew when there is room, in what its deadline
 leaves it: short queries do not wait behind long ones.
 """
@@ -49,6 +50,8 @@ MEMORY: Final = 2 << 30
 ASIDE: Final = 1 << 20
 #: Seconds between two looks at how long a query has run.
 _LEAST_LOOK: Final = 0.002
+#: Seconds between two looks at whether a long query gets its share of a processor.
+_SHARE_LOOK: Final = 0.1
 #: Below this a process cannot open a store.
 LEAST_MEMORY: Final = 256 << 20
 
@@ -183,15 +186,18 @@ class WorkerPool:
         quantum = None if worker.long else self._quantum
         # What a busy machine does not give is not counted.
         begin = worker.busy()
-        look = time.monotonic() + (quantum or 0.0)
+        look = time.monotonic() + (_SHARE_LOOK if quantum is None else quantum)
         while True:
-            soon = until if quantum is None else look if until is None else min(look, until)
+            soon = look if until is None else min(look, until)
             come = yield Wait(worker, soon)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise DeadlineError(f"the query did not end in {timeout:g} s")
             if not come:
                 if quantum is None:
+                    if worker.long:
+                        worker.keep_going(self._places.share())
+                    look = now + _SHARE_LOOK
                     continue
                 left = quantum - (worker.busy() - begin)
                 if left > 0:

@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from condgraph.engine.errors import InterruptedQueryError, StoreError
 from condgraph.sparql.workers.forks import ForkServer
@@ -19,6 +19,12 @@ from condgraph.sparql.workers.handle import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+#: What long queries have of one processor for sure, all of them together, on a machine whose
+#: processors have enough to do: else one would never end beside programs that have nothing to do
+#: with this one.
+LONG_SHARE: Final = 0.3
 
 
 class BusyError(InterruptedQueryError):
@@ -51,6 +57,10 @@ class Places:
         self._forks: ForkServer | None = None
         self._servers: set[ForkServer] = set()
         self._starts = _Thread("condgraph-starts")
+
+    def share(self) -> float:
+        """What share of a processor each long query has for sure."""
+        return LONG_SHARE / max(self._long, 1)
 
     def pids(self) -> list[int]:
         """The processes that are there."""
@@ -123,6 +133,8 @@ class Places:
         many before it keeps its place.
         """
         with self._lock:
+            if worker.long:
+                return True
             if self._closed or self._long >= self._most_long * (2 if begun else 1):
                 return False
             self._free += 1
