@@ -18,7 +18,8 @@ from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import Store
-from condgraph.graph import Graph, filled, laid_out
+from condgraph.graph import Graph
+from condgraph.graph_loading import filled, laid_out
 from condgraph.overview.survey import Survey
 from condgraph.reports import Status
 

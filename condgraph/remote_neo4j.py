@@ -12,7 +12,8 @@ from condgraph.engine.bounds import within
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import OptionError, ReadOnlyError, UnsupportedError
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.graph import ENGINES, Graph
+from condgraph.graph import Graph
+from condgraph.graph_asking import ENGINES
 from condgraph.loaders.base import Progress
 from condgraph.remote import RemoteGraph
 from condgraph.reports import LoadReport, Status

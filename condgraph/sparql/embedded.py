@@ -30,7 +30,7 @@ from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
 from condgraph.sparql.load.write import counts, quads
-from condgraph.sparql.plain import has_terms, plain_graph, served
+from condgraph.sparql.plain.served import has_terms, plain_graph, served
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.prologue import underscored

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.layout import base_iri, checked_base
-from condgraph.sparql.plain import Plain
+from condgraph.sparql.plain.quads import Plain
 from condgraph.sparql.text.prologue import PREFIXES
 
 try:

@@ -1,41 +1,24 @@
-"""A graph in a remote RDF store: load, ask with one query, look, and pull it into process."""
+"""A graph in a remote RDF store: ask it with one query, search it for patterns, load it, remove it.
+What that reads of the graph is in `reader`.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import cached, current, within
-from condgraph.engine.errors import (
-    OptionError,
-    ReadOnlyError,
-    StoreBusyError,
-    StoreError,
-    StoreMissingError,
-    StoreVersionError,
-)
-from condgraph.engine.facts import Source
+from condgraph.engine.errors import OptionError, ReadOnlyError
 from condgraph.engine.owner import Owner
-from condgraph.engine.pieces import watched
-from condgraph.engine.schema import AROUND, MOST_COMPARED
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
-from condgraph.overview.partial import stored_survey
-from condgraph.overview.survey import Survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
-from condgraph.sparql.compile.group import Target
-from condgraph.sparql.dialect import OXIGRAPH, cut
-from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri, checked_base, predicted_graph
-from condgraph.sparql.literals import string
-from condgraph.sparql.load.pull import EVERYTHING, pull, sources
-from condgraph.sparql.load.push import Loader, busy, unfinished
-from condgraph.sparql.load.remote import abandon, in_pieces, marks, remove, schema_of, state
-from condgraph.sparql.load.write import counts
-from condgraph.sparql.lookup import LinkedStore, LookupSchema
+from condgraph.sparql.dialect import OXIGRAPH
+from condgraph.sparql.layout import base_iri, checked_base, predicted_graph
+from condgraph.sparql.load.push import Loader, busy
+from condgraph.sparql.load.remote import abandon, marks, remove, state
+from condgraph.sparql.lookup import LinkedStore
+from condgraph.sparql.reader import RemoteReader
 from condgraph.sparql.store import RdfStore
 from condgraph.sparql.text.lists import rewrite
 from condgraph.sparql.text.query import run
@@ -43,8 +26,6 @@ from condgraph.sparql.text.survey import makes_triples
 from condgraph.sparql.text.table import Table
 
 if TYPE_CHECKING:
-    from pyoxigraph import QuerySolution
-
     from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change
     from condgraph.engine.store import Request
@@ -55,10 +36,8 @@ if TYPE_CHECKING:
     from condgraph.vectors.graph_vectors import OnProgress
     from condgraph.vectors.stored import IndexReport
 
-T = TypeVar("T")
 
-
-class SparqlStore(RdfStore):
+class SparqlStore(RemoteReader):
     """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
     of its names.
     """
@@ -80,24 +59,20 @@ class SparqlStore(RdfStore):
     ) -> None:
         if not graph:
             raise OptionError("the name of a graph is empty")
-        self.name, self.read_only = graph, read_only
-        self.base = base_iri(graph) if base is None else checked_base(base)
-        self.endpoint = Endpoint(
+        base = base_iri(graph) if base is None else checked_base(base)
+        endpoint = Endpoint(
             place, update=update, store=store, user=user, password=password, method=method, read_only=read_only, timeout=timeout,
             patience=patience,
         )  # fmt: skip
-        self.place = self.endpoint.query_url
+        super().__init__(endpoint, graph, base)
+        self.read_only = read_only
         # An address for updates of its own says how to write; else the store's kind does.
-        self._update_given = self.endpoint.update_url != self.endpoint.query_url
-        self._loader = Loader(self.endpoint, graph, self.base, self.sources, self._pull)
-        self._schema: StoredSchema | None = None
-        self._load = ""
-        self._counts: dict[str, int] = {}
-        self._pulled: dict[str, Any] = {}
+        self._update_given = endpoint.update_url != endpoint.query_url
+        self._loader = Loader(endpoint, graph, base, self.sources, self._pull)
         # By load, of which there is one at a time.
         self._patterns: dict[str, Any] = {}
         #: Seconds that a look at the whole graph may take, where the call does not say.
-        self._long = 10 * self.endpoint.patience
+        self._long = 10 * endpoint.patience
 
     def __enter__(self) -> SparqlStore:
         return self
@@ -118,105 +93,7 @@ class SparqlStore(RdfStore):
     def __repr__(self) -> str:
         return f"<SparqlStore {self.name!r} at {self.place}>"
 
-    # -- the graph's node --------------------------------------------------------------------------
-
-    def about(self) -> dict[str, list[str]]:
-        """What the graph's node says; raises where there is none, or a load is not finished."""
-        found = state(self.endpoint, self.base)
-        if "loading" in found:
-            other = next((mark for mark in marks(found) if not mark.gone), None)
-            raise unfinished(self.name, found) if other is None else busy(self.name, other)
-        if "load" not in found or "schema" not in found:
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first")
-        if found.get("layout") != [str(LAYOUT)]:
-            raise StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
-        return found
-
-    @property
-    def schema(self) -> StoredSchema:
-        """What lowering knows; read once, and again after a load."""
-        if self._schema is None:
-            found = self.about()
-            self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
-            try:
-                self._schema = LookupSchema(json.loads(schema_of(found)), self)
-            except KeyError as error:
-                raise StoreVersionError(
-                    f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
-                ) from None
-        return self._schema
-
-    def refresh(self) -> None:
-        """Forget the schema, which another process may have changed."""
-        self._schema = None
-
-    def exists(self) -> bool:
-        """Whether the graph is there, and its load is finished."""
-        found = state(self.endpoint, self.base)
-        return "load" in found and "loading" not in found
-
-    def counts(self) -> dict[str, int]:
-        """What the graph holds."""
-        found: dict[str, int] = json.loads(self.about()["counts"][0])
-        return found
-
-    def survey(self) -> Survey:
-        """What the graph holds, as it was counted when it was loaded; read once for each load."""
-
-        def ask() -> Survey:
-            kept = self.schema.kept
-            if "survey" not in kept:
-                rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
-                kept["survey"] = stored_survey(in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts)
-            found: Survey = kept["survey"]
-            # Of a graph that was loaded anew since, another is told.
-            self._check_load()
-            return found
-
-        return self.steady(ask)
-
-    def sources(self) -> tuple[Source, ...]:
-        """The sources of the graph, by name."""
-        return tuple(sorted(sources(self._rows), key=lambda source: source.name))
-
     # -- asking ------------------------------------------------------------------------------------
-
-    @property
-    def target(self) -> Target:
-        """What compiling knows of the graph."""
-        return Target(GraphIris(self.base), self.schema, self._counts, dialect=self.endpoint.dialect)
-
-    def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph that this reader knows: a load that began since is an
-        error, or is seen whole.
-        """
-        found: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
-        if not found or (len(found) == 1 and _nothing(found[0])):
-            self._check_load()
-        return found
-
-    def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
-        found = bool(self._run(self._guarded(text)))
-        if not found:
-            self._check_load()
-        return found
-
-    def _run(self, text: str) -> Any:
-        return self.endpoint.query(text, graphs=(self.base,))
-
-    def _guarded(self, text: str) -> str:
-        """The query, which gives nothing where the graph is not the one whose schema it was written
-        for.
-        """
-        mark = f'<{self.base}> <pred:load> "{self._load}" . '
-        return text.replace("{ ", "{ " + mark, 1)
-
-    def _check_load(self) -> None:
-        """After an answer with nothing in it: was that the guard?"""
-        if self.about()["load"] != [self._load]:
-            self._schema = None
-            raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
 
     def answer(self, request: Request) -> Answer:
         """Answer a program with one SPARQL query."""
@@ -231,15 +108,6 @@ class SparqlStore(RdfStore):
         graph, which is pulled once.
         """
         return self if language == "kopl" else LinkedStore(self)
-
-    def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph: asked again where it was loaded anew
-        meanwhile.
-        """
-        for _ in range(2):
-            with suppress(_LoadedAnewError):
-                return ask()
-        return ask()
 
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
@@ -273,33 +141,6 @@ class SparqlStore(RdfStore):
         from condgraph.sparql.patterns.vectors import CachedVectors
 
         return CachedVectors(self.place, self.base)
-
-    def named(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that an entity or concept has."""
-        found: set[str] = set()
-        for some in cut(names, self.endpoint.dialect.list_length):
-            # One name is found by its index; Virtuoso is slow on long VALUES.
-            wanted = string(some[0]) if len(some) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, some))}))"
-            text = f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> {wanted} }}"
-            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text))
-            found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
-        return found
-
-    def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those that stand around
-        some texts.
-        """
-        every = "SELECT DISTINCT ?n WHERE { ?e <pred:name> ?n"
-        if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
-            texts = [f"{every} }}"]
-        else:
-            sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
-            texts = [
-                f"{every} FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
-                for one in around
-                for side, order in sides
-            ]
-        return list(dict.fromkeys(row["n"].value for text in texts for row in self.select(text)))
 
     def text(self, text: str, *, dialect: str = "standard", limit: int | None = None, on_unknown: str = "error") -> Table:
         """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
@@ -370,44 +211,3 @@ class SparqlStore(RdfStore):
         remove(self.endpoint, self.base)
         self._schema = None
         return found
-
-    def snapshot(self) -> Snapshot:
-        """The whole graph pulled into process, with its sources."""
-        written = json.loads(self.about()["counts"][0])
-        found = self._pull()
-        if counts(found) != written:
-            raise StoreError(
-                f"{self.place} gave not all of graph {self.name!r}", hint="a limit of the server (ResultSetMaxRows of Virtuoso)?"
-            )
-        return found
-
-    def left(self) -> Snapshot | None:
-        """What a load that was ended half way left in the graph; None where that added to nothing."""
-        return self._pull(lenient=True) if any(mark.adds for mark in marks(state(self.endpoint, self.base))) else None
-
-    def linked(self) -> Snapshot:
-        """The graph pulled into process, kept for as long as it is the same: for those who look
-        names up in it.
-        """
-        load = self.about()["load"][0]
-        if load not in self._pulled:
-            self._pulled.clear()
-        found: Snapshot = shared(self._pulled, load, self.snapshot)
-        return found
-
-    def _rows(self, text: str) -> Any:
-        return self._run(text)
-
-    def _pull(self, lenient: bool = False) -> Snapshot:
-        triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
-        return pull(triples, self._rows, self.base, lenient=lenient)
-
-
-class _LoadedAnewError(StoreBusyError):
-    """The graph is another one than it was when its schema was read."""
-
-
-def _nothing(row: QuerySolution) -> bool:
-    """Whether the only row of an answer is a count of nothing."""
-    terms = [term for term in row if term is not None]
-    return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")

@@ -1,6 +1,6 @@
 """Properties of other people's databases as cells: tests ask the property as it is wherever the
 sample says its type, so that an index of the server answers; what is shown asks each value for its
-type (`native.kinds`), since a sample has not seen all of them.
+type (`native.expressions`), since a sample has not seen all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from condgraph.cypher.layout.cells import Cell, Field
-from condgraph.cypher.native.kinds import elements, fields, number_text
+from condgraph.cypher.native.expressions import fields, number_text
+from condgraph.cypher.native.kinds import elements
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.values import DAY_SECONDS, Time
 

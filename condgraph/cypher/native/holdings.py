@@ -15,9 +15,10 @@ from condgraph.cypher.layout.cells import Bound
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.scan import Match, Wanted, Writing
 from condgraph.cypher.native.cells import Held, likeness, together
+from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.identity import node_of, within_labels
 from condgraph.cypher.native.ids import foreign
-from condgraph.cypher.native.kinds import each, is_list
+from condgraph.cypher.native.kinds import is_list
 from condgraph.cypher.native.mapping import Mapping, Property
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from condgraph.cypher.native.ids import SOURCE, concept_id, foreign, id_of, name_of
-from condgraph.cypher.native.kinds import sent, values_in
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.qualifiers import named
+from condgraph.cypher.native.values import sent, values_in
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement
 from condgraph.engine.snapshot.build import Builder

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from condgraph.cypher.native.cells import Held, likeness, together
-from condgraph.cypher.native.kinds import each
+from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
 from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import OPEN_END, OPEN_START
