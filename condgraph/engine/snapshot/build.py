@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import (
+    MANY,
     Batch,
     Entity,
     EntityKind,
     Ids,
     Item,
+    Many,
     Member,
-    Members,
     Ref,
     Rows,
     Source,
@@ -152,7 +153,7 @@ class Builder:
                 self.statements += 1
                 if len(pending) >= _FLUSH:
                     self._flush()
-            elif isinstance(item, (Batch, Rows, Members)):
+            elif isinstance(item, MANY):
                 self._add_many(item)
             elif isinstance(item, Entity):
                 self._declare(item)
@@ -236,7 +237,7 @@ class Builder:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def _add_many(self, items: Batch | Rows | Members) -> None:
+    def _add_many(self, items: Many) -> None:
         if not len(items):
             return
         outer, nobody = self._source_at, self._nobody
