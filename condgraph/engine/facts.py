@@ -211,6 +211,11 @@ class Members:
             yield Member(entity, self.concept, int(row))
 
 
+#: Many items side by side: the type, and the same for `isinstance`.
+Many: TypeAlias = Batch | Rows | Members
+MANY: Final = (Batch, Rows, Members)
+
+
 @dataclass(frozen=True, slots=True)
 class Sourced:
     """An item with sources of its own, `(source name, row)`, instead of the one being read: what an
@@ -223,4 +228,4 @@ class Sourced:
 
 #: A `Source` among the items only tells where statements of that name come from; it does not change
 #: the one being read.
-Item: TypeAlias = Entity | Rows | Member | Members | Subclass | Statement | Batch | Sourced | Source
+Item: TypeAlias = Entity | Member | Subclass | Statement | Many | Sourced | Source

@@ -18,6 +18,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.facts import (
+    MANY,
     Batch,
     Entity,
     EntityKind,
@@ -164,7 +165,7 @@ def loaded(source: Path, options: dict[str, Any], before: Iterable[Path] = (), *
 def _by_cell(patch: pytest.MonkeyPatch) -> None:
     def singles(self: Builder, found: Iterable[Item]) -> None:
         for item in found:
-            every = one_by_one(item) if isinstance(item, (Batch, Rows, Members)) else (item,)
+            every = one_by_one(item) if isinstance(item, MANY) else (item,)
             real(self, every)
 
     real = Builder._add
@@ -211,7 +212,7 @@ def test_what_stands_side_by_side_is_what_comes_one_by_one(before: tuple[Item, .
         Members(["t/3"], "t", [3]),
         Members([], "nothing", [], "v"),
     ]
-    single = [one for item in many for one in (one_by_one(item) if isinstance(item, (Batch, Rows, Members)) else (item,))]
+    single = [one for item in many for one in (one_by_one(item) if isinstance(item, MANY) else (item,))]
 
     def laid(found: list[Item]) -> Any:
         builder = Builder()

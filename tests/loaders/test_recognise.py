@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, FormatError, LoadError
 from condgraph.engine.facts import (
-    Batch,
+    MANY,
     Entity,
     EntityKind,
     Item,
     Member,
-    Members,
     Ref,
-    Rows,
     Source,
     Sourced,
     Statement,
@@ -211,7 +209,7 @@ def checked(items: Iterator[Item]) -> int:
     """Read items to their end, and look whether a store could keep them."""
     count = 0
     for item in items:
-        for one in one_by_one(item) if isinstance(item, (Batch, Rows, Members)) else (item,):
+        for one in one_by_one(item) if isinstance(item, MANY) else (item,):
             inner = one.item if isinstance(one, Sourced) else one
             assert isinstance(inner, (Entity, Member, Subclass, Statement, Source))
             encode(one).encode("utf-8")

@@ -1,46 +1,41 @@
 """From a loader's items to columns in load order: the first half of building a snapshot.
 
-A `Builder` takes items one by one or in batches, gives numbers to texts and entities in the order
-they come, and keeps everything in NumPy chunks. `layout` sorts, joins equal statements and makes
-the indexes. An append starts from the columns of the open snapshot, so that no source is read
+A `Builder` takes items one by one or in batches, and knows which source they come from and who
+declares what; statements become NumPy chunks (`chunks`). `layout` sorts, joins equal statements and
+makes the indexes. An append starts from the columns of the open snapshot, so that no source is read
 again.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import compress, count
+from itertools import compress
 from operator import ne
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import (
+    MANY,
     Batch,
     Entity,
     EntityKind,
-    Ids,
     Item,
+    Many,
     Member,
-    Members,
-    Ref,
     Rows,
     Source,
     Sourced,
     Statement,
     Subclass,
-    Texts,
-    Values,
 )
 from condgraph.engine.origins import ALSO, check_source
-from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
+from condgraph.engine.snapshot.chunks import Chunks
 from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.declared import UNKNOWN, Declared
-from condgraph.engine.values import Value, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -49,10 +44,9 @@ if TYPE_CHECKING:
 _FLUSH = 1 << 16
 #: Numbers of statements, texts and entities are 32 bits wide.
 _MOST = 2**31 - 1
-_Chunk = dict[str, NDArray[Any]]
 
 
-class Builder:
+class Builder(Chunks):
     """Gathers items. `begin` names the source of what follows; `add` takes items;
     `layout.lay_out(builder)` gives the columns.
 
@@ -61,8 +55,7 @@ class Builder:
     """
 
     def __init__(self, previous: Snapshot | None = None, without: Iterable[str] = ()) -> None:
-        self.texts: defaultdict[str, int] = defaultdict(count().__next__)
-        self.entities: defaultdict[str, int] = defaultdict(count().__next__)
+        super().__init__()
         #: The first name of each entity that has one, by which a second one is told.
         self.names: dict[int, str] = {}
         #: By source (-1: nobody knows which), what it declares of each entity: name (None: its id),
@@ -74,29 +67,18 @@ class Builder:
         self.sources: list[Source] = []
         self.source_numbers: dict[str, int] = {}
         self.warnings: list[str] = []
-        self.statements = 0
-        # Chunks of columns; every statement has a number in load order (`sid`), by which qualifiers
-        # and sources find it.
-        self.relations: list[_Chunk] = []
-        self.attributes: list[_Chunk] = []
-        self.qualifiers: list[_Chunk] = []
         #: Memberships one by one, and many at once, shape (memberships, 4): entity, concept,
         #: source, row.
         self.members: list[tuple[int, int, int, int]] = []
         self.many_members: list[NDArray[np.int64]] = []
         self.subclasses: list[tuple[int, int, int, int]] = []
-        #: Further places of statements: the statement, the source, the row, the raw text (-1: none).
-        self.provenance: list[tuple[int, int, int, int]] = []
         #: Sources whose content was taken away, and to which nothing was added since.
         self.emptied: set[int] = set()
         self._source = Source("")
         self._source_at, self._nobody = -1, True
         self._more_of: set[str] = set()
-        self._more: list[tuple[int, int, int]] = []
-        self._pending: list[tuple[int, int, Statement]] = []
-        #: Names of rows that are not among `names` yet; the subjects that were numbered last.
+        #: Names of rows that are not among `names` yet.
         self._called: list[tuple[NDArray[np.int32], Sequence[str]]] = []
-        self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
         #: Which entities are among `rows`; how many the snapshot that this begins with has.
         self._is_row, self._seeded = np.empty(0, bool), 0
         if previous is not None:
@@ -152,7 +134,7 @@ class Builder:
                 self.statements += 1
                 if len(pending) >= _FLUSH:
                     self._flush()
-            elif isinstance(item, (Batch, Rows, Members)):
+            elif isinstance(item, MANY):
                 self._add_many(item)
             elif isinstance(item, Entity):
                 self._declare(item)
@@ -234,16 +216,16 @@ class Builder:
         mentioned = set(old.tolist())
         return all(mine.keys().isdisjoint(mentioned) for mine in self.declared.values())
 
-    # -- statements --------------------------------------------------------------------------------
+    # -- items side by side, and with sources of their own -----------------------------------------
 
-    def _add_many(self, items: Batch | Rows | Members) -> None:
+    def _add_many(self, items: Many) -> None:
         if not len(items):
             return
         outer, nobody = self._source_at, self._nobody
         if items.source:
             self._source_at, self._nobody = self._source_number(Source(items.source)), False
         if isinstance(items, Batch):
-            self._add_batch(items)
+            self._add_batch(items, self._current())
         elif isinstance(items, Rows):
             self._declare_rows(items)
         else:
@@ -272,126 +254,3 @@ class Builder:
             for self._source_at, row in numbers:
                 self.add((item if item.row == row else replace(item, row=row),))
         self._source_at, self._nobody = outer, nobody
-
-    def _flush(self) -> None:
-        """Turn the single statements gathered so far into chunks."""
-        pending = self._pending
-        if not pending:
-            return
-        texts, entities = self.texts, self.entities
-        relations: list[tuple[int, int, int, int, int, int]] = []
-        attributes: list[tuple[int, int, int, int, int, int]] = []
-        objects: list[Ref | Value] = []
-        owners: list[int] = []
-        keys: list[int] = []
-        values: list[Ref | Value] = []
-        raws: dict[int, int] = {}
-        for sid, source, statement in pending:
-            thing = statement.object
-            if isinstance(thing, Ref):
-                relations.append(
-                    (sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row, source)
-                )
-            else:
-                raw = -1 if statement.raw is None else texts[statement.raw]
-                if isinstance(thing, str) and (plain := collapse(thing)) != thing:
-                    # Texts compare with their white space collapsed; how it stood is kept beside.
-                    raw, thing = (texts[thing] if raw < 0 else raw), plain
-                attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
-                objects.append(thing)
-                if raw >= 0 and self._more:
-                    raws[sid] = raw
-            for key, value in statement.qualifiers:
-                owners.append(sid)
-                keys.append(texts[key])
-                values.append(value)
-        pending.clear()
-        self.provenance.extend((*place, raws.get(place[0], -1)) for place in self._more)
-        self._more.clear()
-        if relations:
-            columns = np.array(relations, np.int32).T
-            self.relations.append(dict(zip(("sid", "p", "s", "o", "row", "src"), columns, strict=True)))
-        if attributes:
-            columns = np.array(attributes, np.int32).T
-            cells = encode_values(objects, texts.__getitem__, entities.__getitem__)
-            self.attributes.append(dict(zip(("sid", "p", "s", "raw", "row", "src"), columns, strict=True)) | cells)
-        if owners:
-            self._qualify(np.array(owners, np.int32), np.array(keys, np.int32), self._encode(values))
-
-    def _encode(self, values: list[Ref | Value]) -> CellColumns:
-        return encode_values(values, self.texts.__getitem__, self.entities.__getitem__)
-
-    def _chunk(self, family: list[_Chunk], chunk: _Chunk) -> None:
-        chunk["src"] = np.full(len(chunk["sid"]), self._current(), np.int32)
-        family.append(chunk)
-
-    def _qualify(self, owners: NDArray[np.int32], keys: NDArray[np.int32], cells: CellColumns) -> None:
-        self.qualifiers.append({"sid": owners, "key": keys, **cells})
-
-    def _numbers(self, index: defaultdict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
-        return np.fromiter(map(index.__getitem__, names), np.int32, len(names))
-
-    def _subjects(self, ids: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of entities; those of one tuple, the rows of a chunk, are looked up once."""
-        if ids is not self._numbered[0]:
-            numbers = self._numbers(self.entities, ids)
-            if not isinstance(ids, tuple):
-                return numbers
-            self._numbered = ids, numbers
-        return self._numbered[1]
-
-    def _add_batch(self, batch: Batch) -> None:
-        n = len(batch)
-        self._flush()
-        sid = np.arange(self.statements, self.statements + n, dtype=np.int32)
-        self.statements += n
-        one = isinstance(batch.predicates, str)
-        chunk: _Chunk = {
-            "sid": sid,
-            "p": np.full(n, self.texts[batch.predicates], np.int32)  # type: ignore[index]
-            if one
-            else self._numbers(self.texts, batch.predicates),
-            "s": self._subjects(batch.subjects),
-            "row": np.asarray(batch.rows, np.int32),
-        }
-        raw = (
-            np.full(n, -1, np.int32)
-            if batch.raws is None
-            else np.array([-1 if text is None else self.texts[text] for text in batch.raws], np.int32)
-        )
-        objects = batch.objects
-        if isinstance(objects, Values) or (isinstance(objects, Texts) and not objects.collapsed):
-            for i, value in enumerate(objects.texts if isinstance(objects, Texts) else objects.values):
-                if isinstance(value, str) and raw[i] < 0 and collapse(value) != value:
-                    raw[i] = self.texts[value]
-        if isinstance(objects, Ids):
-            self._chunk(self.relations, chunk | {"o": self._numbers(self.entities, objects.ids)})
-        else:
-            cells = encode_column(
-                objects, lambda texts: self._numbers(self.texts, texts), self.texts.__getitem__, self.entities.__getitem__
-            )
-            if isinstance(objects, Values) and (cells["kind"] == 3).any():
-                self._split(chunk, raw, cells)
-            else:
-                self._chunk(self.attributes, chunk | {"raw": raw} | cells)
-        for key, values in batch.qualifiers:
-            given = [i for i, value in enumerate(values) if value is not None]
-            if given:
-                cells = self._encode([value for value in values if value is not None])
-                self._qualify(sid[given], np.full(len(given), self.texts[key], np.int32), cells)
-
-    def _split(self, chunk: _Chunk, raw: NDArray[np.int32], cells: CellColumns) -> None:
-        """A mixed column: objects that are entities are relations, the others attributes."""
-        entity = cells["kind"] == 3
-        relations = {name: column[entity] for name, column in chunk.items()}
-        self._chunk(self.relations, relations | {"o": cells["ref"][entity]})
-        rest = {name: column[~entity] for name, column in chunk.items()}
-        rest |= {"raw": raw[~entity]} | {name: cells[name][~entity] for name, _ in PARTS}
-        self._chunk(self.attributes, rest)
-
-
-def gather(chunks: list[_Chunk], names: Sequence[tuple[str, Any]]) -> _Chunk:
-    """Join chunks into one column a name; empty columns of the right type where there are no
-    chunks.
-    """
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names}

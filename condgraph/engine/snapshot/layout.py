@@ -37,8 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.snapshot.build import Builder, gather
+from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
+from condgraph.engine.snapshot.chunks import gather
 from condgraph.engine.snapshot.declared import Declared, gathered, joined, lay_declared
 from condgraph.engine.snapshot.layout_indexes import (
     groups_of,

@@ -1,7 +1,8 @@
 """An open snapshot: the access paths that execution, lowering and reading back stand on.
 
 Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1
-(relations before attributes), predicates 0..P-1 by name. `layout` says what each column holds.
+(relations before attributes), predicates 0..P-1 by name. `layout` says what each column holds,
+`named` which name has which number.
 """
 
 from __future__ import annotations
@@ -14,36 +15,30 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Entity, EntityKind, Ref, Source
+from condgraph.engine.facts import Ref
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
 from condgraph.engine.snapshot.directory import read_generation
+from condgraph.engine.snapshot.named import NONE, Named, Numbers, make_room
 from condgraph.engine.snapshot.ordered import Ordered
-from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.build import Builder
 
-Numbers = NDArray[np.int32]
-_NONE: Final = np.empty(0, np.int32)
 #: Bytes of the ends of predicates that are kept.
 _MOST_ENDS: Final = 64_000_000
-#: Names of entities that are kept as texts.
-_MOST_NAMES: Final = 65_536
 
 
-class Snapshot:
+class Snapshot(Named):
     """One generation of a graph, read-only. Opening maps it; nothing is read until it is asked for."""
 
     def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None) -> None:
-        self.arrays = arrays
+        super().__init__(arrays)
         self.about = about or {}
         self.counts: dict[str, int] = self.about.get("counts", {})
         get, view = arrays.get, arrays.view
-        self.texts = Pool(arrays)
-        self.entity_id, self.entity_name, self.entity_kind = get("ent.id"), get("ent.name"), get("ent.kind")
         self.relation_subject, self.relation_object = get("rel.s"), get("rel.o")
         self.attribute_subject = get("att.s")
         self.source, self.row = get("st.src"), get("st.row")
@@ -51,28 +46,22 @@ class Snapshot:
         self.out_items, self.in_items = get("out.items"), get("in.items")
         self._out_offsets, self._in_offsets = view("out.offsets"), view("in.offsets")
         self._out_view, self._in_view = view("out.items"), view("in.items")
-        self._name_view, self._id_view, self._by_id = view("ent.name"), view("ent.id"), view("ent.by_id")
-        self._predicates, self._concepts, self._con_offsets = view("pred.text"), view("con.entity"), view("con.offsets")
+        self._concepts, self._con_offsets = view("con.entity"), view("con.offsets")
         #: How many entities, relations and statements there are.
         self.entities = len(self.entity_id)
         self.relations = len(self.relation_subject)
         self.statements = self.relations + len(self.attribute_subject)
         #: Whether some number is not exactly its float.
         self.inexact = self.counts.get("inexact", 0) > 0
-        self._names: dict[str, Numbers] = {}
-        self._concept_names: dict[str, tuple[int, ...]] = {}
         self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
         self._kept_sets: dict[int, tuple[int, ...]] = {}
         self._members: dict[tuple[int, ...], Numbers] = {}
         self._everything: dict[tuple[int, ...], Numbers] = {}
-        self._predicate_numbers: dict[str, int] = {}
         self._groups: dict[tuple[int, int], list[tuple[Kind, str, int, int]]] = {}
         self._qualifier_groups: dict[int, list[tuple[Kind, str, int, int]]] = {}
         self._runs: dict[tuple[tuple[str, ...] | None, bool, bool], list[tuple[int, int]]] = {}
         self._ordered: dict[str, Ordered] = {}
         self._sourced: dict[int, Numbers] = {}
-        self._known_names: dict[int, str] = {}
-        self._differ: bool | None = None
         self._ends: dict[tuple[tuple[str, ...] | None, bool], tuple[Numbers, Numbers]] = {}
         self._schema: Schema | None = None
 
@@ -96,115 +85,6 @@ class Snapshot:
             self._schema = Schema(self)
         return self._schema
 
-    # -- names -------------------------------------------------------------------------------------
-
-    def named(self, name: str) -> Numbers:
-        """The entities and concepts of exactly this name, in order; empty where there are none."""
-        found = self._names.get(name)
-        if found is None:
-            text = self.texts.find(name)
-            if text < 0:
-                return _NONE
-            low = bisect_left(self._name_view, text)
-            found = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
-            _make_room(self._names)
-            self._names[name] = found
-        return found
-
-    def name_rank(self, text: int) -> int:
-        """The first entity whose name is not before the text of this number; entities are numbered
-        by name.
-        """
-        return bisect_left(self._name_view, text)
-
-    def concepts_named(self, name: str) -> tuple[int, ...]:
-        """The concepts of exactly this name."""
-        found = self._concept_names.get(name)
-        if found is None:
-            kinds = self.entity_kind
-            found = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
-            _make_room(self._concept_names)
-            self._concept_names[name] = found
-        return found
-
-    def identified(self, ident: str) -> int:
-        """The entity of this id, or -1."""
-        text = self.texts.find(ident)
-        if text < 0:
-            return -1
-        ids = self._id_view
-        at = bisect_left(self._by_id, text, key=ids.__getitem__)
-        return self._by_id[at] if at < len(self._by_id) and ids[self._by_id[at]] == text else -1
-
-    def entity(self, number: int) -> Entity:
-        """An entity as a record."""
-        rows = self.arrays.get("ent.row")
-        return Entity(
-            self.texts[self._id_view[number]],
-            self.texts[self._name_view[number]],
-            EntityKind(int(self.entity_kind[number])),
-            int(rows[number]) if len(rows) else 0,
-        )
-
-    def name(self, number: int) -> str:
-        """The name of an entity."""
-        return self.texts[self._name_view[number]]
-
-    def names_of(self, numbers: list[int]) -> list[str]:
-        """The names of some entities; those that were asked for lately are kept."""
-        kept = self._known_names
-        try:
-            return [kept[number] for number in numbers]
-        except KeyError:
-            found = self.texts.take(self.entity_name[numbers])
-            if len(kept) + len(found) > _MOST_NAMES:
-                self._known_names = {}
-            if len(found) <= _MOST_NAMES:
-                self._known_names.update(zip(numbers, found, strict=True))
-            return found
-
-    @property
-    def names_differ(self) -> bool:
-        """Whether no two entities have one name."""
-        if self._differ is None:
-            names = self.entity_name
-            self._differ = bool((names[1:] != names[:-1]).all())
-        return self._differ
-
-    def ident(self, number: int) -> str:
-        """The id of an entity."""
-        return self.texts[self._id_view[number]]
-
-    def predicate(self, name: str) -> int:
-        """The number of a predicate or qualifier key, or -1."""
-        found = self._predicate_numbers.get(name)
-        if found is None:
-            text = self.texts.find(name)
-            at = bisect_left(self._predicates, text) if text >= 0 else 0
-            known = text >= 0 and at < len(self._predicates) and self._predicates[at] == text
-            found = self._predicate_numbers[name] = at if known else -1
-        return found
-
-    def predicate_name(self, number: int) -> str:
-        """The name of a predicate or qualifier key."""
-        return self.texts[self._predicates[number]]
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the generation; None in memory."""
-        return None if isinstance(self.arrays, MemoryArrays) else self.arrays.path.parent
-
-    @property
-    def predicate_count(self) -> int:
-        """How many predicates and qualifier keys there are."""
-        return len(self._predicates)
-
-    def source_of(self, number: int) -> Source:
-        """A source by its number."""
-        columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content", "terms"))
-        # Stores of earlier versions say nothing of the content, or of the terms.
-        return Source(*(self.texts[int(column[number])] if len(column) else "" for column in columns))
-
     # -- sets of entities --------------------------------------------------------------------------
 
     def every(self, kinds: tuple[int, ...]) -> Numbers:
@@ -225,7 +105,7 @@ class Snapshot:
                 at = bisect_left(self._concepts, concept)
                 if at < len(self._concepts) and self._concepts[at] == concept:
                     parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
-            found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else _NONE
+            found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else NONE
             self._members[concepts] = found
             self._kept_sets[id(found)] = concepts
         return found
@@ -275,8 +155,8 @@ class Snapshot:
             runs = self.runs(predicates, True, False)
             if 4 * (self.entities + sum(high - low for low, high in runs)) > _MOST_ENDS // 4:
                 return None
-            near = np.concatenate([self.relation_subject[low:high] for low, high in runs] or [_NONE])
-            far = np.concatenate([self.relation_object[low:high] for low, high in runs] or [_NONE])
+            near = np.concatenate([self.relation_subject[low:high] for low, high in runs] or [NONE])
+            far = np.concatenate([self.relation_object[low:high] for low, high in runs] or [NONE])
             if backward:
                 near, far = far, near
             pairs = np.unique(near.astype(np.int64) << 32 | far)
@@ -348,7 +228,7 @@ class Snapshot:
                 numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
                 runs = [(base + offsets[p], base + offsets[p + 1]) for base, offsets in families for p in numbers]
             found = [(low, high) for low, high in runs if low < high]
-            _make_room(self._runs)
+            make_room(self._runs)
             self._runs[predicates, relations, attributes] = found
         return found
 
@@ -363,7 +243,7 @@ class Snapshot:
             found = [
                 (kind, unit, max(begin, low), min(end, high)) for kind, unit, begin, end in self._typed_runs("grp", first, last)
             ]
-            _make_room(self._groups)
+            make_room(self._groups)
             self._groups[low, high] = found
         return found
 
@@ -375,7 +255,7 @@ class Snapshot:
         if found is None:
             keys = self.arrays.view("qgrp.key")
             found = self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
-            _make_room(self._qualifier_groups)
+            make_room(self._qualifier_groups)
             self._qualifier_groups[key] = found
         return found
 
@@ -392,7 +272,7 @@ class Snapshot:
         """
         offsets = self.arrays.get("q.offsets")
         if not len(offsets):
-            return _NONE, np.empty(0, np.int64)
+            return NONE, np.empty(0, np.int64)
         begin, end = offsets.take(statements), offsets[1:].take(statements)
         counts = end - begin
         return np.repeat(np.arange(len(statements), dtype=np.int32), counts), ranges(begin, end)
@@ -432,12 +312,6 @@ class Snapshot:
         from condgraph.engine.snapshot.readback import seed
 
         seed(self, builder, without)
-
-
-def _make_room(cache: dict[Any, Any]) -> None:
-    """Keep a cache of what is quickly worked out again within bounds."""
-    if len(cache) > 4096:
-        cache.clear()
 
 
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:

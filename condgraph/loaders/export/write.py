@@ -11,14 +11,15 @@ from typing import IO, Any, Final
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import (
+    MANY,
     Batch,
     Column,
     Entity,
     EntityKind,
     Ids,
     Item,
+    Many,
     Member,
-    Members,
     Numbers,
     Ref,
     Rows,
@@ -53,7 +54,7 @@ def encode(item: Item) -> str:
 
     Raises `LoadError` for a number that is not finite, which JSON cannot hold.
     """
-    if isinstance(item, (Batch, Rows, Members)):
+    if isinstance(item, MANY):
         return "\n".join(map(encode, one_by_one(item)))
     if isinstance(item, Source):
         return _dump(_source_record("source", item))
@@ -77,18 +78,18 @@ def write(items: Iterable[Item], stream: IO[str], *, graph: str = "") -> int:
     stream.write(header(graph, sources) + "\n")
     lines = 1
     for item in chain(() if first is None else (first,), rest):
-        if isinstance(item, (Batch, Rows, Members)) and not len(item):
+        if isinstance(item, MANY) and not len(item):
             continue
         if isinstance(item, Sourced) and isinstance(item.item, Entity) and item.item.kind is not EntityKind.ROW:
             # The only source of a graph declares everything.
             only = len(sources) == 1 and item.sources == ((sources[0].name, item.item.row),)
             item = item.item if only else item
         stream.write(encode(item) + "\n")
-        lines += len(item) if isinstance(item, (Batch, Rows, Members)) else 1
+        lines += len(item) if isinstance(item, MANY) else 1
     return lines
 
 
-def one_by_one(items: Batch | Rows | Members) -> Iterator[Item]:
+def one_by_one(items: Many) -> Iterator[Item]:
     """What stands side by side, as single items."""
     single: Iterable[Entity | Member | Statement] = (
         statements_of(items) if isinstance(items, Batch) else items.entities() if isinstance(items, Rows) else items.one_by_one()

@@ -12,7 +12,7 @@ from typing import Any, Final
 from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.texts import cell_text
 from condgraph.loaders.table.arrow import ROWS, arrow_errors
-from condgraph.loaders.table.leaf import flattened, leaves_of
+from condgraph.loaders.table.nested import flattened, leaves_of
 from condgraph.loaders.table.text import Chunk
 
 #: What the pieces of a table are called, and the folders they may lie in.

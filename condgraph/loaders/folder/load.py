@@ -22,7 +22,8 @@ from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.keys import key_names, plain
 from condgraph.loaders.folder.tab import Cells, Tab
-from condgraph.loaders.table.text import TextTable, sample_rows
+from condgraph.loaders.table.dialect import sample_rows
+from condgraph.loaders.table.text import TextTable
 
 #: What the text files of such a folder end in, before an optional `.gz`.
 SUFFIXES: Final = (".csv", ".tsv")

@@ -16,7 +16,8 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.folder.keys import Columns, Key, joined, plain, singular
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.rows import Table, TableOptions, column_names
+from condgraph.loaders.table.options import TableOptions
+from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.text import Chunk, TextTable
 
 #: The part of a name column's cells that have to be there, and to be different.

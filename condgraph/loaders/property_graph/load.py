@@ -27,8 +27,9 @@ from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head
 from condgraph.loaders.folder.keys import plain
 from condgraph.loaders.property_graph.headers import Column, column_of, kind_of
 from condgraph.loaders.table.cells import Cell, Profile
-from condgraph.loaders.table.rows import truth_option
-from condgraph.loaders.table.text import TextTable, sample_rows
+from condgraph.loaders.table.dialect import sample_rows
+from condgraph.loaders.table.options import truth_option
+from condgraph.loaders.table.text import TextTable
 
 _DELIMITERS: Final = ",;\t|"
 _NONE: Final = frozenset(("",))

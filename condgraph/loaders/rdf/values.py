@@ -1,15 +1,19 @@
 """RDF literals as values: numbers and times are typed, everything else is text that keeps its
-language or datatype beside it.
+language or datatype beside it. `Written` tells literals of one value that are written in several
+ways.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.facts import Ref
+from condgraph.engine.errors import shortened
+from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, parse_number, text_of
+from condgraph.loaders.base import Reading
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -137,3 +141,32 @@ def _short(datatype: str) -> str:
 
 def _show(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+class Written:
+    """Literals of one value that are written in several ways (1 and 1.0, "true" and true): what is
+    equal is one fact, whose first text is kept. Those of another datatype are kept apart by it; of
+    others it is said. They are looked for among the triples of a subject that follow each other.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading, self._subject = reading, ""
+        self._texts: dict[Any, tuple[str, str]] = {}
+
+    def apart(self, statement: Statement, literal: pyoxigraph.Literal) -> Statement:
+        """The statement, told from those before it that are of the same value."""
+        if statement.subject != self._subject:
+            self._subject, self._texts = statement.subject, {}
+        datatype: str = literal.datatype.value
+        written = literal.value, datatype
+        first = self._texts.setdefault((statement.predicate, statement.object, statement.qualifiers), written)
+        if first == written:
+            return statement
+        if first[1] != datatype and not any(key == DATATYPE for key, _ in statement.qualifiers):
+            return self.apart(replace(statement, qualifiers=((DATATYPE, datatype), *statement.qualifiers)), literal)
+        self._reading.warn(
+            f"{shortened(repr(literal.value))} is {shortened(repr(first[0]))} written in another way, and one fact with it",
+            row=statement.row,
+            field=statement.predicate,
+        )
+        return statement

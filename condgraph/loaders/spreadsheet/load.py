@@ -26,7 +26,7 @@ from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, Tab
 from condgraph.loaders.spreadsheet.sheet import SheetCells
-from condgraph.loaders.table.rows import texts_option
+from condgraph.loaders.table.options import texts_option
 
 SUFFIXES: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".xltx", ".xltm")
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

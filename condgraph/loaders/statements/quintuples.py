@@ -16,20 +16,9 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, I
 from condgraph.engine.values import UNKNOWN, Time, Unknown, Value
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import head_lines, path_of
-from condgraph.loaders.statements.delimited import (
-    END,
-    HEAD,
-    RELATION,
-    START,
-    TAIL,
-    TIME,
-    columns_of,
-    find_shape,
-    likeness,
-    shape_of,
-    split,
-)
+from condgraph.loaders.statements.delimited import columns_of
 from condgraph.loaders.statements.names import EntityNames
+from condgraph.loaders.statements.shape import END, HEAD, RELATION, START, TAIL, TIME, find_shape, likeness, shape_of, split
 from condgraph.loaders.statements.times import looks_like_bound, read_bound
 from condgraph.loaders.statements.triples import TRIPLE_OPTIONS, Predicates
 

@@ -20,8 +20,10 @@ from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.files import file_errors, path_of
-from condgraph.loaders.table.leaf import Leaf, Part, flattened, leaves_of, only_rows, part_of, readable
-from condgraph.loaders.table.rows import Table, TableOptions, column_names
+from condgraph.loaders.table.leaf import Leaf
+from condgraph.loaders.table.nested import Part, flattened, leaves_of, only_rows, part_of, readable
+from condgraph.loaders.table.options import TableOptions
+from condgraph.loaders.table.rows import Table, column_names
 
 #: Rows of one batch.
 ROWS: Final = 50_000

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,7 +50,7 @@ from condgraph.engine.values import collapse
 from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide, either_way, has_commas
 from condgraph.loaders.table.fields import Fields, Plain
 
-__all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells"]
+__all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells", "undecodable"]
 
 #: Different shapes that a profile counts one by one; in a column with more, no word stands out as a
 #: unit.
@@ -60,6 +60,7 @@ _FEW: Final = 200
 # Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
 _ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
 _ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
+_SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
 _THREE_DECIMALS: Final = re.compile(r"^-?[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
 
 
@@ -208,3 +209,18 @@ def type_cells(
     profile.add(cells)
     read = profile.decide(header, declared, day_first).reader()
     return [read(cell) for cell in cells]
+
+
+def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
+    """Cells that hold bytes which are not text: (position of the row, of the cell, the byte); read
+    with `surrogateescape`.
+    """
+    joined = "".join(map("".join, rows))
+    if joined.isascii() or not _SURROGATE.search(joined):
+        return
+    for at, row in enumerate(rows):
+        for where, cell in enumerate(row):
+            found = _SURROGATE.search(cell)
+            if found:
+                yield at, where, ord(found[0]) & 0xFF
+                break

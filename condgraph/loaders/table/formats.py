@@ -22,8 +22,9 @@ from condgraph.loaders.files import ENCODING_HELP, path_of
 from condgraph.loaders.table.arrow import is_frame, read_frame, read_parquet
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.json_files import read_json, read_jsonl
+from condgraph.loaders.table.options import TABLE_OPTIONS, TableOptions
 from condgraph.loaders.table.records import is_records, read_dicts
-from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
+from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.sniff import sniff_csv, sniff_json, sniff_jsonl, sniff_parquet, sniff_tsv
 from condgraph.loaders.table.text import Chunk, TextTable
 

@@ -1,11 +1,10 @@
-"""One column of an Arrow table as statements: structs, lists and dictionaries taken apart, values
-of every type read exactly.
+"""One column of an Arrow table as statements, values of every type read exactly. `nested` takes
+structs, lists and dictionaries apart before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,8 +14,10 @@ from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import INT, YEAR
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
+from condgraph.loaders.table.batches import column_of, unpacked
 from condgraph.loaders.table.cells import Cell, ColumnType
-from condgraph.loaders.table.rows import Table, column_of
+from condgraph.loaders.table.nested import Part, is_binary, is_text, scalar_type
+from condgraph.loaders.table.rows import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,143 +27,6 @@ _UNITS: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FLOAT_DIGITS: Final = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A column after structs and lists are taken apart: its values, and the rows they stand in
-    (None: one each, in order).
-    """
-
-    values: Any
-    rows: NDArray[np.int64] | None = None
-
-    def valid(self, length: int) -> tuple[Any, NDArray[np.int64] | None]:
-        """The values that are not null, and their rows; None for the rows where that is all of
-        them, one each.
-        """
-        if self.values.null_count == 0:
-            return self.values, self.rows
-        mask = self.values.is_valid()
-        rows = np.arange(length) if self.rows is None else self.rows
-        return self.values.filter(mask), rows[mask.to_numpy(zero_copy_only=False)]
-
-
-def leaves_of(name: str, kind: Any) -> list[tuple[str, Any]]:
-    """The names and types of a column's leaves: itself, or the fields of a struct."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in leaves_of(f"{name}.{field.name}", field.type)]
-    return [(name, kind)]
-
-
-def flattened(array: Any) -> list[Any]:
-    """The arrays of `leaves_of`, in the same order; nulls of a struct are nulls of its fields."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(array.type):
-        return [leaf for field in array.flatten() for leaf in flattened(field)]
-    return [array]
-
-
-def _scalar_type(kind: Any) -> Any:
-    """The type of the values of a leaf: of a list's elements, of a dictionary's values, of an
-    extension's storage.
-    """
-    import pyarrow as pa
-
-    types = pa.types
-    while True:
-        if types.is_dictionary(kind) or types.is_run_end_encoded(kind) or _is_list(kind):
-            kind = kind.value_type
-        elif isinstance(kind, pa.BaseExtensionType) and not kind.extension_name.startswith("pandas."):
-            kind = kind.storage_type
-        else:
-            return kind
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    plain = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(plain or types.is_list_view(kind) or types.is_large_list_view(kind))
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
-
-
-def readable(kind: Any) -> bool:
-    """Whether the values of a leaf of this Arrow type are values of a graph, or lists of such."""
-    import pyarrow as pa
-
-    types = pa.types
-    if _is_list(kind) and _is_list(kind.value_type):
-        return False
-    kind = _scalar_type(kind)
-    return bool(
-        _is_text(kind)
-        or _is_binary(kind)
-        or types.is_boolean(kind)
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_date(kind)
-        or types.is_timestamp(kind)
-        or types.is_time(kind)
-        or types.is_duration(kind)
-        or types.is_null(kind)
-    )
-
-
-def part_of(array: Any) -> Part:
-    """Take lists, dictionaries and extensions off an array."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows: NDArray[np.int64] | None = None
-    while True:
-        kind = array.type
-        if isinstance(kind, pa.BaseExtensionType):
-            array = array.storage
-        elif pa.types.is_dictionary(kind):
-            array = array.dictionary_decode()
-        elif pa.types.is_run_end_encoded(kind):
-            array = pc.run_end_decode(array)
-        elif pa.types.is_string_view(kind):
-            # Few kernels take views.
-            array = array.cast(pa.large_string())
-        elif pa.types.is_binary_view(kind):
-            array = array.cast(pa.large_binary())
-        elif pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-            array = array.cast(pa.large_list(kind.value_type))
-        elif _is_list(kind):
-            parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False).astype(np.int64)
-            rows = parents if rows is None else rows[parents]
-            array = pc.list_flatten(array)
-        else:
-            return Part(array, rows)
-
-
-def only_rows(part: Part, kept: Sequence[int], length: int) -> Part:
-    """The values of the rows that are kept, whose positions are those among the kept rows."""
-    import pyarrow as pa
-
-    place = np.full(length, -1, dtype=np.int64)
-    place[np.asarray(kept, dtype=np.int64)] = np.arange(len(kept))
-    rows = place if part.rows is None else place[part.rows]
-    taken = np.flatnonzero(rows >= 0)
-    return Part(part.values.take(pa.array(taken)), rows[taken])
-
-
 class Leaf:
     """One column while the table is read: what is found out about it, then its statements."""
 
@@ -170,13 +34,13 @@ class Leaf:
         self.table = table
         self.at = at
         self.name = table.names[at]
-        self.kind = _scalar_type(kind)
+        self.kind = scalar_type(kind)
         self.profile = table.profile()
         self.declared = table.declared(at)
         self.midnight = True
         self.chosen: ColumnType | None = None
         self.read: Callable[[str], Cell | None] | None = None
-        self.text = _is_text(self.kind) or _is_binary(self.kind)
+        self.text = is_text(self.kind) or is_binary(self.kind)
 
     def needs_look(self) -> bool:
         """Whether the column has to be seen whole before its statements are made."""
@@ -227,7 +91,7 @@ class Leaf:
     def _texts(self, values: Any) -> list[str]:
         import pyarrow as pa
 
-        if _is_binary(self.kind):
+        if is_binary(self.kind):
             try:
                 values = values.cast(pa.large_binary()).cast(pa.large_string())
             except pa.ArrowInvalid:
@@ -391,15 +255,3 @@ def _decimals(values: Any) -> Column:
     if kind.precision <= _FLOAT_DIGITS:
         return Numbers(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
     return column_of([Quantity(parse_number(text)) for text in texts.to_pylist()])
-
-
-def unpacked(column: Column) -> list[Value]:
-    """The values of a column without entities, one by one."""
-    if isinstance(column, Texts):
-        return list(column.texts)
-    if isinstance(column, Numbers):
-        return [Quantity(number, column.unit) for number in column.numbers.tolist()]
-    if isinstance(column, Times):
-        columns = zip(column.starts.tolist(), column.ends.tolist(), column.precisions.tolist(), strict=True)
-        return [Time(start, end, Precision(precision)) for start, end, precision in columns]
-    return list(column.values)  # type: ignore[union-attr, arg-type]

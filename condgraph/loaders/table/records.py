@@ -18,9 +18,11 @@ from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
 from condgraph.engine.values import Value, collapse, text_of
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.export.write import statements_of
+from condgraph.loaders.table.batches import column_of
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, broken, printed
-from condgraph.loaders.table.rows import Table, TableOptions, column_names, column_of, texts_option
+from condgraph.loaders.table.options import TableOptions, texts_option
+from condgraph.loaders.table.rows import Table, column_names
 
 _RECORDS_IN_MEMORY: Final = 50_000
 #: How deep records and lists may stand inside each other.

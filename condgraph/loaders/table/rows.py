@@ -1,4 +1,4 @@
-"""What all table loaders share: their options, the names of columns, and rows and columns as facts.
+"""What all table loaders share: the names of columns, and rows and columns as facts.
 
 A row is an entity of kind row, a column a predicate, a cell a statement. Rows go out in order, a
 few thousand at once: first their entities, then one `Batch` for each column, without its missing
@@ -7,113 +7,26 @@ cells.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from condgraph.engine.errors import OptionError, nearest, numbered, shortened
-from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Ref, Rows, Texts, Times, Values
-from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
-from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.table.cells import DECLARED, MISSING, Cell, ColumnType, Declared, Profile
+from condgraph.engine.facts import Batch, Entity, Ids, Rows, Texts
+from condgraph.engine.values import Quantity, Time, Value, collapse
+from condgraph.loaders.base import Reading
+from condgraph.loaders.table.batches import column_of
+from condgraph.loaders.table.cells import Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.meeting import Meeting, To, join_option
+from condgraph.loaders.table.meeting import Meeting, To
+from condgraph.loaders.table.options import TableOptions
 from condgraph.loaders.table.targets import Keys, Targets
-from condgraph.loaders.table.whole import read_whole
+from condgraph.loaders.table.whole import plain_batch, read_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: Options of every table format.
-TABLE_OPTIONS: Final[Mapping[str, str]] = {
-    "types": 'how columns are read, whatever their cells say: {column: "text", "number", "time" or "auto"}, or one for all',
-    "key": "the column that identifies the rows: ids and names of the rows are its cells",
-    "name_column": "the column that names the rows",
-    "missing": "further texts that stand for a missing cell",
-    "refs": "columns whose cells are names of entities rather than values",
-    "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, whichever is loaded first",
-    "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
-}
-_SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
-_EXACT_FLOAT: Final = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """The options of `TABLE_OPTIONS`, checked; columns are by name until `Table` finds them."""
-
-    types: Mapping[str, Declared]
-    every_type: Declared
-    key: str | None
-    name_column: str | None
-    missing: frozenset[str]
-    refs: tuple[str, ...]
-    day_first: bool | None
-    join: Mapping[str, To] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, options: Options) -> TableOptions:
-        """Check the options; raises `OptionError`."""
-        types = options.get("types") or {}
-        every: Declared = "auto"
-        if isinstance(types, str):
-            every, types = _declared(types), {}
-        if not isinstance(types, Mapping):
-            raise OptionError("types= is a mapping of columns to types, or one type for all columns", hint=_TYPES)
-        return cls(
-            types={str(column): _declared(kind) for column, kind in types.items()},
-            every_type=every,
-            key=_name(options, "key"),
-            name_column=_name(options, "name_column"),
-            missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
-            refs=tuple(texts_option(options, "refs")),
-            day_first=truth_option(options, "day_first"),
-            join=join_option(options.get("join")),
-        )
-
-
-_TYPES: Final = "types are: " + ", ".join(DECLARED)
-
-
-def _declared(kind: Any) -> Declared:
-    if kind not in DECLARED:
-        raise OptionError(f"there is no column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
-    return cast(Declared, kind)
-
-
-def _name(options: Options, option: str) -> str | None:
-    found = options.get(option)
-    if found is not None and not isinstance(found, str):
-        raise OptionError(f"{option}= is the name of a column, not {type(found).__name__}")
-    return None if found is None else collapse(found)
-
-
-def texts_option(options: Options, option: str) -> list[str]:
-    """An option that is a list of texts; one text is a list of one. Raises `OptionError`."""
-    found = options.get(option)
-    if found is None:
-        return []
-    if isinstance(found, str):
-        return [found]
-    if not isinstance(found, Iterable) or isinstance(found, Mapping):
-        raise OptionError(f"{option}= is a list of texts, not {type(found).__name__}")
-    texts = list(found)
-    if not all(isinstance(text, str) for text in texts):
-        raise OptionError(f"{option}= is a list of texts")
-    return texts
-
-
-def truth_option(options: Options, option: str) -> bool | None:
-    """An option that is true, false or not given; raises `OptionError`."""
-    found = options.get(option)
-    if found is None or isinstance(found, bool):
-        return found
-    raise OptionError(f"{option}= is true or false, not {found!r}")
 
 
 def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
@@ -370,7 +283,7 @@ class Table:
         """
         name = self.names[at]
         if chosen.plain:
-            batch = _plain_batch(name, chosen, ids, rows, cells)
+            batch = plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:
                 return batch
         # The memory of a reader costs more than it saves where cells rarely come again.
@@ -387,100 +300,3 @@ class Table:
         self._warn_of_texts(at, chosen, values, rows)
         objects = self.ids_of(at, cast("list[str]", values), rows) if at in self.refs else column_of(values)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
-
-
-def _plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
-    """A column of plain integers, decimals or ISO days read at once; None where it has to be read
-    cell by cell after all.
-    """
-    kept: list[int] | None = None
-    if any(marker[-1:].isdigit() for marker in chosen.missing):
-        return None
-    if any(cell in chosen.missing or cell.casefold() in chosen.missing for cell in set(cells) if len(cell) < 8):
-        kept = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
-        cells = [cells[at] for at in kept]
-        if not cells:
-            return None
-    objects: Column
-    try:
-        if chosen.plain == "day":
-            days = np.array(cells, dtype="datetime64[D]").astype(np.int64)
-            starts = days * DAY_SECONDS
-            objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
-            printed = list(cells) if set(map(len, cells)) == {10} else None
-        elif chosen.plain == "int":
-            numbers = list(map(int, cells))
-            if chosen.years:
-                return None
-            objects = Numbers(np.array(numbers, dtype=np.int64))
-            printed = list(map(str, numbers))
-        else:
-            floats = list(map(float, cells))
-            array = np.array(floats, dtype=np.float64)
-            if np.isnan(array).any():
-                return None
-            objects = Numbers(array)
-            printed = list(map(repr, floats))
-            if printed != list(cells):
-                # A float keeps fifteen digits.
-                if any(len(cell) > 15 and cell != text for cell, text in zip(cells, printed, strict=True)):
-                    return None
-                printed = list(map(format_number, floats))
-            elif np.any(array == np.trunc(array)):
-                printed = list(map(format_number, floats))
-    except (ValueError, OverflowError):
-        # A missing marker with white space in it, say.
-        return None
-    if printed is None:
-        return None
-    raws = None if printed == list(cells) else [None if text == cell else cell for text, cell in zip(printed, cells, strict=True)]
-    if kept is not None:
-        ids, rows = [ids[at] for at in kept], [rows[at] for at in kept]
-    return Batch(ids, name, objects, rows, raws)
-
-
-def column_of(values: Sequence[Ref | Value]) -> Column:
-    """Values as the narrowest column that holds them without loss."""
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        return Texts(cast("Sequence[str]", values))
-    if kinds == {Time}:
-        times = cast("Sequence[Time]", values)
-        return Times(
-            np.fromiter((time.start for time in times), np.int64, len(times)),
-            np.fromiter((time.end for time in times), np.int64, len(times)),
-            np.fromiter((time.precision for time in times), np.int8, len(times)),
-        )
-    if kinds == {Quantity}:
-        quantities = cast("Sequence[Quantity]", values)
-        if len({quantity.unit for quantity in quantities}) == 1:
-            array = _array([quantity.number for quantity in quantities])
-            if array is not None:
-                return Numbers(array, quantities[0].unit)
-    return Values(values)
-
-
-def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
-    """Numbers as an array that holds all of them exactly, None where there is none."""
-    whole = [number for number in numbers if isinstance(number, int)]
-    lowest, highest = (min(whole), max(whole)) if whole else (0, 0)
-    if len(whole) == len(numbers):
-        return np.array(numbers, dtype=np.int64) if lowest >= -(2**63) and highest < 2**63 else None
-    if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
-        return np.array(numbers, dtype=np.float64)
-    return None
-
-
-def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
-    """Cells that hold bytes which are not text: (position of the row, of the cell, the byte); read
-    with `surrogateescape`.
-    """
-    joined = "".join(map("".join, rows))
-    if joined.isascii() or not _SURROGATE.search(joined):
-        return
-    for at, row in enumerate(rows):
-        for where, cell in enumerate(row):
-            found = _SURROGATE.search(cell)
-            if found:
-                yield at, where, ord(found[0]) & 0xFF
-                break

@@ -18,7 +18,7 @@ from condgraph.engine.reading.shapes import shape
 from condgraph.engine.values import collapse
 from condgraph.loaders.files import HEAD_BYTES, head_text, suffix_of
 from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.text import evenness, sample_rows
+from condgraph.loaders.table.dialect import evenness, sample_rows
 
 _TABS: Final = (".tsv", ".tab")
 _LINES: Final = (".jsonl", ".ndjson")

@@ -1,7 +1,8 @@
-"""Columns of `fields.Fields` as statements, read whole: plain numbers, ISO days, and text.
+"""Columns as statements, read whole rather than cell by cell: plain numbers, ISO days, and text.
 
-What is given is what `rows.Table.text_batch` gives of the same cells; a column that is anything
-else is left to it.
+`read_whole` takes `fields.Fields`, whose cells were not made; `plain_batch` takes cells. What is
+given is what `rows.Table.text_batch` gives of the same cells; a column that is anything else is left
+to it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Column, Numbers, Texts, Times
-from condgraph.engine.values import DAY_SECONDS, Precision, collapse
+from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
+from condgraph.engine.values import DAY_SECONDS, Precision, collapse, format_number
 from condgraph.loaders.table.columns import ColumnType
 from condgraph.loaders.table.fields import Fields
 
@@ -80,3 +81,53 @@ def _decimals(fields: Fields) -> Whole | None:
 
 
 _READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days}
+
+
+def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
+    """A column of plain integers, decimals or ISO days read at once; None where it has to be read
+    cell by cell after all.
+    """
+    kept: list[int] | None = None
+    if any(marker[-1:].isdigit() for marker in chosen.missing):
+        return None
+    if any(cell in chosen.missing or cell.casefold() in chosen.missing for cell in set(cells) if len(cell) < 8):
+        kept = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
+        cells = [cells[at] for at in kept]
+        if not cells:
+            return None
+    objects: Column
+    try:
+        if chosen.plain == "day":
+            days = np.array(cells, dtype="datetime64[D]").astype(np.int64)
+            starts = days * DAY_SECONDS
+            objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
+            printed = list(cells) if set(map(len, cells)) == {10} else None
+        elif chosen.plain == "int":
+            numbers = list(map(int, cells))
+            if chosen.years:
+                return None
+            objects = Numbers(np.array(numbers, dtype=np.int64))
+            printed = list(map(str, numbers))
+        else:
+            floats = list(map(float, cells))
+            array = np.array(floats, dtype=np.float64)
+            if np.isnan(array).any():
+                return None
+            objects = Numbers(array)
+            printed = list(map(repr, floats))
+            if printed != list(cells):
+                # A float keeps fifteen digits.
+                if any(len(cell) > 15 and cell != text for cell, text in zip(cells, printed, strict=True)):
+                    return None
+                printed = list(map(format_number, floats))
+            elif np.any(array == np.trunc(array)):
+                printed = list(map(format_number, floats))
+    except (ValueError, OverflowError):
+        # A missing marker with white space in it, say.
+        return None
+    if printed is None:
+        return None
+    raws = None if printed == list(cells) else [None if text == cell else cell for text, cell in zip(printed, cells, strict=True)]
+    if kept is not None:
+        ids, rows = [ids[at] for at in kept], [rows[at] for at in kept]
+    return Batch(ids, name, objects, rows, raws)

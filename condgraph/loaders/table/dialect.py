@@ -1,0 +1,202 @@
+"""How delimited text is written, found out from a sample: the delimiter, the way of quoting, what
+stands before the header.
+
+Ways of quoting, option `dialect`; found out when not given:
+
+- `excel`      a field in quotes may hold delimiters and line ends; a quote inside is doubled (RFC 4180)
+- `backslash`  the same, but a quote inside has a backslash before it, as WikiTableQuestions writes them
+- `plain`      quotes mean nothing; a field ends at the delimiter, a record at the line end
+
+A file is `backslash` when it has `\\"` and cannot be read as `excel`, or only raggedly. A
+tab-separated file is `plain` unless a field in quotes holds a tab, a line end or doubled quotes, or
+all headers are in quotes. The delimiter is the one that gives the most even records of several
+fields.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from condgraph.engine.reading.shapes import shape
+from condgraph.engine.values import collapse
+from condgraph.loaders.files import HEAD_BYTES, head_text
+from condgraph.loaders.table.cells import Profile
+
+DIALECTS: Final[dict[str, dict[str, Any]]] = {
+    "excel": {"quotechar": '"', "doublequote": True, "strict": True},
+    "backslash": {"quotechar": '"', "doublequote": False, "escapechar": "\\", "strict": True},
+    "plain": {"quoting": csv.QUOTE_NONE, "quotechar": None, "strict": True},
+}
+#: Characters that are enough to find the delimiter.
+_HEAD: Final = 1 << 15
+#: Lines at the beginning that may be comments.
+_MOST_COMMENTS: Final = 200
+#: A line that says the delimiter, as Excel writes it.
+SEPARATOR: Final = re.compile(r"(?:\ufeff)?\"?sep=(.)\"?\s*", re.IGNORECASE).fullmatch
+_QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
+_NEEDS_QUOTES: Final = re.compile(r'[\t\n"]').search
+_QUOTED_AFTER_SPACE: Final = re.compile(r"\s+\".*\"\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is written."""
+
+    delimiter: str
+    dialect: str
+    skip_space: bool = False
+
+    def reader(self, lines: Any) -> Any:
+        """A `csv.reader` over lines that keep their line ends."""
+        return csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_space, **DIALECTS[self.dialect])
+
+
+def rows_of(text: str, layout: Layout, complete: bool) -> list[list[str]] | None:
+    """The records of a sample that are not blank; None where it cannot be read so. A cut sample
+    loses its last record.
+    """
+    lines = io.StringIO(text, newline="")
+    reader = layout.reader(lines)
+    rows: list[list[str]] = []
+    try:
+        rows.extend(row for row in reader if row)
+    except csv.Error:
+        if complete or lines.read(1):
+            return None
+        return rows
+    return rows if complete else rows[:-1]
+
+
+def evenness(rows: Sequence[Sequence[str]] | None) -> float:
+    """The share of records that have as many fields as the first."""
+    return 0.0 if not rows else sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+
+
+def find_delimiter(text: str, complete: bool, candidates: str) -> str:
+    """The delimiter of a sample, the first candidate where none gives several fields."""
+    best, best_score = candidates[0], 0.0
+    if len(text) > _HEAD:
+        text, complete = text[:_HEAD], False
+    for delimiter in candidates:
+        if delimiter not in text:
+            continue
+        scores = [
+            evenness(rows)
+            for dialect in (DIALECTS if '"' in text else ("excel",))
+            if (rows := rows_of(text, Layout(delimiter, dialect), complete)) and len(rows[0]) > 1
+        ]
+        score = max(scores, default=0.0)
+        if score == 1.0:
+            return delimiter
+        if score > best_score + 1e-9:
+            best, best_score = delimiter, score
+    return best
+
+
+def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
+    """The way of quoting of a sample whose delimiter is known."""
+    excel = Layout(delimiter, "excel")
+    if '"' not in text:
+        # What follows the sample may still have quotes; tabs do without them.
+        return Layout(delimiter, "plain") if delimiter == "\t" else excel
+    rows = rows_of(text, excel, complete)
+    if delimiter == "\t" and not _tabs_quoted(text, rows):
+        return Layout(delimiter, "plain")
+    if rows and any(_QUOTED_AFTER_SPACE.fullmatch(cell) for row in rows[:100] for cell in row[1:]):
+        spaced = Layout(delimiter, "excel", True)
+        if evenness(rows_of(text, spaced, complete)) >= evenness(rows):
+            return spaced
+    if '\\"' in text:
+        backslash = Layout(delimiter, "backslash")
+        if evenness(rows_of(text, backslash, complete)) > evenness(rows):
+            return backslash
+    return excel
+
+
+def _tabs_quoted(text: str, rows: Sequence[Sequence[str]] | None) -> bool:
+    if not rows:
+        return False
+    if any(map(_NEEDS_QUOTES, _QUOTED(text[:_HEAD]))):
+        return True
+    headers = text.splitlines()[0].split("\t")
+    return all(len(header) > 1 and header[0] == header[-1] == '"' for header in headers)
+
+
+def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
+    """How many lines of a text come before its header, and the delimiter that one of them says
+    (Excel's `sep=;`).
+
+    >>> [preamble("\\n".join(lines)) for lines in (["sep=;", "a;b"], ["# of 2020", "a,b", "1,2"], ["#,b", "1,2"])]
+    [(1, ';'), (1, None), (0, None)]
+    """
+    lines = text[: 1 << 16].splitlines()
+    at, delimiter = 0, None
+    if lines and (said := SEPARATOR(lines[0])):
+        at, delimiter = 1, said[1]
+    first = at
+    while at < min(len(lines), _MOST_COMMENTS) and (
+        lines[at].startswith("#") or (at > first and not lines[at].strip()) or (comment and lines[at].startswith(comment))
+    ):
+        at += 1
+    if at == first or at == len(lines):
+        return first, delimiter
+    if (
+        at == first + 1
+        and not comment
+        and any(mark in lines[first] and lines[first].count(mark) == lines[at].count(mark) for mark in (delimiter or ",;\t|"))
+    ):
+        # A header that begins with a number sign.
+        return first, delimiter
+    return at, delimiter
+
+
+def like_data(text: str, complete: bool, layout: Layout) -> bool:
+    """Whether the first record has numbers or times as its columns do, and so is no header."""
+    rows = rows_of(text[:_HEAD], layout, complete and len(text) <= _HEAD) or []
+    if len(rows) < 2:
+        return False
+    alike = unlike = 0
+    for header, *column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
+        profile = Profile()
+        profile.add(column)
+        if profile.decide("").kind != "text":
+            # Years head columns of numbers; the number of another kind does not.
+            alike += bool(shape(collapse(header))) and not re.fullmatch(r"[12]\d{3}", header.strip())
+            unlike += not shape(collapse(header))
+    return alike > 0 and not unlike
+
+
+def explained(error: csv.Error, layout: Layout) -> str:
+    """What `csv` complains about, in terms of the file."""
+    said = str(error)
+    if "unexpected end of data" in said:
+        return "a quote is opened and never closed"
+    if "field larger than" in said:
+        return (
+            f"a field is longer than {csv.field_size_limit():,} characters: a quote is not closed, or longest_cell= has to allow it"
+        )
+    if "expected after" in said:
+        other = "backslash" if layout.dialect == "excel" else "excel"
+        return f"a field goes on after its closing quote (dialect={other!r} or 'plain' reads other ways of quoting)"
+    return said
+
+
+def sample_rows(head: bytes, delimiters: str) -> tuple[str, list[list[str]]]:
+    """The delimiter and the records of a file's head, for recognition; no records where the head is
+    no text of several fields.
+    """
+    text = head_text(head)
+    if not text or not text.strip():
+        return delimiters[0], []
+    complete = len(head) < HEAD_BYTES
+    skipped, said = preamble(text.lstrip("\ufeff"))
+    if skipped:
+        text = "".join(text.splitlines(keepends=True)[skipped:])
+    delimiter = said or find_delimiter(text, complete, delimiters)
+    rows = rows_of(text, find_dialect(text, complete, delimiter), complete)
+    return delimiter, rows or []
