@@ -201,3 +201,41 @@ def test_what_is_no_property_graph(tmp_path: Path) -> None:
     assert graph.load(tmp_path / "t.csv").formats == ("csv",)
     with pytest.raises(FormatError, match="neither nodes nor relationships"):
         loaded(tmp_path / "t.csv", format="property-graph")
+
+
+MODELS = {
+    "before": {
+        "version": "0.1.1-beta.0",
+        "graph": {"nodes": [{"id": "n0", "caption": "Movie"}], "relationships": []},
+        "dataModel": {
+            "fileModel": {"fileSchemas": {"movies.csv": {"fields": [{"name": "title"}]}}},
+            "graphModel": {"nodeSchemas": {"n0": {"label": "Movie", "properties": []}}},
+            "mappingModel": {"nodeMappings": {"n0": {"fileSchema": {"$ref": "movies.csv"}}}},
+        },
+    },
+    "now": {
+        "version": "2.3.1",
+        "visualisation": {"nodes": [{"id": "n:1", "position": {"x": 0, "y": 0}}]},
+        "dataModel": {
+            "graphSchemaRepresentation": {"graphSchema": {"nodeLabels": [{"$id": "nl:1", "token": "Movie"}]}},
+            "graphMappingRepresentation": {"dataSourceSchema": {"type": "local"}, "nodeMappings": []},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_of_the_importer_names_the_way(model: str, tmp_path: Path) -> None:
+    (tmp_path / "movies.csv").write_text("movieId,title\n1,The Matrix\n", encoding="utf-8")
+    graph = condgraph.open("memory:")
+    for indent in (None, 2):
+        path = tmp_path / "neo4j_importer_model_2024-01-01.json"
+        path.write_text(json.dumps(MODELS[model], indent=indent), encoding="utf-8")
+        for source in (path, tmp_path):
+            with pytest.raises(FormatError, match="model of Neo4j's importer") as caught:
+                graph.load(source)
+            assert "neo4j_importer_model" in str(caught.value.file)
+            assert "bolt://" in str(caught.value.hint)
+    # Data of that name are data.
+    (tmp_path / "data.json").write_text('[{"dataModel": "a", "graphModel": "b"}]', encoding="utf-8")
+    assert graph.load(tmp_path / "data.json").statements == 2

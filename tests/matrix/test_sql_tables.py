@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from condgraph.graph import Graph
-from tests.support import bazaar, sql_questions
+from tests.support import bazaar, keyed_shop, sql_questions
 from tests.support.differential import outcome
 from tests.support.lanes import by_lane
 
@@ -43,6 +44,20 @@ def test_the_same_tables(pair: tuple[Graph, Any, str]) -> None:
         if found[0] != found[1]:
             wrong.append((clause, str(found[0]), str(found[1])))
     assert not wrong
+
+
+def test_keys_of_what_is_referred_to(opener: Any, tmp_path: Path) -> None:
+    here = keyed_shop.shop(tmp_path / "shop")
+    nothing = [("", "orders", "where customerID = 'ALFKX' show orderID"), ("", "orders", "where customerID = 7 show orderID")]
+    with opener("keys in tests") as there:
+        there.store.delete()
+        there.push(here)
+        counts = not hasattr(there.store, "endpoint")
+        for _, concept, clause in [*keyed_shop.QUESTIONS, *nothing]:
+            program = f"FindAll() FilterConcept({concept})"
+            found = [outcome(graph, program, table=clause, warnings=counts) for graph in (here, there)]
+            assert found[0] == found[1], clause
+        there.store.delete()
 
 
 def test_the_whole_is_one_query(pair: tuple[Graph, Any, str]) -> None:

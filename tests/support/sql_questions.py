@@ -168,6 +168,12 @@ QUESTIONS: Final[list[tuple[str, str, str]]] = [
     ("SELECT shipCountry, count(*) FROM orders WHERE freight > 200 GROUP BY 1 HAVING max(freight) > 500", "orders",
      "where freight > 200 group by shipCountry show count() having max(freight) > 500"),
     ("SELECT count(*) FROM orders WHERE shippedDate > requiredDate AND shippedDate IS NOT NULL", "orders", ""),
+    # Keys of what is referred to.
+    ("SELECT count(*), sum(freight) FROM orders WHERE customerID = 'ALFKI'", "orders", "where customerID = 'ALFKI' show count(), sum(freight)"),
+    ("SELECT count(*) FROM orders WHERE customerID IN ('ALFKI', 'ANATR') AND employeeID <> 1", "orders",
+     "where customerID in ('ALFKI', 'ANATR') and employeeID != 1 show count()"),
+    (f"SELECT o.shipCountry, {_REVENUE} FROM {_LINES} WHERE d.productID = 11 AND o.employeeID = 4 GROUP BY 1", "order-details",
+     f"where productID = 11 and orderID.employeeID = 4 group by orderID.shipCountry show {_OURS}"),
     # Parts of texts.
     ("SELECT quantityPerUnit, count(*) FROM products WHERE quantityPerUnit LIKE '%bottles%' OR quantityPerUnit LIKE '10 %' GROUP BY 1", "products",
      "where quantityPerUnit contains 'bottles' or quantityPerUnit starts with '10 ' group by quantityPerUnit"),

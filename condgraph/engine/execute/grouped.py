@@ -14,6 +14,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import shown
+from condgraph.engine.execute.called import Called
 from condgraph.engine.execute.grid import Cell, Cells, Grid, competing, fixed_order, group_of, identity, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.sums import Column, each_once, leaves_out
@@ -142,9 +143,10 @@ def _where(run: Run, node: Group, ways: Ways, rows: list[int]) -> list[int]:
 
         return answers
 
-    left = LeftOut()
-    chosen = {row for row in watched(range(len(ways))) if holds(left, node.where, of_row(row))}
+    left, called = LeftOut(), Called(run)
+    chosen = {row for row in watched(range(len(ways))) if holds(left, called, node.where, of_row(row))}
     _tell(run, left)
+    called.warn(lambda of: str(of.name))
     return [place for place, row in enumerate(watched(rows)) if row in chosen]
 
 
@@ -167,13 +169,14 @@ def having(run: Run, node: Having) -> Grid:
 
         return answers
 
-    left = LeftOut()
-    places = [place for place, row in enumerate(watched(grid.rows)) if holds(left, node.test, of_row(row))]
+    left, called = LeftOut(), Called(run)
+    places = [place for place, row in enumerate(watched(grid.rows)) if holds(left, called, node.test, of_row(row))]
     _tell(run, left)
+    called.warn(lambda at: grid.columns[at])
     return grid.take(places, [grid.tied[place] for place in places])
 
 
-def holds(left: LeftOut, test: Test, answers: Answers) -> bool:
+def holds(left: LeftOut, called: Called, test: Test, answers: Answers) -> bool:
     """Whether a test holds of a row: any of its values satisfies a comparison; what cannot be
     compared does not, and is told.
     """
@@ -182,15 +185,19 @@ def holds(left: LeftOut, test: Test, answers: Answers) -> bool:
         if test.operator in ("missing", "known"):
             return bool(cells) == (test.operator == "known")
         # Every value is looked at, so that what cannot be compared is counted whatever the order.
-        return sum([_satisfies(left, test, cell) for cell in cells]) > 0
+        return sum([_satisfies(left, called, test, cell) for cell in cells]) > 0
     if isinstance(test, No):
-        return not holds(left, test.test, answers)
-    found = [holds(left, part, answers) for part in test.tests]
+        return not holds(left, called, test.test, answers)
+    found = [holds(left, called, part, answers) for part in test.tests]
     return all(found) if isinstance(test, Every) else any(found)
 
 
-def _satisfies(left: LeftOut, test: CellTest, cell: Cell) -> bool:
+def _satisfies(left: LeftOut, called: Called, test: CellTest, cell: Cell) -> bool:
     value = cell.value
+    if isinstance(value, Entity) and test.operator in ("=", "!="):
+        means = called.means(test, value)
+        if means is not None:
+            return means == (test.operator == "=")
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = Quantity(value)
     kind = _kind(value)
@@ -201,7 +208,7 @@ def _satisfies(left: LeftOut, test: CellTest, cell: Cell) -> bool:
 
 
 def _kind(value: Any) -> tuple[Kind, str]:
-    """The type and unit of a value; an entity compares by its name."""
+    """The type and unit of a value; an entity compares by its name, and as `called` says."""
     if isinstance(value, str | Entity):
         return Kind.TEXT, NO_UNIT
     found = group_of(value)

@@ -25,6 +25,7 @@ from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.folder.declared import Declared, of_file, of_options
 from condgraph.loaders.folder.keys import find_keys, may_be_keys
+from condgraph.loaders.folder.referred import meet
 from condgraph.loaders.folder.rows import Pointer, Problems, Rest, RowIds, Tabs, Values
 from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.text import Chunk
@@ -87,6 +88,7 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
 def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> Iterator[Item]:
     """All tables as items, each as a source of its own (`source/table`)."""
     surveyed(tabs, declared, reading, options)
+    meet(tabs, reading)
     for done, tab in enumerate(tabs.values()):
         yield tab.source
         yield from _relations(tab, tabs) if tab.columns.joins else _rows(tab, tabs)

@@ -84,6 +84,12 @@ class RowIds:
         """The ids of the rows of a chunk, and their places there (None: all); a row whose key is
         missing or repeated is bad.
         """
+        ids, kept = self._own(chunk, problems)
+        taken = self.tab.taken
+        return (tuple([taken.get(one, one) for one in ids]) if taken else ids), kept
+
+    def _own(self, chunk: Chunk, problems: Problems) -> tuple[tuple[str, ...], list[int] | None]:
+        """The same, of rows that nothing referred to before."""
         tab, key = self.tab, self.tab.columns.primary
         if key is None:
             return tuple([f"{tab.name}/{number}" for number in chunk.numbers]), None

@@ -59,6 +59,8 @@ class Tab:
         #: The predicate of rows that are relations, and the column that says it row by row.
         self.predicate = name
         self.type_column: int | None = None
+        #: The ids of rows that other sources refer to by another one than theirs (`referred`).
+        self.taken: dict[str, str] = {}
         self._indexes: dict[Key, dict[str, str]] = {}
         self._kept: list[Chunk] | None = None
 
@@ -140,8 +142,10 @@ class Tab:
     def row_of(self, key: Key, text: str) -> str | None:
         """The id of the row that has a key; None where there is none."""
         if key == self.columns.primary:
-            return f"{self.name}/{text}" if text in self.columns.values[key] else None
-        return self._indexes[key].get(text)
+            found = f"{self.name}/{text}" if text in self.columns.values[key] else None
+        else:
+            found = self._indexes[key].get(text)
+        return found if found is None else self.taken.get(found, found)
 
     def find_name(self) -> int | None:
         """The column that names the rows: of text, called like a name, mostly there and mostly

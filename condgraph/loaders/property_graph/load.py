@@ -26,6 +26,7 @@ from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.folder.keys import plain
 from condgraph.loaders.property_graph.headers import Column, column_of, kind_of
+from condgraph.loaders.property_graph.model import is_model, refuse_models
 from condgraph.loaders.table.cells import Cell, Profile
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.options import truth_option
@@ -112,6 +113,7 @@ def _files_of(source: Any) -> list[Path]:
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+    refuse_models(source.paths if isinstance(source, GraphFiles) else [path_of(source)])
     array = options.get("array_delimiter", ";")
     if not isinstance(array, str) or not array:
         raise OptionError("array_delimiter= is a text")
@@ -356,6 +358,8 @@ def _sniff(path: Path, head: bytes) -> int:
         return 96 if all(kinds[one] or any(stem_of(one).startswith(base) for base in own) for one in files) else 0
     if head_text(head) is None:
         return 0
+    if is_model(head):
+        return 97
     rows = sample_rows(head, _DELIMITERS)[1]
     return 95 if rows and kind_of(rows[0]) else 0
 

@@ -73,6 +73,12 @@ class Meeting:
         self._known, self._own, self._gone = known, own, gone
         self._called: dict[tuple[str, str], frozenset[str]] = {}
 
+    def of(self, own: str) -> Meeting:
+        """The same for another table, in the same graph."""
+        found = Meeting(self._known, own, self._gone)
+        found.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
+        return found
+
     @cached_property
     def snapshot(self) -> Snapshot | None:
         """The graph as it is; None where it is empty, or cannot be asked."""
@@ -141,6 +147,12 @@ class Meeting:
             for name, _, keys in self._sources
             if name != self._own and any(called_alike(column, key, name) for key in keys or ())
         ]
+
+    def called(self, table: str) -> str:
+        """The source that `join=` names: the one of that name, or the one table of a folder."""
+        keyed = [name for name, _, keys in self._sources if keys is not None]
+        found = [name for name in keyed if name.rpartition("/")[2] == table]
+        return found[0] if len(found) == 1 and all(name != table for name, _, _ in self._sources) else table
 
     def rows(self, table: str) -> dict[str, str]:
         """The ids of the rows of a table by their keys; none where it is not there, or its rows have

@@ -53,8 +53,9 @@ class Targets:
         if to is not None:
             self.table, self.key = to
             if own is None:
-                meeting.check(to.table, to.key, column)
-                self.known = meeting.rows(to.table)
+                self.table = meeting.called(to.table)
+                meeting.check(self.table, to.key, column)
+                self.known = meeting.rows(self.table)
         else:
             tables = meeting.tables(column)
             if len(tables) > 1:

@@ -88,7 +88,8 @@ class FactPatterns(ABC):
         thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
         target = subject if node.reach == "subject" else thing
         anchor = subject if node.anchor == "subject" else thing
-        objects = self._objects(node)
+        # Statements that are fetched whole have all objects, also those that lead nowhere.
+        objects = self._objects(node, fetched=wanted.whole and wanted.object is None)
         of = node.of
         whole = wanted.whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
         loose = True
@@ -124,9 +125,9 @@ class FactPatterns(ABC):
             doubtful = False
         return FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
 
-    def _objects(self, node: alg.Scan) -> Objects:
+    def _objects(self, node: alg.Scan, *, fetched: bool = False) -> Objects:
         """What the objects are: what the scan asks for, or what the predicate is known to have."""
-        if node.family == "relation" or node.anchor == "object" or node.reach == "object":
+        if node.family == "relation" or node.anchor == "object" or (node.reach == "object" and not fetched):
             return "entity"
         if node.family == "attribute":
             return "value"
