@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from condgraph.samples import SAMPLES
 from condgraph.studio.page import STATIC
 from tests.endpoint.test_serve import command
 from tests.support.chat_server import Say, serving
-from tests.support.pages import picture, visited
+from tests.support.pages import picture, until, visited
 
 TERMS = (
     "FindAll() FilterNum(height, 4000 m, >) Relate(country, forward) Relate(head of government, forward)"
@@ -64,14 +63,6 @@ def studio(browser: Any, url: str, **options: Any) -> Iterator[Any]:
     with visited(browser, url, "/studio/", "body[data-ready]", known=("inline style",), **options) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield page
-
-
-def until(page: Any, expression: str, arg: Any = None) -> None:
-    """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
-    end = time.monotonic() + 60
-    while not page.evaluate(expression, arg):
-        assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
-        time.sleep(0.05)
 
 
 def go(page: Any, place: str, **fields: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.endpoint.test_serve import command
-from tests.support.pages import picture, visited
+from tests.support.pages import picture, until, visited
 
 QUERY = """PREFIX pred: <pred:>
 # Relative IRIs are names of the graph.
@@ -46,7 +46,7 @@ def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
         ) as answered:
             page.click(".yasqe_queryButton")
         assert answered.value.status == 200
-        page.wait_for_function("document.querySelector('.yasr table.dataTable')?.innerText.includes('Annapurna I')")
+        until(page, "document.querySelector('.yasr table.dataTable')?.innerText.includes('Annapurna I')")
         shown = page.inner_text(".yasr table.dataTable")
         assert "Nepal" in shown
         picture(page, "yasgui")
@@ -85,7 +85,7 @@ def test_a_cut_result_says_so(browser: Any, served: str) -> None:
         run(everything)
         page.wait_for_selector(".yasr .cut", state="visible")
         page.click(".addTab")
-        page.wait_for_function("document.querySelectorAll('.tabsList [role=tab]').length >= 2 || yasgui.getTab().getYasr()")
+        until(page, "document.querySelectorAll('.tabsList [role=tab]').length >= 2 || Boolean(yasgui.getTab().getYasr())")
         assert page.locator(".tabPanel.active .cut").count() == 0
 
 
@@ -107,10 +107,35 @@ def test_names_stand_beside_iris_and_examples_run(browser: Any, served: str) -> 
         page.wait_for_selector(f".called:text-is({about.split(chr(39))[1]!r}) >> visible=true")
         page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT ?value { ?m <height> ?value } LIMIT 3")
         page.evaluate("yasgui.getTab().query()")
-        page.wait_for_function(
-            "[...document.querySelectorAll('.tabPanel.active .called')].some(one => /^[0-9.]+ m/.test(one.innerText))"
-        )
+        until(page, "[...document.querySelectorAll('.tabPanel.active .called')].some(one => /^[0-9.]+ m/.test(one.innerText))")
         picture(page, "yasgui-names")
+
+
+def test_names_are_completed(browser: Any, served: str) -> None:
+    with yasgui(browser, served, "warning") as page:
+
+        def taken(query: str, typed: str, shown: str) -> str:
+            """The query once a text was typed at its end and a suggestion was taken."""
+            page.evaluate(
+                "text => { const e = yasgui.getTab().getYasqe(); e.setValue(text); e.focus(); e.execCommand('goDocEnd') }", query
+            )
+            page.keyboard.type(typed, delay=40)
+            page.locator(".CodeMirror-hints li", has_text=shown).first.wait_for()
+            if typed == "<Annap":
+                picture(page, "yasgui-completion")
+            page.locator(".CodeMirror-hints li", has_text=shown).first.click()
+            return str(page.evaluate("yasgui.getTab().getYasqe().getValue()"))
+
+        assert taken("SELECT * { ?m ", "<head", "head of government") == "SELECT * { ?m <head_of_government>"
+        assert taken("SELECT * { ?m ", "cou", "country   <country>") == "SELECT * { ?m <country>"
+        assert taken("SELECT * { ?m ", "pred:na", "pred:name") == "SELECT * { ?m pred:name"
+        assert taken("SELECT * { ?m pred:name ", "'Annap", "Annapurna I").startswith("SELECT * { ?m pred:name 'Annapurna I'")
+        # Entities by what they are called; the id of a row begins with its table.
+        query = taken("SELECT ?country { ", "<Annap", "Annapurna I   <mountains/Annapurna_I>")
+        assert query == "SELECT ?country { <mountains/Annapurna_I>"
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query + " <country> ?country }")
+        page.click(".yasqe_queryButton")
+        until(page, "document.querySelector('.yasr .called')?.innerText === 'Nepal'")
 
 
 def test_the_licences_are_there() -> None:

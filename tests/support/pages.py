@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,14 @@ def visited(
         context.close()
     assert not [one for one in asked if not one.startswith((url, "data:", "blob:"))]
     assert not [one for one in said if one.startswith(silent) and not any(text in one for text in ("status of", *known))], said
+
+
+def until(page: Any, expression: str, arg: Any = None) -> None:
+    """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
+    end = time.monotonic() + 60
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
+        time.sleep(0.05)
 
 
 def picture(page: Any, name: str) -> None:

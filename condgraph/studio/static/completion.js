@@ -21,7 +21,7 @@ async function names(text, kinds, signal, ids = false) {
 const TYPES = { entity: "constant", concept: "class", predicate: "property", qualifier: "property", source: "namespace" };
 const offered = (found, write) => found.map((one) => ({ label: one.name, apply: write(one), detail: one.about, type: TYPES[one.kind] }));
 const begins = (word, text) => word.toLowerCase().startsWith(text.toLowerCase());
-const words = (language, text) => wordsOf(language).filter((word) => begins(word, text)).map((label) => ({ label, type: label.endsWith("(") ? "function" : "keyword" }));
+const words = (language, text) => wordsOf(language).filter((word) => begins(word, text) && word.length > text.length).map((label) => ({ label, type: label.endsWith("(") ? "function" : "keyword" }));
 const answer = (from, options) => (options.length ? { from, filter: false, options } : null);
 
 /** A letter that stands for what is whole. */
