@@ -170,7 +170,7 @@ function speak(language) {
   languages.value = [...languages.options].some((one) => one.value === language) ? language : "auto";
   editor.speak(languages.value, EXAMPLES[languages.value]);
   clausePart.hidden = !["auto", "kopl", "llm_query", "logic"].includes(languages.value);
-  clause.speak("table", "group by country show count() order by count() desc   (of the rows of the program; may stay empty)");
+  clause.speak("table", "group by country show count()   (a table of the rows; may stay empty)");
 }
 
 async function go() {
