@@ -66,6 +66,7 @@ def render(backend: Backend, limits: Limits, root: str, *, studio: bool = False)
         "examples": examples,
         "base": backend.base,
         "most": limits.rows,
+        "studio": studio,
     }
     settings = json.dumps(said).replace("<", "\\u003c")
     rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"

@@ -16,7 +16,8 @@ from condgraph.languages.parameters import given
 from condgraph.languages.registry import PATTERN, check_options, detect, template
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 from condgraph.studio import answers
-from condgraph.studio.names import completed, vocabulary
+from condgraph.studio.names import completed
+from condgraph.studio.words import vocabulary
 
 if TYPE_CHECKING:
     from condgraph.graph import Graph
@@ -52,7 +53,7 @@ def schema(graph: Graph, arguments: Document) -> Document:
 def names(graph: Graph, arguments: Document) -> Document:
     """Names for completion."""
     kinds = arguments.get("kinds") or ["entity", "predicate", "concept", "source"]
-    return {"names": completed(graph, arguments["text"], kinds, arguments["limit"])}
+    return {"names": completed(graph, arguments["text"], kinds, arguments["limit"], ids=arguments.get("ids", False))}
 
 
 def query(graph: Graph, arguments: Document) -> Given:

@@ -1,4 +1,4 @@
-"""Names for completion: entities, predicates, concepts, sources, and the functions of languages."""
+"""Names for completion: entities, predicates, concepts, sources, and how each is written in SPARQL."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.errors import nearest
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import watched
 from condgraph.engine.schema import MOST_COMPARED, Schema, beginnings
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
+from condgraph.sparql.layout import SOURCE, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.graph import Graph
     from condgraph.overview.schema import GraphSchema
 
@@ -24,9 +26,11 @@ _AROUND: Final = 2_000
 MOST_CHARACTERS: Final = 200
 
 
-def completed(graph: Graph, text: str, kinds: Iterable[str], most: int) -> list[dict[str, Any]]:
+def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: bool = False) -> list[dict[str, Any]]:
     """Names that begin with a text, or else are like it: those of the schema first, then those of
-    entities; each as `{"name", "kind", "about"}`.
+    entities; each as `{"name", "kind", "about"}`. With `ids`, entities and concepts of one name
+    stand one by one, and each has `id` (None for a predicate) and `iri`: what stands between the
+    angle brackets of SPARQL, relative to the graph.
     """
     text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), _overview(graph)
     folded = text.casefold()
@@ -51,7 +55,33 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int) -> list[
     seen: dict[tuple[str, str], str] = {}
     for name, kind, about in found:
         seen.setdefault((name, kind), about)
-    return [{"name": name, "kind": kind, "about": about} for (name, kind), about in seen.items()]
+    listing = [{"name": name, "kind": kind, "about": about} for (name, kind), about in seen.items()]
+    return _identified(graph, listing, most) if ids else listing
+
+
+def _identified(graph: Graph, listing: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Names with the ids and IRIs of what they name; an id that is not the name is told as well."""
+    called = [one["name"] for one in listing if one["kind"] in ("entity", "concept")]
+    fetch = getattr(graph._store_of(None), "around", None)
+    part: Snapshot | None = None
+    if called:
+        part = graph.current if fetch is None else fetch([], list(dict.fromkeys(called)), 1, values=False)
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for one in watched(listing):
+        if one["kind"] not in ("entity", "concept"):
+            written = encode(one["name"])
+            found.append(one | {"id": None, "iri": SOURCE + written if one["kind"] == "source" else written})
+            continue
+        assert part is not None
+        for number in part.named(one["name"])[:most].tolist():
+            ident = part.ident(number)
+            # A concept is an entity, too; it was listed with how many it has.
+            if ident not in seen and (one["kind"] == "entity" or part.entity(number).kind == EntityKind.CONCEPT):
+                seen.add(ident)
+                about = one["about"] or (ident if ident != one["name"] else "")
+                found.append(one | {"about": about, "id": ident, "iri": encode(ident)})
+    return found[:most]
 
 
 def _overview(graph: Graph) -> GraphSchema:
@@ -101,12 +131,3 @@ def _around(graph: Graph, text: str) -> Iterable[str]:
         kept = schema.kept["studio.names"] = found
     begins = [bisect_left(kept, form) for form in forms]
     return [name for begin in begins for name in kept[begin : begin + _AROUND]]
-
-
-def vocabulary() -> dict[str, Any]:
-    """Functions of the languages with what they take, for editors."""
-    from condgraph.languages.llm.functions import TABLE
-
-    kopl = [{"name": name, "inputs": one.inputs, "texts": list(one.texts), "about": ""} for name, one in FUNCTIONS.items()]
-    llm = [{"name": one.name, "inputs": one.operands[0], "texts": list(one.options), "about": one.about} for one in TABLE]
-    return {"kopl": kopl, "llm_query": llm, "words": {role: list(words) for role, words in CLOSED.items()}}

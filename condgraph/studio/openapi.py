@@ -96,11 +96,22 @@ SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         version=_TEXT, graph=_TEXT, store=_TEXT, counts=_COUNTS, sources=_list(_record(name=_TEXT, format=_TEXT)),
         languages=_list(_TEXT), model=_TEXT_OR_NULL,
         functions=_record(
-            kopl=_list(_FUNCTION), llm_query=_list(_FUNCTION), words={"type": "object", "additionalProperties": _list(_TEXT)}
+            kopl=_list(_FUNCTION), llm_query=_list(_FUNCTION), words={"type": "object", "additionalProperties": _list(_TEXT)},
+            keywords={"type": "object", "additionalProperties": _list(_TEXT)},
         ),
         limits=_record(timeout=_NUMBER, ask_timeout=_NUMBER, rows=_WHOLE_OR_NULL, drop=_WHOLE),
     ),
-    "Names": _record(names=_list(_record(name=_TEXT, kind=_TEXT, about=_TEXT))),
+    "Names": _record(
+        names=_list(
+            {
+                "description": "`id` and `iri` are there with `ids`; `iri` is relative to the graph, without its angle brackets.",
+                "type": "object",
+                "properties": {"name": _TEXT, "kind": _TEXT, "about": _TEXT, "id": _TEXT_OR_NULL, "iri": _TEXT},
+                "required": ["name", "kind", "about"],
+                "additionalProperties": False,
+            }
+        )
+    ),
     "EntityPage": _record(
         entity=_ref("Cell"), same=_list(_ref("Cell")), facts=_list(_ref("Fact")), total=_WHOLE_OR_NULL,
         pointing=_list(_ref("Fact")), total_pointing=_WHOLE_OR_NULL, more={"type": "boolean"}, more_pointing={"type": "boolean"},

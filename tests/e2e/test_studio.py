@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +22,9 @@ from condgraph.engine.facts import Entity, Statement
 from condgraph.engine.values import Quantity
 from condgraph.samples import SAMPLES
 from condgraph.studio.page import STATIC
-from tests.e2e.test_yasgui import browser
 from tests.endpoint.test_serve import command
 from tests.support.chat_server import Say, serving
-
-__all__ = ["browser"]
+from tests.support.pages import picture, until, visited
 
 TERMS = (
     "FindAll() FilterNum(height, 4000 m, >) Relate(country, forward) Relate(head of government, forward)"
@@ -50,44 +47,22 @@ SCRIPTS = (
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("page") / "world"
-    with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
+def served(samples_world: Path) -> Iterator[str]:
     with serving(Say(["Query1: \"get_information(relation='capital', head_entity='Nepal')\""])) as model:
         os.environ.setdefault("OPENAI_API_KEY", "sk-a-secret-of-the-tests-0123456789")
-        with command("-d", str(folder), "--rate", "0", "--llm", f"openai:small@{model.url}") as (url, _):
+        with command("-d", str(samples_world), "--rate", "0", "--llm", f"openai:small@{model.url}") as (url, _):
             yield url
 
 
 @contextmanager
 def studio(browser: Any, url: str, **options: Any) -> Iterator[Any]:
-    """A page that asked nobody else, and said nothing on the console but statuses."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **options)
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    asked: list[str] = []
-    said: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.goto(url + "/studio/")
-    page.wait_for_selector("body[data-ready]")
-    yield page
-    context.close()
-    assert not [one for one in asked if not one.startswith((url, "data:", "blob:"))]
-    # A browser tells statuses itself, and styles that it carries along where one types.
-    assert not [one for one in said if one.startswith("error") and "status of" not in one and "inline style" not in one], said
-
-
-def until(page: Any, expression: str, arg: Any = None) -> None:
-    """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
-    end = time.monotonic() + 60
-    while not page.evaluate(expression, arg):
-        assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
-        time.sleep(0.05)
+    """The studio, which may read and write the clipboard. Styles that a browser carries along where
+    one types are no errors of the page.
+    """
+    options = {"viewport": {"width": 1280, "height": 900}, "accept_downloads": True} | options
+    with visited(browser, url, "/studio/", "body[data-ready]", known=("inline style",), **options) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        yield page
 
 
 def go(page: Any, place: str, **fields: str) -> None:
@@ -108,13 +83,6 @@ def run(page: Any, text: str, language: str = "auto") -> None:
 def tab(page: Any, name: str) -> str:
     page.click(f"[data-tab={name}]")
     return str(page.inner_text("[role=tabpanel]"))
-
-
-def picture(page: Any, name: str) -> None:
-    folder = os.environ.get("CONDGRAPH_SCREENSHOTS")
-    if folder:
-        page.wait_for_timeout(400)
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
 
 def axe(page: Any, where: str) -> None:
@@ -240,10 +208,149 @@ def test_completion(browser: Any, served: str) -> None:
         page.keyboard.press("End")
         page.keyboard.type(" Relate(cou", delay=30)
         page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('country')")
-        # Tab leaves the editor, so that nobody is caught in it.
+        # Tab leaves the editor, and then the clause below it, so that nobody is caught there.
         page.keyboard.press("Escape")
         page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('.cm-editor').parentElement.classList.contains('small')")
+        page.keyboard.press("Tab")
         assert page.evaluate("!document.activeElement.closest('.cm-editor')")
+
+
+#: What is asked of the page's own module: a text with `|` for the caret, and the option that is taken.
+COMPLETING = """async ([language, text, wanted, explicit]) => {
+    const { complete } = await import(document.body.dataset.root + "studio/static/completion.js");
+    const pos = text.indexOf("|"), doc = text.replace("|", "");
+    const found = await complete({ state: { doc }, pos, explicit, addEventListener() {} }, language);
+    const option = found?.options.find((one) => one.label === wanted);
+    if (!option) return found?.options.map((one) => one.label) ?? null;
+    return doc.slice(0, found.from) + (option.apply ?? option.label) + doc.slice(pos);
+}"""
+#: In which language what stands there, which name or word is offered, and what stands there then.
+COMPLETED = (
+    ("pattern", "(UNK|)", "UNKNOWN", "(UNKNOWN )"),
+    ("pattern", "(UNKNOWN cou|)", "country", "(UNKNOWN country)"),
+    ("pattern", "(UNKNOWN mountain 1) -[coun|]", "country", "(UNKNOWN mountain 1) -[country]"),
+    ("pattern", "(UNKNOWN mountain 1) -[country]-> (Nep|)", "Nepal", "(UNKNOWN mountain 1) -[country]-> (Nepal)"),
+    ("pattern", "(Nepal) <|", "<-[", "(Nepal) <-["),
+    ("pattern", "(Nepal) <-[country]-|", "-(", "(Nepal) <-[country]-("),
+    ("pattern", '("UNKNOWN film 1", "head o|")', "head of government", '("UNKNOWN film 1", "head of government")'),
+    ("pattern", '[["Nep', "Nepal", '[["Nepal"'),
+    ("logic", "?x : not exi|", "exists", "?x : not exists"),
+    ("logic", "?x : cap|", "capital", "?x : capital("),
+    ("logic", "?x : capital(?x, ?v) and hea|", "head of government", '?x : capital(?x, ?v) and "head of government"('),
+    ("logic", '?x : (not "head o|"(?x, ?v))', "head of government", '?x : (not "head of government"(?x, ?v))'),
+    ("logic", '?x : capital("Nep|", ?x)', "Nepal", '?x : capital("Nepal", ?x)'),
+    ("logic", "?x : capital(Nep|)", "Nepal", '?x : capital("Nepal")'),
+    ("logic", "?x : country(<Annap|", "Annapurna I", "?x : country(<mountains/Annapurna I>"),
+    ("logic", "?place : capital(?x, ?pl|)", "?place", "?place : capital(?x, ?place)"),
+    ("sparql", "SELECT * wh|", "WHERE", "SELECT * WHERE"),
+    ("sparql", "SELECT * { ?s <head_o| }", "head of government", "SELECT * { ?s <head_of_government> }"),
+    ("sparql", "SELECT * { ?s <Annap|>", "Annapurna I", "SELECT * { ?s <mountains/Annapurna_I>"),
+    ("sparql", "SELECT * { ?s capi| }", "capital", "SELECT * { ?s <capital> }"),
+    ("sparql", "SELECT * { ?s pred:na| }", "pred:name", "SELECT * { ?s pred:name }"),
+    ("sparql", "SELECT * { ?s <pred:instance| }", "pred:instance_of", "SELECT * { ?s <pred:instance_of> }"),
+    (
+        "sparql",
+        "SELECT * { # don't <\n ?s pred:name 'Annap|' }",
+        "Annapurna I",
+        "SELECT * { # don't <\n ?s pred:name 'Annapurna I' }",
+    ),
+    ("sparql", "SELECT ?mountain { ?mou|", "?mountain", "SELECT ?mountain { ?mountain"),
+    # Recognised by how it begins.
+    ("auto", "SELECT * { ?s <first_a|", "first ascent", "SELECT * { ?s <first_ascent>"),
+    ("auto", "(UNKNOWN mountain 1) -[coun|", "country", "(UNKNOWN mountain 1) -[country"),
+    ("auto", "?x : capi|", "capital", "?x : capital("),
+    ("auto", "Find(Nep|", "Nepal", "Find(Nepal"),
+    ("auto", 'Query1: "get_inf|', "get_information", 'Query1: "get_information('),
+    ("table", "gro|", "group by", "group by "),
+    ("table", "group by coun|", "country", "group by country"),
+    ("table", "group by head of gov|", "head of government", "group by head of government"),
+    ("table", 'group by "head of| show', "head of government", 'group by "head of government" show'),
+    ("table", "group by country sho|", "show", "group by country show "),
+    ("table", "group by country show me|", "mean(", "group by country show mean("),
+    ("table", "group by head of government@sta|", "start time", "group by head of government@start time"),
+    ("table", "show count() limit 10 wi|", "with ties", "show count() limit 10 with ties "),
+    ("table", "where name = 'Nep|", "Nepal", "where name = 'Nepal'"),
+)
+#: Where nothing is offered by itself.
+SILENT = (
+    ("pattern", "(UNKNOWN mountain 1|"),
+    ("pattern", "(?film|"),
+    ("logic", "?x : capital(|"),
+    ("sparql", "SELECT * { FILTER(?x <|"),
+    ("sparql", "SELECT * # sel|"),
+    ("table", "limit 1|"),
+    ("words", "Nep|"),
+)
+
+
+def test_completion_of_every_language(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        for language, text, wanted, whole in COMPLETED:
+            text = text if "|" in text else f"{text}|"
+            assert page.evaluate(COMPLETING, [language, text, wanted, False]) == whole, text
+        for language, text in SILENT:
+            assert page.evaluate(COMPLETING, [language, text, "", False]) is None, text
+        # What is asked for: predicates, before anything was written.
+        assert page.evaluate(COMPLETING, ["sparql", "SELECT * { ?s <|", "height", True]) == "SELECT * { ?s <height>"
+        # And as it is typed.
+        page.select_option("#language", "sparql")
+        page.click(".cm-content")
+        page.keyboard.insert_text("SELECT ?peak { ?peak <country> ")
+        page.keyboard.type("<Nep", delay=30)
+        page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('Nepal')")
+        picture(page, "completion-sparql")
+        page.wait_for_timeout(150)  # what is chosen too soon was not meant
+        page.keyboard.press("Enter")
+        page.keyboard.insert_text(" }")
+        page.keyboard.press("Control+Enter")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('3 answers')")
+        page.select_option("#language", "kopl")
+        page.click(".editor.small .cm-content")
+        page.keyboard.type("group by coun", delay=30)
+        page.wait_for_selector(".editor.small li:has-text('country')")
+        picture(page, "completion-clause")
+
+
+def test_a_clause_makes_a_table(browser: Any, served: str) -> None:
+    with studio(browser, served) as page:
+        run(page, "FindAll() FilterNum(height, 5000 m, >)")
+        page.click(".editor.small .cm-content")
+        page.keyboard.insert_text("group by contry show count(), max(height) as top having count() > 1 order by top desc")
+        page.keyboard.press("Control+Enter")
+        # What is wrong with the clause is told there.
+        page.wait_for_selector(".editor.small .cm-lintRange-error")
+        assert page.inner_text(".editor.small .cm-lintRange-error") == "contry"
+        picture(page, "clause-error")
+        axe(page, "a clause")
+        page.click("button.near:has-text('country')")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('2 answers')")
+        assert tab(page, "table").split("\n")[:2] == ["country\tcount()\ttop", "Nepal\t3\t8167 m"]
+        picture(page, "clause")
+        with page.expect_download() as waited:
+            page.click("[data-export=csv]")
+        assert "Nepal" in Path(waited.value.path()).read_text()
+        # A link and the history have the clause; a question without one has none.
+        page.click("text=Copy a link")
+        until(page, "document.querySelector('.messages').innerText.includes('copied')")
+        address = page.evaluate("navigator.clipboard.readText()")
+        page.goto("about:blank")
+        page.goto(address)
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('2 answers')")
+        page.click("nav a:has-text('History')")
+        page.click(".history a")
+        until(page, "document.querySelector('.editor.small .cm-content')?.innerText.startsWith('group by country')")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('2 answers')")
+        go(page, "ask", q="FindAll() Count()")
+        until(page, "document.querySelector('.summary')?.innerText.startsWith('1 answer')")
+        # Languages without tables have no place for a clause.
+        for language in ("pattern", "sparql", "words"):
+            page.select_option("#language", language)
+            assert not page.is_visible(".clause")
+        page.set_viewport_size({"width": 360, "height": 740})
+        page.select_option("#language", "logic")
+        assert page.is_visible(".clause")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_looking_history_and_links(browser: Any, served: str) -> None:

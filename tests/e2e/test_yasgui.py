@@ -1,24 +1,21 @@
 """The page of `condgraph serve` in a real browser: YASGUI comes from the server, asks it, and shows
 what it answers.
 
-With `CONDGRAPH_SCREENSHOT` set to a path, a picture of the page is left there.
+With `CONDGRAPH_SCREENSHOTS` set to a folder, pictures are left there.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import condgraph
-from condgraph.samples import SAMPLES
 from tests.endpoint.test_serve import command
+from tests.support.pages import picture, until, visited
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUERY = """PREFIX pred: <pred:>
 # Relative IRIs are names of the graph.
 SELECT ?mountain ?metres ?country WHERE {
@@ -28,146 +25,117 @@ SELECT ?mountain ?metres ?country WHERE {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    services = os.environ.get("CONDGRAPH_SERVICES")
-    if CHROMIUM is None:
-        if services:
-            pytest.fail("no Chromium is installed")
-        pytest.skip("no Chromium is installed")
-    if not services:
-        pytest.importorskip("playwright")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as tools:
-        found = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("page") / "world"
-    with condgraph.open(folder) as graph:
-        for sample in SAMPLES:
-            graph.load(sample.path, format=sample.format, **sample.options)
-    with command("-d", str(folder), "--timeout", "5", "--limit", "40") as (url, _):
+def served(samples_world: Path) -> Iterator[str]:
+    with command("-d", str(samples_world), "--timeout", "5", "--limit", "40") as (url, _):
         yield url
 
 
+def yasgui(browser: Any, url: str, *silent: str) -> AbstractContextManager[Any]:
+    """The page, whose console has no errors, and nothing of the kinds `silent`."""
+    return visited(browser, url, "/", ".CodeMirror", silent=("error", *silent))
+
+
 def test_a_query_is_asked_and_answered(browser: Any, served: str) -> None:
-    context = browser.new_context(viewport={"width": 1200, "height": 760})
-    page = context.new_page()
-    asked: list[str] = []
-    said: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.goto(served + "/")
-    page.wait_for_selector(".CodeMirror")
-    # The first query is there to be run.
-    page.click(".yasqe_queryButton")
-    page.wait_for_selector(".yasr table.dataTable tbody tr")
-    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", QUERY)
-    with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST") as answered:
+    with yasgui(browser, served) as page:
+        # The first query is there to be run.
         page.click(".yasqe_queryButton")
-    assert answered.value.status == 200
-    page.wait_for_function("document.querySelector('.yasr table.dataTable')?.innerText.includes('Annapurna I')")
-    shown = page.inner_text(".yasr table.dataTable")
-    assert "Nepal" in shown
-    picture = os.environ.get("CONDGRAPH_SCREENSHOT")
-    if picture:
-        page.wait_for_timeout(300)
-        page.screenshot(path=picture)
-    # A query that is wrong shows what the server says of it.
-    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT * { ?s ?p ?o } LIMIT many")
-    page.evaluate("yasgui.getTab().query().catch(() => null)")
-    page.wait_for_selector(".yasr .errorResult, .yasr .error_result, .yasr [class*=error]")
-    assert "line 1" in page.inner_text(".yasr")
-    context.close()
-    elsewhere = [url for url in asked if not url.startswith((served, "data:"))]
-    assert not elsewhere
-    # A status of 400 is told on the console by the browser itself.
-    assert not [one for one in said if one.startswith("error") and "400" not in one], said
+        page.wait_for_selector(".yasr table.dataTable tbody tr")
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", QUERY)
+        with page.expect_response(
+            lambda response: response.url.endswith("/sparql") and response.request.method == "POST"
+        ) as answered:
+            page.click(".yasqe_queryButton")
+        assert answered.value.status == 200
+        until(page, "document.querySelector('.yasr table.dataTable')?.innerText.includes('Annapurna I')")
+        shown = page.inner_text(".yasr table.dataTable")
+        assert "Nepal" in shown
+        picture(page, "yasgui")
+        # A query that is wrong shows what the server says of it.
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT * { ?s ?p ?o } LIMIT many")
+        page.evaluate("yasgui.getTab().query().catch(() => null)")
+        page.wait_for_selector(".yasr .errorResult, .yasr .error_result, .yasr [class*=error]")
+        assert "line 1" in page.inner_text(".yasr")
 
 
 def test_a_cut_result_says_so(browser: Any, served: str) -> None:
-    context = browser.new_context(viewport={"width": 1200, "height": 760})
-    page = context.new_page()
-    said: list[str] = []
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(served + "/")
-    page.wait_for_selector(".CodeMirror")
+    with yasgui(browser, served) as page:
 
-    def run(query: str) -> None:
-        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query)
-        with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST"):
-            page.click(".yasqe_queryButton")
+        def run(query: str) -> None:
+            page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query)
+            with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST"):
+                page.click(".yasqe_queryButton")
 
-    everything = "SELECT ?subject ?predicate ?object { ?subject ?predicate ?object }"
-    run(everything)
-    page.wait_for_selector(".yasr .cut", state="visible")
-    assert page.inner_text(".yasr .cut").startswith("Cut at 40 rows")
-    page.wait_for_selector(".yasr table.dataTable tbody tr")
-    picture = os.environ.get("CONDGRAPH_SCREENSHOT_CUT")
-    if picture:
-        page.wait_for_timeout(300)
-        page.screenshot(path=picture)
-    # The page keeps results, and what they are.
-    page.reload()
-    page.wait_for_selector(".yasr .cut", state="visible")
-    # What is whole says nothing, and neither does an error; another tab has its own results.
-    run(everything + " LIMIT 40")
-    page.wait_for_selector(".yasr table.dataTable tbody tr")
-    page.wait_for_selector(".yasr .cut", state="detached")
-    run("CONSTRUCT WHERE { ?subject ?predicate ?object }")
-    page.wait_for_selector(".yasr .cut", state="visible")
-    run("SELECT * { ?s ?p ?o } LIMIT many")
-    page.wait_for_selector(".yasr .cut", state="detached")
-    run(everything)
-    page.wait_for_selector(".yasr .cut", state="visible")
-    page.click(".addTab")
-    page.wait_for_function("document.querySelectorAll('.tabsList [role=tab]').length >= 2 || yasgui.getTab().getYasr()")
-    assert page.locator(".tabPanel.active .cut").count() == 0
-    context.close()
-    assert not said
+        everything = "SELECT ?subject ?predicate ?object { ?subject ?predicate ?object }"
+        run(everything)
+        page.wait_for_selector(".yasr .cut", state="visible")
+        assert page.inner_text(".yasr .cut").startswith("Cut at 40 rows")
+        page.wait_for_selector(".yasr table.dataTable tbody tr")
+        picture(page, "yasgui-cut")
+        # The page keeps results, and what they are.
+        page.reload()
+        page.wait_for_selector(".yasr .cut", state="visible")
+        # What is whole says nothing, and neither does an error; another tab has its own results.
+        run(everything + " LIMIT 40")
+        page.wait_for_selector(".yasr table.dataTable tbody tr")
+        page.wait_for_selector(".yasr .cut", state="detached")
+        run("CONSTRUCT WHERE { ?subject ?predicate ?object }")
+        page.wait_for_selector(".yasr .cut", state="visible")
+        run("SELECT * { ?s ?p ?o } LIMIT many")
+        page.wait_for_selector(".yasr .cut", state="detached")
+        run(everything)
+        page.wait_for_selector(".yasr .cut", state="visible")
+        page.click(".addTab")
+        until(page, "document.querySelectorAll('.tabsList [role=tab]').length >= 2 || Boolean(yasgui.getTab().getYasr())")
+        assert page.locator(".tabPanel.active .cut").count() == 0
 
 
 def test_names_stand_beside_iris_and_examples_run(browser: Any, served: str) -> None:
-    context = browser.new_context(viewport={"width": 1200, "height": 760})
-    page = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.goto(served + "/")
-    page.wait_for_selector(".CodeMirror")
-    options = page.locator("#examples option").all_inner_texts()
-    assert options[0] == "choose a query"
-    assert len(options) >= 5
-    # An example stands in a tab of its own, with results.
-    about = next(one for one in options if one.startswith("Who has"))
-    page.select_option("#examples select", label=about)
-    page.wait_for_selector(".yasr table.dataTable tbody tr .called")
-    names = page.locator(".yasr .called").all_inner_texts()
-    row = page.inner_text(".yasr table.dataTable tbody tr")
-    assert names[0] in row
-    # A link leads to what the graph says of it: predicates by their names, values as values.
-    page.locator(".yasr a.iri").first.click()
-    page.wait_for_selector(f".tabsList .active:has-text({names[0]!r})")
-    page.wait_for_selector(f".called:text-is({about.split(chr(39))[1]!r}) >> visible=true")
-    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT ?value { ?m <height> ?value } LIMIT 3")
-    page.evaluate("yasgui.getTab().query()")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.tabPanel.active .called')].some(one => /^[0-9.]+ m/.test(one.innerText))"
-    )
-    picture = os.environ.get("CONDGRAPH_SCREENSHOT_NAMES")
-    if picture:
-        page.wait_for_timeout(300)
-        page.screenshot(path=picture)
-    context.close()
-    assert not [url for url in asked if not url.startswith((served, "data:"))]
-    assert not [one for one in said if one.startswith(("error", "warning"))], said
+    with yasgui(browser, served, "warning") as page:
+        options = page.locator("#examples option").all_inner_texts()
+        assert options[0] == "choose a query"
+        assert len(options) >= 5
+        # An example stands in a tab of its own, with results.
+        about = next(one for one in options if one.startswith("Who has"))
+        page.select_option("#examples select", label=about)
+        page.wait_for_selector(".yasr table.dataTable tbody tr .called")
+        names = page.locator(".yasr .called").all_inner_texts()
+        row = page.inner_text(".yasr table.dataTable tbody tr")
+        assert names[0] in row
+        # A link leads to what the graph says of it: predicates by their names, values as values.
+        page.locator(".yasr a.iri").first.click()
+        page.wait_for_selector(f".tabsList .active:has-text({names[0]!r})")
+        page.wait_for_selector(f".called:text-is({about.split(chr(39))[1]!r}) >> visible=true")
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", "SELECT ?value { ?m <height> ?value } LIMIT 3")
+        page.evaluate("yasgui.getTab().query()")
+        until(page, "[...document.querySelectorAll('.tabPanel.active .called')].some(one => /^[0-9.]+ m/.test(one.innerText))")
+        picture(page, "yasgui-names")
+
+
+def test_names_are_completed(browser: Any, served: str) -> None:
+    with yasgui(browser, served, "warning") as page:
+
+        def taken(query: str, typed: str, shown: str) -> str:
+            """The query once a text was typed at its end and a suggestion was taken."""
+            page.evaluate(
+                "text => { const e = yasgui.getTab().getYasqe(); e.setValue(text); e.focus(); e.execCommand('goDocEnd') }", query
+            )
+            page.keyboard.type(typed, delay=40)
+            page.locator(".CodeMirror-hints li", has_text=shown).first.wait_for()
+            if typed == "<Annap":
+                picture(page, "yasgui-completion")
+            page.locator(".CodeMirror-hints li", has_text=shown).first.click()
+            return str(page.evaluate("yasgui.getTab().getYasqe().getValue()"))
+
+        assert taken("SELECT * { ?m ", "<head", "head of government") == "SELECT * { ?m <head_of_government>"
+        assert taken("SELECT * { ?m ", "cou", "country   <country>") == "SELECT * { ?m <country>"
+        assert taken("SELECT * { ?m ", "pred:na", "pred:name") == "SELECT * { ?m pred:name"
+        assert taken("SELECT * { ?m pred:name ", "'Annap", "Annapurna I").startswith("SELECT * { ?m pred:name 'Annapurna I'")
+        # Entities by what they are called; the id of a row begins with its table.
+        query = taken("SELECT ?country { ", "<Annap", "Annapurna I   <mountains/Annapurna_I>")
+        assert query == "SELECT ?country { <mountains/Annapurna_I>"
+        page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query + " <country> ?country }")
+        page.click(".yasqe_queryButton")
+        until(page, "document.querySelector('.yasr .called')?.innerText === 'Nepal'")
 
 
 def test_the_licences_are_there() -> None:

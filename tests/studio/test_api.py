@@ -84,6 +84,10 @@ def test_looking(served: Client, judge: Judge) -> None:
     judge.check("Names", names)
     assert names["names"] == [{"name": "Annapurna I", "kind": "entity", "about": ""}]
     assert {one["kind"] for one in served.get("names", text="head", kinds=["predicate"])["names"]} == {"predicate"}
+    named = served.get("names", text="anna", ids="true")
+    judge.check("Names", named)
+    assert [(one["id"], one["iri"]) for one in named["names"]] == [("mountains/Annapurna I", "mountains/Annapurna_I")]
+    assert len(served.get("names", limit=5)["names"]) == 5
     page = served.get("entity", id="Nepal")
     judge.check("EntityPage", page)
     assert page["total"] == 3

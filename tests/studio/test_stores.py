@@ -52,6 +52,7 @@ def compared(client: Client, served: Client, *, foreign: str) -> None:
     assert client.get("entity", name="Nepal", limit=1)["more"]
     for text in ("anna", "Nep", "heigh"):
         assert client.get("names", text=text) == served.get("names", text=text)
+        assert client.get("names", text=text, ids="true") == served.get("names", text=text, ids="true")
     assert client.get("entity", name="Nepall")["error"]["candidates"][0] == "Nepal"
     assert client.post("query", program="Find(Nepall) QueryName()")["error"]["candidates"][0] == "Nepal"
     judge.check("Schema", client.get("schema"))

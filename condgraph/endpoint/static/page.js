@@ -1,4 +1,4 @@
-// Starts YASGUI on the endpoint of this server. Completions that ask other servers stay off.
+// Starts YASGUI on the endpoint of this server. Completions that ask other servers stay off; those of names ask this one.
 "use strict";
 
 const settings = JSON.parse(document.getElementById("settings").textContent);
@@ -6,6 +6,81 @@ const endpoint = new URL("sparql", document.baseURI).href;
 
 Yasgui.Yasqe.defaults.value = settings.query;
 Yasgui.Yasqe.defaults.autocompleters = ["variables"];
+
+// Completion: names of the graph as IRIs and as texts, and the vocabulary, from the API that stands beside the page.
+const PIECES = /<[^<>"{}|^`\\\s]*>|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
+let looking = null, vocabulary = null;
+
+// What is being written before the caret, and where in its line that begins: an IRI, a text, or a word.
+function writing(yasqe) {
+  const { line, ch } = yasqe.getDoc().getCursor();
+  const row = yasqe.getDoc().getLine(line), before = row.slice(0, ch).replace(PIECES, (piece) => "ǁ".repeat(piece.length));
+  if (before.includes("#")) return null;
+  const ends = (mark) => ch + (row[ch] === mark ? 1 : 0);
+  const iri = /<([^<>"{}|^`\\\s=]+)$/.exec(before);
+  if (iri) return { kind: "iri", text: iri[1], from: ch - iri[0].length, to: ends(">") };
+  const text = /(["'])([^"']+)$/.exec(before);
+  if (text) return { kind: "text", mark: text[1], text: text[2], from: ch - text[0].length, to: ends(text[1]) };
+  const word = /(?:^|[^\p{L}\p{N}_@^?$:])(\p{L}[\p{L}\p{N}_:]+)$/u.exec(before);
+  return word && { kind: "word", text: word[1], from: ch - word[1].length, to: ch };
+}
+
+async function fromApi(path, signal) {
+  const token = sessionStorage.getItem("condgraph.token");
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const reply = await fetch(new URL(`api/v1/${path}`, document.baseURI), { signal, headers, credentials: "omit" });
+  if (!reply.ok) throw new Error((await reply.json()).error.message);
+  return reply.json();
+}
+
+// What may stand there, with what it is called: `[text, shown]`.
+async function suggested({ kind, mark, text }, signal) {
+  const quoted = (name) => mark + name.replaceAll("\\", "\\\\").replaceAll(mark, `\\${mark}`) + mark;
+  vocabulary ??= (await fromApi("about", signal)).functions.keywords.sparql.filter((one) => one.startsWith("pred:"));
+  const own = kind === "text" ? [] : vocabulary.filter((one) => one.startsWith(text)).map((one) => (kind === "iri" ? `<${one}>` : one));
+  if (text.includes(":") && own.length) return own.map((one) => [one, one]);
+  const asked = new URLSearchParams({ text: kind === "iri" ? nameOf(text) : text, limit: 30, ids: true });
+  for (const one of kind === "text" ? ["entity", "concept"] : kind === "word" ? ["predicate", "concept"] : ["predicate", "concept", "entity"]) asked.append("kinds", one);
+  let { names } = await fromApi(`names?${asked}`, signal);
+  // Beside words of the language only what begins like them.
+  if (kind === "word") names = names.filter((one) => one.name.toLowerCase().startsWith(text.toLowerCase()));
+  const found = new Map(own.map((one) => [one, one]));
+  for (const one of names) {
+    const written = kind === "text" ? quoted(one.name) : `<${one.iri}>`;
+    if (!found.has(written)) found.set(written, `${one.name}   ${written}${one.about && one.about !== one.id ? `   ${one.about}` : ""}`);
+  }
+  return [...found];
+}
+
+const shownAs = new Map();
+if (settings.studio) {
+  Yasgui.Yasqe.registerAutocompleter({
+    name: "names", bulk: false, autoShow: true,
+    isValidCompletionPosition: (yasqe) => Boolean(writing(yasqe)),
+    preProcessToken(yasqe, token) {
+      const found = writing(yasqe);
+      return found && { ...token, found, from: { ch: found.from }, to: { ch: found.to } };
+    },
+    async get(yasqe, token) {
+      looking?.abort();
+      const own = looking = new AbortController();
+      // Who types on is asked for nothing.
+      await new Promise((done) => setTimeout(done, 150));
+      if (own.signal.aborted) return [];
+      try {
+        const found = await suggested(token.found, own.signal);
+        shownAs.clear();
+        for (const [text, shown] of found) shownAs.set(text, shown);
+        return found.map(([text]) => text);
+      } catch (error) {
+        if (error.name !== "AbortError") yasqe.showNotification("names", `Names cannot be completed: ${error.message}`);
+        return [];
+      }
+    },
+    postprocessHints: (_, hints) => hints.map((hint) => ({ ...hint, displayText: shownAs.get(hint.text) ?? hint.text })),
+  });
+}
+
 window.yasgui = new Yasgui(document.getElementById("yasgui"), {
   requestConfig: {
     endpoint,

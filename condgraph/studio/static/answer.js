@@ -52,7 +52,7 @@ async function leave(form, answer, asked, said) {
   try {
     const blob = form === "json"
       ? new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" })
-      : await file("query", { program: answer.program, language: answer.language, graph: state.graph, limit: asked.limit, format: form });
+      : await file("query", { program: answer.program, table: asked.table, language: answer.language, graph: state.graph, limit: asked.limit, format: form });
     save(`answer.${form}`, blob);
     said.textContent = `answer.${form} is saved.`;
   } catch (error) {

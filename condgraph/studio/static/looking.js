@@ -63,7 +63,7 @@ export function historyPage(place) {
   const found = past();
   fill(place, el("h1", {}, "History"), el("p", {}, "What was asked in this browser; it is kept here alone. "),
     found.length ? el("button", { type: "button", onclick: () => (forgetAll(), historyPage(place)) }, "Forget all") : el("p", {}, "Nothing was asked yet."),
-    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language, q: one.text }) }, el("code", {}, one.text.slice(0, 300))),
+    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language, q: one.text, t: one.table }) }, el("code", {}, one.text.slice(0, 300)), one.table ? [" ", el("code", {}, one.table.slice(0, 300))] : null),
       el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${number(one.total)} answers`)))));
 }
 

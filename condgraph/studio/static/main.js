@@ -2,6 +2,7 @@
 
 import { ask, forget, get, onRefused, post, Refused, setToken } from "./api.js";
 import { drawAnswer, NAMES } from "./answer.js";
+import { column, FOREIGN } from "./completion.js";
 import { announce, el, fill, number } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
@@ -19,22 +20,22 @@ const EXAMPLES = {
 };
 
 const main = el("main", { id: "main", tabindex: "-1" }), said = el("p", { id: "said", class: "unseen", role: "status" });
-const languages = el("select", { id: "language", onchange: () => editor.speak(languages.value, EXAMPLES[languages.value]) });
+const languages = el("select", { id: "language", onchange: () => speak(languages.value) });
 const limit = el("input", { id: "limit", type: "number", min: "1", max: "100000", value: "1000" });
 const runButton = el("button", { type: "button", class: "run", onclick: () => run() }, "Run");
 const stopButton = el("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Stop");
 const messages = el("div", { class: "messages", "aria-live": "polite" }), result = el("div", { class: "answer" });
-const holder = el("div", { class: "editor" });
+const holder = el("div", { class: "editor" }), clauseHolder = el("div", { class: "editor small" });
+const clausePart = el("div", { class: "clause" }, el("span", { "aria-hidden": "true" }, "Table"), clauseHolder);
 const asking = el("div", { class: "asking" }, el("h1", { class: "unseen" }, "Ask"),
   el("div", { class: "bar" }, el("label", { for: "language" }, "Language"), languages, el("label", { for: "limit" }, "At most"), limit, runButton, stopButton,
     el("button", { type: "button", onclick: share }, "Copy a link"), el("small", { id: "keys" }, "Ctrl-Enter runs; Ctrl-Space completes; Tab leaves the editor")),
-  holder, messages, result);
-const editor = makeEditor(holder, () => run());
+  holder, clausePart, messages, result);
+const editor = makeEditor(holder, () => run(), "Program or question");
+const clause = makeEditor(clauseHolder, () => run(), "Table clause", column);
 let running = null, shownPlace = "";
 
 // -- asking -------------------------------------------------------------------------------------------------------------
-
-const FOREIGN = [["sparql", /^\s*(?:#.*\s+)*(?:prefix|base|select|ask|construct|describe)\b/i], ["cypher", /^\s*(?:\/\/.*\s+)*(?:match|call|with|unwind|optional\s+match)\b/i]];
 
 function chosen(text) {
   if (languages.value !== "auto") return languages.value;
@@ -46,10 +47,11 @@ async function run({ words = {}, quiet = false } = {}) {
   if (!text) return announce("There is nothing to ask.");
   running?.abort();
   const own = running = new AbortController();
-  const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph };
-  if (!quiet) history.replaceState(null, "", shownPlace = link("ask", { l: languages.value === "auto" ? "" : languages.value, q: text }));
+  const asked = { limit: Math.min(100_000, Math.max(1, Number(limit.value) || 1000)), graph: state.graph, table: clauseText() };
+  if (!quiet) history.replaceState(null, "", shownPlace = link("ask", { l: languages.value === "auto" ? "" : languages.value, q: text, t: asked.table }));
   fill(messages);
   editor.mark([]);
+  clause.mark([]);
   stopButton.hidden = false;
   result.setAttribute("aria-busy", "true");
   announce("Asking");
@@ -59,7 +61,7 @@ async function run({ words = {}, quiet = false } = {}) {
       const answer = await post("query", { ...asked, program: text, language: chosen(text) }, own.signal);
       if (own !== running) return;
       tell(answer, asked);
-      remember({ text, language: languages.value, when: Date.now(), total: answer.total });
+      remember({ text, table: asked.table, language: languages.value, when: Date.now(), total: answer.total });
     }
   } catch (error) {
     if (own === running) refused(error);
@@ -87,6 +89,19 @@ function warn(warnings) {
   messages.append(...warnings.map((one) => el("p", { class: "warning" }, one.text)));
 }
 
+/** The clause of a table that goes with the program; empty where the language takes none. */
+const clauseText = () => (clausePart.hidden || !clause.text.trim() ? "" : clause.text);
+
+/** Where an error stands: the editor, the place in it, and whether that is the whole name which is wrong. */
+function placed(error) {
+  // Those of a clause say it in their text: their program has no place for them.
+  const found = /at character (\d+) of the table/.exec(error.message), whole = [...clause.text];
+  if (!found) return { where: editor, span: error.span, exact: Boolean(error.span) };
+  const from = Number(found[1]) - 1, rest = whole.slice(from).join("");
+  const written = error.name && [error.name, `"${error.name}"`, `\`${error.name}\``].find((one) => rest.startsWith(one));
+  return { where: clause, span: [from, Math.min(from + [...(written || "x")].length, whole.length)], exact: Boolean(written) };
+}
+
 /** What was wrong, where it stands, and the nearest names to take instead. */
 function refused(error) {
   if (error.name === "AbortError") {
@@ -97,13 +112,14 @@ function refused(error) {
     fill(messages, el("p", { class: "error" }, "The page failed."));
     throw error;
   }
+  const { where, span, exact } = placed(error);
   const take = (name) => {
-    editor.replace(error.span, name);
+    where.replace(span, name);
     run();
   };
-  editor.mark([{ span: error.span, text: error.message, severity: "error", actions: error.span ? error.candidates.map((name) => ({ name, apply: () => take(name) })) : [] }]);
+  where.mark([{ span, text: error.message, severity: "error", actions: exact ? error.candidates.map((name) => ({ name, apply: () => take(name) })) : [] }]);
   fill(messages, el("div", { class: "error" }, el("p", {}, el("strong", {}, error.message), error.hint ? `; ${error.hint}` : ""),
-    error.candidates.length ? el("p", {}, "Nearest: ", error.candidates.map((name) => [" ", error.span ? el("button", { type: "button", class: "near", onclick: () => take(name) }, name) : el("code", {}, name)])) : null));
+    error.candidates.length ? el("p", {}, "Nearest: ", error.candidates.map((name) => [" ", exact ? el("button", { type: "button", class: "near", onclick: () => take(name) }, name) : el("code", {}, name)])) : null));
   fill(result);
   announce(error.message);
 }
@@ -121,6 +137,7 @@ async function inWords(text, asked, words, signal) {
   const use = (one) => {
     speak(one.language || "auto");
     editor.text = one.program;
+    clause.text = "";
     run();
   };
   fill(result, el("h2", {}, outcome.status === "answered" ? "Answer" : `No answer: ${outcome.status}`), outcome.text ? el("p", { class: "said" }, outcome.text) : null,
@@ -137,7 +154,7 @@ async function inWords(text, asked, words, signal) {
 }
 
 async function share() {
-  const address = new URL(link("ask", { l: languages.value === "auto" ? "" : languages.value, q: editor.text }), location.href).href;
+  const address = new URL(link("ask", { l: languages.value === "auto" ? "" : languages.value, q: editor.text, t: clauseText() }), location.href).href;
   try {
     await navigator.clipboard.writeText(address);
     announce("The link is copied.");
@@ -152,6 +169,8 @@ async function share() {
 function speak(language) {
   languages.value = [...languages.options].some((one) => one.value === language) ? language : "auto";
   editor.speak(languages.value, EXAMPLES[languages.value]);
+  clausePart.hidden = !["auto", "kopl", "llm_query", "logic"].includes(languages.value);
+  clause.speak("table", "group by country show count()   (a table of the rows; may stay empty)");
 }
 
 async function go() {
@@ -182,6 +201,7 @@ async function go() {
   if (fields.get("q") && location.hash !== shownPlace) {
     speak(fields.get("l") ?? "auto");
     editor.text = fields.get("q");
+    clause.text = fields.get("t") ?? "";
     shownPlace = location.hash;
     // A question in words costs somebody something: it waits for the button.
     if (languages.value !== "words") await run({ quiet: true });

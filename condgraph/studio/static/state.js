@@ -27,7 +27,7 @@ export function past() {
 }
 
 export function remember(one) {
-  const others = past().filter((other) => other.text !== one.text || other.language !== one.language);
+  const others = past().filter((other) => other.text !== one.text || (other.table ?? "") !== (one.table ?? "") || other.language !== one.language);
   try {
     localStorage.setItem(KEY, JSON.stringify([one, ...others].slice(0, 100)));
   } catch { /* no room, or none is allowed: the page works without */ }

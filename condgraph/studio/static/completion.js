@@ -1,0 +1,270 @@
+// Completion: the words of each language, and the graph's own names, each written as it has to stand there.
+
+import { get } from "./api.js";
+import { state } from "./state.js";
+
+/** Languages that are not told apart by the server, and how they begin. */
+export const FOREIGN = [
+  ["sparql", /^\s*(?:#.*\s+)*(?:prefix|base|select|ask|construct|describe)\b/i],
+  ["cypher", /^\s*(?:\/\/.*\s+)*(?:match|call|with|unwind|optional\s+match)\b/i],
+];
+
+/** The words of a language. */
+export const wordsOf = (language) => state.about?.functions.keywords[language] ?? [];
+
+/** Names of the graph that are like a text. */
+async function names(text, kinds, signal, ids = false) {
+  const found = await get("names", { text, kinds, ids: ids || "", graph: state.graph, limit: 30 }, signal).catch(() => ({ names: [] }));
+  return found.names;
+}
+
+const TYPES = { entity: "constant", concept: "class", predicate: "property", qualifier: "property", source: "namespace" };
+const offered = (found, write) => found.map((one) => ({ label: one.name, apply: write(one), detail: one.about, type: TYPES[one.kind] }));
+const begins = (word, text) => word.toLowerCase().startsWith(text.toLowerCase());
+const words = (language, text) => wordsOf(language).filter((word) => begins(word, text) && word.length > text.length).map((label) => ({ label, type: label.endsWith("(") ? "function" : "keyword" }));
+const answer = (from, options) => (options.length ? { from, filter: false, options } : null);
+
+/** A letter that stands for what is whole. */
+const WHOLE = "ǁ";
+/** The text with its whole pieces (quoted names, IRIs) as so many signs, and comments as spaces, so that what is open stands out. */
+const blanked = (text, pieces, sign = WHOLE) => text.replace(pieces, (piece) => (piece.startsWith("#") ? " " : sign).repeat(piece.length));
+const unescaped = (text) => text.replace(/\\(.)/g, "$1");
+const escaped = (name, mark) => name.replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark);
+
+function variables(asked, written) {
+  const [mark, text] = [written[0], written.slice(1)];
+  const all = asked.doc.match(/[?$][\p{L}_][\p{L}\p{N}_]*/gu) ?? [];
+  // The one that is being written is no suggestion unless it stands elsewhere, too.
+  const known = [...new Set(all.map((one) => one.slice(1)))].filter((one) => begins(one, text) && (one !== text || all.filter((other) => other.slice(1) === one).length > 1));
+  return answer(asked.pos - written.length, known.sort().map((one) => ({ label: mark + one, type: "variable" })));
+}
+
+// -- logical queries ----------------------------------------------------------------------------------------------------
+
+const PLAIN = /^[\p{L}_][\p{L}\p{N}_]*$/u;
+const JOINING = /^(?:and|or|not|exists)$/i;
+
+async function logic(asked) {
+  const rest = blanked(asked.before, /"(?:[^"\\]|\\.)*"|<[^<>\n]+>/gs);
+  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(rest);
+  if (variable) return variables(asked, variable[0]);
+  const open = /(["<])([^"<]*)$/.exec(rest) ?? /()([\p{L}_][\p{L}\p{N}_]*)?$/u.exec(rest);
+  const [, mark, piece = ""] = open, from = rest.length - piece.length - mark.length, text = asked.before.slice(rest.length - piece.length);
+  if (!text && !asked.explicit) return null;
+  const head = rest.slice(0, from).trimEnd(), called = /([\p{L}\p{N}_]+)\s*\($/u.exec(head);
+  // Terms stand in the brackets of an atom; in other brackets, and in front of all, stand atoms.
+  const term = called ? !JOINING.test(called[1]) : /,$/.test(head) && !/exists[^.]*$/i.test(head);
+  const close = asked.after.startsWith('"') ? "" : '"';
+  if (mark === "<") {
+    const found = await names(text, ["entity", "concept"], asked.signal, true);
+    return answer(asked.pos - text.length, offered(found.filter((one) => !/[<>\n]/.test(one.id)), (one) => one.id + (asked.after.startsWith(">") ? "" : ">")));
+  }
+  const write = (name) => (mark ? `"${escaped(name, '"')}${close}` : term || !PLAIN.test(name) || JOINING.test(name) ? `"${escaped(name, '"')}"` : name);
+  const found = await names(unescaped(text), term ? ["entity", "concept"] : ["predicate", "concept"], asked.signal);
+  const usable = offered(found.filter((one) => one.kind !== "qualifier"), (one) => write(one.name) + (term || mark ? "" : "("));
+  return answer(from, [...(mark || term ? [] : words("logic", text)), ...usable]);
+}
+
+// -- patterns -----------------------------------------------------------------------------------------------------------
+
+const UNKNOWN = /^(unknown[ _]+)(.*)$/is;
+
+async function pattern(asked) {
+  const rest = blanked(asked.before, /"(?:[^"\\]|\\.)*"/gs), brackets = [];
+  for (let at = 0; at < rest.length; at++) {
+    if ("([".includes(rest[at])) brackets.push(at);
+    else if (")]".includes(rest[at])) brackets.pop();
+  }
+  const at = brackets.at(-1);
+  if (at === undefined) {
+    const arrow = /[)\]]\s*([<>-]*)$/.exec(rest);
+    if (!arrow || !(arrow[1] || asked.explicit)) return null;
+    const shapes = rest[arrow.index] === ")" ? ["-[", "<-["] : ["]->(", "]-("].map((one) => one.slice(1));
+    return answer(rest.length - arrow[1].length, shapes.filter((one) => one.startsWith(arrow[1])).map((label) => ({ label, type: "keyword" })));
+  }
+  const inside = rest.slice(at + 1), quote = inside.lastIndexOf('"');
+  // ("head", "relation", "tail"), or (head) -[relation]-> (tail).
+  const relation = rest[at] === "[" && /-\s*$/.test(rest.slice(0, at)) ? true : inside.split(",").length === 2 && inside.trimStart().startsWith(WHOLE);
+  const begin = quote >= 0 ? at + 2 + quote : rest.length - inside.trimStart().length;
+  const written = asked.before.slice(begin), mark = quote >= 0 ? '"' : "", hint = relation ? null : UNKNOWN.exec(written);
+  if (quote < 0 && written.startsWith('"')) return null;
+  const text = unescaped(hint ? hint[2] : written);
+  if ((!text.trim() && !asked.explicit && !hint) || text.startsWith("?") || (hint && /\s\d+$/.test(text))) return null;
+  const close = mark && !asked.after.startsWith('"') ? '"' : "";
+  const write = (name) => {
+    if (mark) return (hint ? hint[1] : "") + escaped(name, '"') + close;
+    return hint ? hint[1] + name : balanced(name) ? name : JSON.stringify(name);
+  };
+  const kinds = relation ? ["predicate"] : hint ? ["concept"] : ["entity", "concept"];
+  const found = (await names(text, kinds, asked.signal)).filter((one) => one.kind !== "qualifier");
+  return answer(begin, [...(relation || hint ? [] : words("pattern", text).map((one) => ({ ...one, apply: `${one.label} ` }))), ...offered(found, (one) => write(one.name))]);
+}
+
+/** Whether a name may stand between the brackets of an arrow as it is. */
+function balanced(name) {
+  let depth = 0;
+  for (const one of name) {
+    if ("([".includes(one)) depth += 1;
+    else if (")]".includes(one) && --depth < 0) return false;
+  }
+  return depth === 0 && !/["\\]|^\s|\s$/.test(name);
+}
+
+// -- SPARQL -------------------------------------------------------------------------------------------------------------
+
+/** What a relative IRI names, as far as it is written. */
+function named(iri) {
+  try {
+    return decodeURIComponent(iri.replaceAll("_", " "));
+  } catch {
+    return iri.replaceAll("_", " ");
+  }
+}
+
+async function sparql(asked) {
+  const rest = blanked(asked.before, /<[^<>"{}|^`\\\s]*>|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*(?=\n)/g);
+  const line = rest.slice(rest.lastIndexOf("\n") + 1);
+  if (line.includes("#")) return null;
+  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(line);
+  if (variable) return variables(asked, variable[0]);
+  const quoted = /(["'])([^"']*)$/.exec(line);
+  if (quoted) {
+    const [, mark, text] = quoted;
+    if (!text && !asked.explicit) return null;
+    const found = await names(unescaped(text), ["entity", "concept"], asked.signal);
+    return answer(asked.pos - text.length, offered(found, (one) => escaped(one.name, mark) + (asked.after.startsWith(mark) ? "" : mark)));
+  }
+  const iri = /<([^<>"{}|^`\\\s=]*)$/.exec(line);
+  if (iri) {
+    if (!iri[1] && !asked.explicit) return null;
+    const found = await names(named(iri[1]), ["predicate", "concept", "entity"], asked.signal, true);
+    const terms = words("sparql", iri[1]).filter((one) => iri[1] && one.label.startsWith("pred:"));
+    return answer(asked.pos - iri[1].length, [...terms.map((one) => ({ ...one, apply: one.label + (asked.after.startsWith(">") ? "" : ">") })), ...offered(found, (one) => one.iri + (asked.after.startsWith(">") ? "" : ">"))]);
+  }
+  const word = /(?:^|[^\p{L}\p{N}_@^])([\p{L}][\p{L}\p{N}_:]*)$/u.exec(line)?.[1] ?? "";
+  if (!word && !asked.explicit) return null;
+  const found = word.length > 1 && !word.includes(":") ? await names(word, ["predicate", "concept"], asked.signal, true) : [];
+  const like = found.filter((one) => begins(one.name, word));
+  return answer(asked.pos - word.length, [...(word ? words("sparql", word) : []), ...offered(like, (one) => `<${one.iri}>`)]);
+}
+
+// -- the clause of a table ----------------------------------------------------------------------------------------------
+
+/** The name of a column as a clause has it: in quotes where it is no plain words, or has words of the clause. */
+export function column(name) {
+  const own = new Set(wordsOf("table").flatMap((one) => one.split(" ")));
+  const plain = name.split(" ").every((word) => PLAIN.test(word) && !own.has(word.toLowerCase()));
+  return plain ? name : name.includes('"') ? `\`${name}\`` : `"${name}"`;
+}
+
+async function table(asked) {
+  const rest = blanked(asked.before, /"[^"]*"|`[^`]*`|'(?:[^']|'')*'/g, "0");
+  const quoted = /(["'`])([^"'`]*)$/.exec(rest);
+  if (quoted) {
+    const [, mark, text] = quoted, close = asked.after.startsWith(mark) ? "" : mark;
+    if (!text && !asked.explicit) return null;
+    const found = await names(text, mark === "'" ? ["entity"] : ["predicate"], asked.signal);
+    const usable = found.filter((one) => mark === "'" || !one.name.includes(mark));
+    return answer(asked.pos - text.length, offered(usable, (one) => (mark === "'" ? one.name.replaceAll("'", "''") : one.name) + close));
+  }
+  const own = new Set(wordsOf("table").flatMap((one) => one.split(" ")));
+  const phrase = /[\p{L}_][\p{L}\p{N}_ ]*$/u.exec(rest)?.[0] ?? "", before = rest.slice(0, rest.length - phrase.length).trimEnd();
+  // The name begins behind the last word of the clause itself; the word at the caret may yet become a name.
+  const parts = phrase.split(" ");
+  let last = "";
+  while (parts.length > 1 && parts.slice(0, -1).some((one) => own.has(one.toLowerCase()) || /^\d/.test(one))) last = parts.shift().toLowerCase();
+  const name = parts.join(" "), written = name.trimStart(), word = parts.at(-1);
+  if ((!written && !asked.explicit) || ["limit", "offset"].includes(last)) return null;
+  const whole = words("table", word).map((one) => ({ ...one, apply: written.slice(0, written.length - word.length) + one.label + (one.type === "function" ? "" : " ") }));
+  const key = before.endsWith("@");
+  const found = (await names(written, ["predicate"], asked.signal)).filter((one) => (!key || one.kind === "qualifier") && (!written.includes(" ") || begins(one.name, written)));
+  return answer(asked.pos - written.length, [...(word && !key ? whole : []), ...offered(found, (one) => column(one.name))]);
+}
+
+// -- KoPL, LLM queries, Cypher ------------------------------------------------------------------------------------------
+
+/** Which roles of KoPL's texts are names of what. */
+const KINDS = {
+  name: ["entity", "concept"], concept: ["concept"], relation: ["predicate"], key: ["predicate"], qkey: ["predicate"],
+  value: ["entity"], qvalue: ["entity"],
+};
+
+/** The call that the caret stands in: its function, which argument, and what is written of it. */
+function call(before) {
+  const found = /([A-Za-z_]\w*)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"?)*)$/.exec(before);
+  if (!found) return null;
+  let at = 0, start = 0, quoted = false;
+  for (let i = 0; i < found[2].length; i++) {
+    if (found[2][i] === '"') quoted = !quoted;
+    else if (found[2][i] === "," && !quoted) {
+      at += 1;
+      start = i + 1;
+    }
+  }
+  const raw = found[2].slice(start), written = raw.trimStart();
+  return { function: found[1], at, written, quoted };
+}
+
+async function kopl(asked) {
+  const functions = state.about.functions, inside = call(asked.before);
+  const known = inside && functions.kopl.find((one) => one.name === inside.function);
+  if (known) {
+    const role = known.texts[inside.at];
+    if (role === undefined) return null;
+    const from = asked.pos - inside.written.length;
+    const closed = functions.words[role];
+    if (closed) return { from, options: closed.map((label) => ({ label, type: "enum" })) };
+    const text = inside.written.replace(/^"/, "");
+    if (!text && !asked.explicit) return null;
+    const quote = (name) => (inside.quoted || /[,()"\\]|^\s|\s$/.test(name) ? JSON.stringify(name).slice(0, inside.quoted ? -1 : undefined) : name);
+    return answer(from, offered(await names(text, KINDS[role] ?? [], asked.signal), (one) => quote(one.name)));
+  }
+  const word = /[A-Za-z]\w*$/.exec(asked.before)?.[0] ?? "";
+  if (!word && !asked.explicit) return null;
+  return {
+    from: asked.pos - word.length,
+    options: functions.kopl.map((one) => ({ label: one.name, apply: one.texts.length ? `${one.name}(` : `${one.name}() `, detail: one.texts.join(", "), type: "function" })),
+  };
+}
+
+async function quotedName(asked, word) {
+  const quoted = /(["'<:(|[]|-\[)([^"'<>()|[\]]{0,80})$/.exec(asked.before);
+  if (!quoted || (!quoted[2].trim() && !asked.explicit)) return word;
+  const text = quoted[2].trimStart();
+  return answer(asked.pos - text.length, offered(await names(text, [], asked.signal), (one) => one.name)) ?? word;
+}
+
+async function llm(asked) {
+  const word = /[\p{L}_]\w*$/u.exec(asked.before)?.[0];
+  if (!word || /'[^'\n]*$/.test(asked.before)) return quotedName(asked, null);
+  return {
+    from: asked.pos - word.length,
+    options: state.about.functions.llm_query.map((one) => ({ label: one.name, apply: `${one.name}(`, detail: one.about, type: "function" })),
+  };
+}
+
+async function cypher(asked) {
+  const word = /[\p{L}_]\w*$/u.exec(asked.before)?.[0] ?? "";
+  return quotedName(asked, word ? answer(asked.pos - word.length, words("cypher", word)) : null);
+}
+
+const LANGUAGES = { kopl, llm_query: llm, pattern, logic, sparql, cypher, table };
+
+/** The language of a text whose language is to be recognised, by how it begins. */
+function recognised(text) {
+  const foreign = FOREIGN.find(([name, looks]) => state.about.languages.includes(name) && looks.test(text))?.[0];
+  if (foreign) return foreign;
+  if (/^\s*[?$]/.test(text)) return "logic";
+  if (/^\s*(?:\(|\[\s*[[(])/.test(text)) return "pattern";
+  return /^\s*query\d*\s*:/i.test(text) ? "llm_query" : "kopl";
+}
+
+/** What may stand at the caret (CodeMirror's `CompletionContext`), in a language. */
+export async function complete(context, language) {
+  if (!state.about || language === "words") return null;
+  const doc = context.state.doc.toString(), stop = new AbortController();
+  context.addEventListener("abort", () => stop.abort(), { onDocChange: true });
+  // Of a long text its part around the caret is looked at.
+  const before = doc.slice(Math.max(0, context.pos - 20_000), context.pos), after = doc.slice(context.pos, context.pos + 50);
+  return LANGUAGES[language === "auto" ? recognised(doc) : language]({ before, after, doc, pos: context.pos, explicit: context.explicit, signal: stop.signal });
+}
