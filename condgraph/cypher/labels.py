@@ -45,7 +45,7 @@ _OTHERS: Final = (
     + f" RETURN every - {' - '.join(f'n{i}' for i in range(len(_NODES)))} AS count"
 )
 _SCHEMA: Final = tuple(
-    f"SHOW {what} YIELD entityType, labelsOrTypes WHERE entityType = 'NODE' UNWIND labelsOrTypes AS label RETURN DISTINCT label"
+    f"SHOW {what} YIELD entityType, labelsOrTypes WHERE entityType = 'NODE' RETURN labelsOrTypes AS labels"
     for what in ("INDEXES", "CONSTRAINTS")
 )
 _CARRIED: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling IS NOT NULL RETURN g.name, g.labels, g.labelling"
@@ -148,7 +148,8 @@ def taken(connection: Connection, names: Collection[str]) -> set[str]:
 
 
 def _indexed(connection: Connection) -> set[str]:
-    found = {row["label"] for text in _SCHEMA for row in connection.ask(text, {})}
+    # The server's own indexes are on no label.
+    found = {label for text in _SCHEMA for row in connection.ask(text, {}) for label in row["labels"] or ()}
     return {label for label in found if not label.lower().startswith(_OURS)}
 
 
