@@ -107,7 +107,7 @@ def chosen(found: Iterable[str], taken: Collection[str] = ()) -> tuple[list[str]
     """Which of the names of concepts `found` (the commonest first) become labels, in the order of
     names; and of those that do not, why, as sentences. `taken` are names that others use.
     """
-    names, odd, others = [], [], []
+    names, odd, others = list[str](), list[str](), list[str]()
     for name in found:
         (odd if not usable(name) else others if name in taken else names).append(name)
     remarks = []
