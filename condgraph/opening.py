@@ -23,6 +23,7 @@ def open(
     read_only: bool = False,
     layout: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
+    labels: bool | None = None,
     **options: Any,
 ) -> Graph:
     """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
@@ -39,7 +40,9 @@ def open(
     A Neo4j database that has nodes, and no graph of condgraph's, is asked as it is, and nothing is
     written there; `layout="native"` asks for that where both are there, `layout="condgraph"` for a
     graph of condgraph's own. `mapping` is the place of a mapping file, which says what such a
-    database is to be taken for.
+    database is to be taken for. `labels` says of a graph of condgraph's whether its entities carry
+    their direct concepts as labels after the next load; by default they do where nothing else was in
+    the database when the graph was first loaded.
     """
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
@@ -49,8 +52,10 @@ def open(
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
-        if (layout or mapping is not None) and not (mark and scheme in NEO4J_SCHEMES):
-            raise OptionError(f"{'layout' if layout else 'mapping'} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
+        given = {"layout": layout, "mapping": mapping, "labels": labels}
+        about = next((name for name, value in given.items() if value is not None), None)
+        if about is not None and not (mark and scheme in NEO4J_SCHEMES):
+            raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
         if scheme in SPARQL_SCHEMES and mark:
             from condgraph.remote_sparql import SparqlGraph
 
@@ -69,6 +74,10 @@ def open(
         raise OptionError("a database that condgraph did not write is one graph", hint="leave `graph` out")
     if layout == "condgraph" and mapping is not None:
         raise OptionError("mapping is for a database that condgraph did not write", hint="leave `layout` out")
+    if labels is not None:
+        if layout == "native" or mapping is not None:
+            raise OptionError("labels is for a graph of condgraph's own", hint="leave `labels` out")
+        layout = "condgraph"
     # The driver and all that needs it are imported for those who have a server.
     from condgraph.remote_neo4j import Neo4jGraph
 
@@ -78,4 +87,4 @@ def open(
         found = native(place, sure=layout == "native" or mapping is not None, mapping=mapping, **options)
         if found is not None:
             return found
-    return Neo4jGraph(place, graph=graph, read_only=read_only, **options)
+    return Neo4jGraph(place, graph=graph, read_only=read_only, labels=labels, **options)

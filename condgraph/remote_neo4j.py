@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from threading import local
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from condgraph.vectors.encoders import encoder_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from condgraph.engine.facts import Source
+    from condgraph.engine.snapshot.build import Builder
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.vectors.encoder import Encoder
@@ -34,13 +37,18 @@ class Neo4jGraph(RemoteGraph):
 
     `user`, `password` and `database` are options. `timeout` (seconds) is the deadline of calls that
     are given none; `patience` (30 seconds) is for how long the server may say nothing where it has
-    little to do, whatever the call.
+    little to do, whatever the call. `labels` says whether entities carry their direct concepts as
+    labels after the next load: None leaves it as it is, and gives a new graph labels where nothing
+    of others is in the database.
     """
 
     store: Neo4jStore
 
-    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
-        super().__init__(Neo4jStore(place, graph=graph, read_only=read_only, **options), graph=graph, read_only=read_only)
+    def __init__(
+        self, place: Any, *, graph: str = "default", read_only: bool = False, labels: bool | None = None, **options: Any
+    ) -> None:
+        store = Neo4jStore(place, graph=graph, read_only=read_only, labels=labels, **options)
+        super().__init__(store, graph=graph, read_only=read_only)
         self._loading = local()
 
     def load(self, source: Any, *, progress: Progress | None = None, **options: Any) -> LoadReport:
@@ -56,6 +64,25 @@ class Neo4jGraph(RemoteGraph):
     def _write(self, snapshot: Snapshot, wait: float, change: Change) -> tuple[dict[str, int], dict[str, int]]:
         on_progress = self._on_progress(getattr(self._loading, "progress", None))
         return self.store.push(snapshot, wait=wait, change=change, on_progress=on_progress)
+
+    def _built(
+        self, read: Callable[[Builder], None] | None, wait: float, change: Callable[[tuple[Source, ...]], Change] | None
+    ) -> tuple[dict[str, int], dict[str, int], int, list[str]]:
+        before, after, statements, warned = super()._built(read, wait, change)
+        return before, after, statements, [*warned, *self.store.remarks]
+
+    def label(self, on: bool = True) -> list[str]:
+        """Give entities their direct concepts as labels, as Neo4j Browser and others read them, or
+        take these labels away; which concepts are no labels and why, as sentences.
+
+        Nothing else changes: answers do not depend on labels. Raises `ReadOnlyError`, and
+        `StoreBusyError` while somebody loads.
+        """
+        if self.read_only:
+            raise ReadOnlyError.at(self.place)
+        with self._lock:
+            self.store.label(on)
+            return list(self.store.remarks)
 
     def _store_of(self, engine: str | None) -> Store:
         """Neo4j alone answers."""
@@ -114,6 +141,8 @@ class Neo4jGraph(RemoteGraph):
         that is.
         """
         self.store.push(graph.current, wait=wait, on_progress=self._on_progress(progress))
+        for remark in self.store.remarks:
+            warnings.warn(remark, stacklevel=2)
 
     def _on_progress(self, progress: Progress | None) -> OnProgress:
         def on_progress(written: int, part: float | None) -> None:

@@ -29,6 +29,7 @@ from condgraph.cli.arguments import (
     opened,
 )
 from condgraph.cli.ask import ask
+from condgraph.cli.browser import browser
 from condgraph.cli.chain import chain
 from condgraph.cli.evaluate import evaluate
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
@@ -174,11 +175,19 @@ def load(
     ] = 0.0,
     replace: Annotated[bool, typer.Option("--replace", help="Put the sources in the place of those of their names.")] = False,
     append: Annotated[bool, typer.Option("--append", help="Add to the sources of their names.")] = False,
+    labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--labels/--no-labels",
+            help="On Neo4j, whether entities carry their concepts as labels; by default where nothing else is in the database.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Load sources into a store, as one new generation: all of it, or nothing."""
     options = loader_options(option or [])
-    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+    with guard(), opened(store, graph, user, password, database, read_only=False, labels=labels) as at:
         with loading_progress(quiet=quiet) as progress:
             report = at.load(
                 sources if len(sources) > 1 else sources[0],
@@ -378,6 +387,7 @@ def export(
 for command in (ask, delete, unload, abandon, convert, generate, guess, train_links, serve, mcp, verify):
     app.command(epilog=EXIT_CODES)(command)
 
+app.command(epilog=EXIT_CODES)(browser)
 app.command("map", epilog=EXIT_CODES)(map_database)
 app.add_typer(evaluate)
 

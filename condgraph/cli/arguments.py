@@ -93,13 +93,15 @@ def opened(
     database: str | None = None,
     *,
     read_only: bool = True,
+    labels: bool | None = None,
 ) -> Graph:
-    """The graph that a command is about; what to log in with is passed on where it was given.
+    """The graph that a command is about; what to log in with is passed on where it was given, and
+    what a load is to do about labels.
 
     A command that writes is about a graph of condgraph's own. For others the environment says how a
     Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file.
     """
-    given = {"user": user, "password": password, "database": database}
+    given: dict[str, Any] = {"user": user, "password": password, "database": database, "labels": labels}
     if is_neo4j(store):
         given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:

@@ -50,12 +50,17 @@ _LAST: Final = 0.2
 
 class Neo4jStore(AskingStore):
     """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
-    or a `py2neo.Graph`.
+    or a `py2neo.Graph`. `labels` says whether entities carry their concepts as labels after the next
+    load; None, that it stays as it was decided, for a new graph by what else is in the database.
     """
 
-    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
+    def __init__(
+        self, place: Any, *, graph: str = "default", read_only: bool = False, labels: bool | None = None, **options: Any
+    ) -> None:
         super().__init__(Connection(place, **options), check_graph(graph), CONDGRAPH)
-        self.read_only = read_only
+        self.read_only, self.labels = read_only, labels
+        #: What the last load said of concepts that are no labels.
+        self.remarks: list[str] = []
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None
         self._looked = 0.0
@@ -161,11 +166,34 @@ class Neo4jStore(AskingStore):
         """
         self._check_writable()
         self.refresh()
+        self.remarks = []
         found = push(
-            self.connection, self.name, snapshot, wait=wait, on_progress=on_progress, change=NOTHING if change is None else change
+            self.connection,
+            self.name,
+            snapshot,
+            wait=wait,
+            on_progress=on_progress,
+            change=NOTHING if change is None else change,
+            labels=self.labels,
+            on_remark=self.remarks.append,
         )
         self.refresh()
         return found
+
+    def label(self, on: bool) -> None:
+        """Give entities their concepts as labels, or take these away; nothing else changes."""
+        self.labels = on
+        self.push(self.snapshot())
+
+    def carried(self) -> dict[str, int] | None:
+        """The concepts that entities carry as labels, and how many entities each has, the commonest
+        first; None where they carry none.
+        """
+        stated = self._about().get("labels")
+        if stated is None:
+            return None
+        found: dict[str, int] = json.loads(stated)
+        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
     def under_way(self) -> tuple[list[str], bool] | None:
         """The sources of a load that is not finished, and whether its writer is gone."""

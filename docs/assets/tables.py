@@ -230,7 +230,7 @@ def verbs() -> str:
             about = [info.help] + ([f"Environment: {', '.join(map(code, read_from))}."] if read_from else [])
             default = parameter.default
             if isinstance(info, OptionInfo):
-                value = "" if kind is bool else f" {code(info.metavar or _choices(kind))}"
+                value = "" if kind in (bool, bool | None) else f" {code(info.metavar or _choices(kind))}"
                 if default is inspect.Parameter.empty:
                     about.append("Required.")
                 elif default not in (None, False):

@@ -17,7 +17,9 @@ from condgraph.engine.errors import SourceError, StoreBusyError
 from condgraph.engine.facts import Entity, Member, Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
+from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.changing import Edits, exported
+from tests.support.labelled import carried, concepts
 from tests.support.lanes import by_lane
 
 STORES = [
@@ -48,7 +50,7 @@ NEW: list[Any] = [
 @pytest.fixture(params=STORES)
 def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "neo4j":
-        there: Any = condgraph.open(request.getfixturevalue("neo4j_uri"), graph="changes")
+        there: Any = condgraph.open(request.getfixturevalue("neo4j_uri"), graph="changes", labels=True)
     else:
         server: Any = request.getfixturevalue(f"{request.param}_server")
         there = condgraph.open(f"sparql+{server.query}", graph="changes", update=server.update)
@@ -68,6 +70,8 @@ def test_edits_are_fresh_loads(remote: Any, tmp_path: Path) -> None:
             assert not remote.status().statements
             continue
         assert exported(remote) == exported(fresh), done[-3:]
+        if isinstance(remote, Neo4jGraph):
+            assert carried(remote) == concepts(fresh), done[-3:]
         counts = remote.status().counts
         assert {name: counts[name] for name in fresh.status().counts} == fresh.status().counts, done[-3:]
         program = "FindAll() QueryName()"

@@ -82,7 +82,8 @@ def test_the_first_who_opens_it_makes_the_indexes(imported: tuple[Graph, Neo4jGr
 def test_the_store_is_as_one_written_over_bolt(imported: tuple[Graph, Neo4jGraph], neo4j_uri: str) -> None:
     """Not only the graph is equal: every node and relationship has the same properties."""
     local, remote = imported
-    written = condgraph.open(neo4j_uri, graph="default")
+    # Other tests leave their data in that server, where labels have to be asked for.
+    written = condgraph.open(neo4j_uri, graph="default", labels=True)
     assert isinstance(written, Neo4jGraph)
     written.store.delete()
     written.push(local)

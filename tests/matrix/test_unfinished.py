@@ -33,7 +33,7 @@ LONG = 9_000
 
 @pytest.fixture
 def remote(each_neo4j_uri: str) -> Iterator[Neo4jGraph]:
-    with condgraph.open(each_neo4j_uri, graph="unfinished") as found:
+    with condgraph.open(each_neo4j_uri, graph="unfinished", labels=True) as found:
         assert isinstance(found, Neo4jGraph)
         found.delete()
         yield found

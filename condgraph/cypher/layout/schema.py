@@ -30,8 +30,9 @@ statement is what Browser shows, and no data. `load` says which load added a rec
 had content before, so that this load can be taken back; `gone` which one takes it away, and
 `removing` of the graph's node that it does so by now. `declared` of an entity says who declares it,
 and as what, where that is not the first source (`engine.snapshot.declared`); `declares` of the
-graph's node that this is kept; `raws` of a value how its places write it, where they differ. A
-validity is `[since, until)` in seconds,
+graph's node that this is kept. Entities may carry their direct concepts as further labels, which no
+query here reads (`cypher.labels`); `labels` of the graph's node says which. `raws` of a value how
+its places write it, where they differ. A validity is `[since, until)` in seconds,
 of precision `span`, and `valid` in words; bounds that are open or not known as in `engine.values`.
 """
 

@@ -46,6 +46,8 @@ _RESTORE: Final = {
         for kind, label in ((EntityKind.CONCEPT, CONCEPT), (EntityKind.ROW, ROW))
     )
     + f"DELETE u {RENAMED.format(entity='x')}",
+    "labels": f"MATCH (x:{ENTITY} {{graph: $graph, handle: u.handle}}) "
+    "REMOVE x:$([l IN labels(x) WHERE l IN $labels]) SET x:$(u.labels) DELETE u",
     "relation": _FOUND + f"MATCH (a)-[x:$(u.type)]->(:{ENTITY}) WHERE x.sid = u.sid {_AGAIN}",
     "attribute": _FOUND + f"MATCH (a)-[f:$(u.type)]->(x:{VALUE}) WHERE f.sid = u.sid "
     f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_AGAIN}",
@@ -76,8 +78,9 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         for label, key in ((PREDICATE, "key"), (SOURCE, "name")):
             text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL AND n.load = $stamp DETACH DELETE n"
             connection.write(text, {"graph": graph, "stamp": stamp})
+        given = {"graph": graph, "stamp": stamp, "labels": about.get("labelling", [])}
         for of, text in _RESTORE.items():
-            while connection.write(_NOTED + text, {"graph": graph, "stamp": stamp, "of": of}).deleted:
+            while connection.write(_NOTED + text, {**given, "of": of}).deleted:
                 pass
         found = pull(connection, graph)
         if about["content"] not in (content_id(found), earlier_content_id(found)):

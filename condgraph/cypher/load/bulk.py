@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.cypher.labels import Labels, chosen
 from condgraph.cypher.layout.schema import (
     CAPTION,
     CONCEPT,
@@ -34,6 +36,7 @@ from condgraph.cypher.layout.schema import (
     type_of,
 )
 from condgraph.cypher.load.bulk_columns import SEPARATOR, Columns, PoolColumns, chunks
+from condgraph.cypher.load.labelling import Labelling
 from condgraph.cypher.load.pairs import Pairs
 from condgraph.cypher.load.write import content_id
 from condgraph.engine.errors import OptionError
@@ -92,6 +95,9 @@ class BulkWriter:
         self._parts: list[str] = []
         self._content = content_id(snapshot)
         self._survey = packed(survey(snapshot), self._content)
+        # The tool fills an empty database, where nobody else uses a name.
+        names, self.remarks = chosen(Labels(snapshot).counts())
+        self._labelling = Labelling(tuple(names))
 
     def write(self) -> int:
         """Write everything; how many statements there are."""
@@ -140,6 +146,7 @@ class BulkWriter:
             "counts": [json.dumps(snapshot.counts)],
             "schema": [json.dumps(describe_schema(snapshot))],
             "survey": [self._survey],
+            "labels": [self._labelling.stated(snapshot)],
         }
         self._file(f"nodes={GRAPH}", "graph", about)
         if self._sources:
@@ -163,6 +170,7 @@ class BulkWriter:
 
     def _entities(self) -> None:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         snapshot, texts = self.snapshot, self._texts
         labels = {
@@ -171,12 +179,18 @@ class BulkWriter:
             EntityKind.ROW: f"{ENTITY}{SEPARATOR}{ROW}",
         }
         words = pa.array([labels[kind] for kind in sorted(labels)])
+        concepts = Labels(snapshot, set(self._labelling.after or ()))
         places, said = self._get("ent.source"), texts_of(snapshot)
         for low, high in chunks(snapshot.entities):
             names = snapshot.entity_name[low:high]
             columns: Columns = {
                 ":ID(e){id-type:long}": np.arange(low, high),
-                ":LABEL": words.take(pa.array(snapshot.entity_kind[low:high].astype(np.int64))),
+                ":LABEL": pc.binary_join_element_wise(
+                    words.take(pa.array(snapshot.entity_kind[low:high].astype(np.int64))),
+                    pa.array([SEPARATOR.join(some) or None for some in concepts.of(np.arange(low, high))], pa.string()),
+                    SEPARATOR,
+                    null_handling="skip",
+                ),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
                 "handle": texts.keys(snapshot.entity_id[low:high]),
                 "id": texts.take(snapshot.entity_id[low:high]),
@@ -394,6 +408,9 @@ def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:
     many statements there are.
     """
     try:
-        return BulkWriter(snapshot, graph, folder).write()
+        writer = BulkWriter(snapshot, graph, folder)
+        for remark in writer.remarks:
+            warnings.warn(remark, stacklevel=4)
+        return writer.write()
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror}") from None

@@ -43,8 +43,9 @@ _LOCKED: Final = (
 )
 _OWN: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.format = $format, g.complete = false, g.loading = $load, g.owner = $owner, "
-    "g.what = $what, g.load = $stamp, g.beat = timestamp()"
+    "g.what = $what, g.load = $stamp, g.labelling = coalesce($labelling, g.labelling), g.beat = timestamp()"
 )
+_LABELLING: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.labelling = $labelling"
 _STILL: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.beat = timestamp() RETURN g.name AS name"
 _ONCE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) "
@@ -53,17 +54,22 @@ _ONCE: Final = (
 _RELEASE: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) REMOVE g.owner"
 _DONE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true, g.content = $content, g.counts = $counts, "
-    "g.schema = $schema, g.survey = $survey, g.declares = true REMOVE g.owner, g.loading, g.what, g.beat"
+    "g.schema = $schema, g.survey = $survey, g.labels = $labels, g.declares = true "
+    "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling"
 )
 #: From here on a load that takes something away is ended by whoever comes next, not taken back.
 _REMOVING: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.removing = $stamp, g.content = $content, g.counts = $counts, "
-    "g.schema = $schema, g.survey = $survey, g.declares = true"
+    "g.schema = $schema, g.survey = $survey, g.labels = $labels, g.declares = true"
 )
 _REMOVED: Final = (
-    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat, g.removing"
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true "
+    "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling, g.removing"
 )
-_BACK: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true REMOVE g.owner, g.loading, g.what, g.beat"
+_BACK: Final = (
+    f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true "
+    "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling"
+)
 _FORGET: Final = tuple(
     f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL WITH n LIMIT 10000 DELETE n"
     for label, key in ((LOAD, "batch"), (FORMER, "at"))
@@ -99,20 +105,26 @@ class Loading:
             with suppress(StoreError, InterruptedQueryError):
                 self._connection.write(_RELEASE, {"graph": self.graph, "owner": self._owner.name}, patience=_RELEASING)
 
-    def begin(self, load: str, what: Sequence[str] = (), *, seen: dict[str, Any] | None = None) -> None:
+    def begin(
+        self, load: str, what: Sequence[str] = (), *, seen: dict[str, Any] | None = None, labelling: Sequence[str] | None = None
+    ) -> None:
         """Become the writer of the graph for `load`, of the sources `what`; raises `StoreBusyError`
         where it is another's.
 
         `seen` is what the graph's node said when the load was prepared: where its content is
-        another now, somebody wrote in between: a `ChangedError`.
+        another now, somebody wrote in between: a `ChangedError`. `labelling` are the labels that
+        entities of a new graph get.
         """
-        found = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen))
+        labels = None if labelling is None else list(labelling)
+        found = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))
         if found is not None:
             raise found
         self.load = load
         Thread(target=self._live, name="condgraph-neo4j-beat", daemon=True).start()
 
-    def _begin(self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None) -> StoreBusyError | None:
+    def _begin(
+        self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None, labelling: list[str] | None
+    ) -> StoreBusyError | None:
         # The write lock on the graph's node makes the look and the change one step.
         found = transaction.run(_LOCKED, {"graph": self.graph}).rows[0]
         about, now = found["about"], found["now"]
@@ -128,7 +140,7 @@ class Loading:
         before = about.get("load", 0)
         self.stamp = None if "content" not in about else before if about.get("loading") == load else before + 1
         own = {"graph": self.graph, "format": FORMAT, "load": load, "owner": self._owner.name, "what": what, "stamp": self.stamp}
-        transaction.run(_OWN, own)
+        transaction.run(_OWN, {**own, "labelling": labelling})
         return None
 
     def _live(self) -> None:
@@ -139,6 +151,15 @@ class Loading:
             except StoreError:
                 # Whatever it is, the next batch meets it as well.
                 continue
+
+    def label(self, labels: Sequence[str]) -> None:
+        """Say which labels entities may carry while this load is under way, before any is written."""
+
+        def said(transaction: Transaction) -> None:
+            self._still(transaction)
+            transaction.run(_LABELLING, {"graph": self.graph, "owner": self._owner.name, "labelling": list(labels)})
+
+        self._connection.transaction(said)
 
     def write(self, batch: Batch, attempt: str = "") -> None:
         """Write one batch, unless it was written before."""
@@ -171,16 +192,18 @@ class Loading:
                     f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
                 )
 
-    def finish(self, content: str, snapshot: Snapshot) -> None:
-        """Say that the graph is complete, and forget how it was written."""
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
+    def finish(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
+        """Say that the graph is complete, and which labels entities carry (`Labelling.stated`), and
+        forget how it was written.
+        """
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot)), "labels": labels}
         self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
 
-    def remove(self, content: str, snapshot: Snapshot) -> None:
+    def remove(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Say that the graph is `snapshot` but for what is marked as gone, take that away, and say
         that the graph is complete.
         """
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot))}
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot)), "labels": labels}
         given = {"content": content, "survey": packed(survey(snapshot), content), "stamp": self.stamp, **about}
 
         def begun(transaction: Transaction) -> None:

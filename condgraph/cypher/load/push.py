@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -13,6 +14,7 @@ from uuid import uuid4
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.earlier import check_layout
+from condgraph.cypher.load.labelling import Labelling, first, further, is_wanted
 from condgraph.cypher.load.limits import check_loadable
 from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
 from condgraph.cypher.load.pull import graph_sources, pull
@@ -43,13 +45,22 @@ NOTHING: Final = Change()
 
 
 def push(
-    connection: Connection, graph: str, snapshot: Snapshot, *, wait: float, on_progress: OnProgress, change: Change = NOTHING
+    connection: Connection,
+    graph: str,
+    snapshot: Snapshot,
+    *,
+    wait: float,
+    on_progress: OnProgress,
+    change: Change = NOTHING,
+    labels: bool | None = None,
+    on_remark: Callable[[str], None] = lambda remark: None,
 ) -> tuple[Counts, Counts]:
     """Write a snapshot beside what a graph holds, but for what `change` takes away; what it held, and
     holds now.
 
     `wait` is how many seconds to wait for other writers, one after the other; then raises
-    `StoreBusyError`.
+    `StoreBusyError`. `labels` says whether entities carry their concepts as labels (`labelling`);
+    `on_remark` hears which do not become labels, and why.
     """
     with waiting(wait):
         check_loadable(snapshot, connection)
@@ -66,7 +77,7 @@ def push(
             if not about:
                 check_layout(connection, graph)
             held: Counts = json.loads(about["counts"]) if about.get("counts") else {}
-            if about.get("content") == adds and about.get("complete"):
+            if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
                 if not about.get("survey"):
                     # An earlier version, which keeps none, wrote this content.
                     connection.write(_SURVEYED, {"graph": graph, "content": adds, "survey": packed(survey(snapshot), adds)})
@@ -77,8 +88,11 @@ def push(
                 change.check(graph_sources(connection, graph), snapshot)
             if complete is None:
                 complete = prepare(connection)
+            wanted, labelling = is_wanted(connection, about, labels), Labelling()
+            if wanted and "content" not in about:
+                labelling = first(connection, about, snapshot)
             try:
-                loading.begin(adds, what, seen=about)
+                loading.begin(adds, what, seen=about, labelling=labelling.after)
                 break
             except ChangedError:
                 # Others were quicker, and are done: the graph is looked at again, not given up.
@@ -98,13 +112,18 @@ def push(
                 return held, held
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
             snapshot = change.joined(previous, snapshot)
-        write_snapshot(snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt)
+            labelling = further(connection, about, snapshot, wanted=wanted)
+            if labelling.every:
+                loading.label(labelling.every)
+        for remark in labelling.remarks:
+            on_remark(remark)
+        write_snapshot(
+            snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt, labelling=labelling
+        )
         if not complete:
             make_indexes(connection)
-        if change.without and previous is not None:
-            loading.remove(content_id(snapshot), snapshot)
-        else:
-            loading.finish(content_id(snapshot), snapshot)
+        end = loading.remove if change.without and previous is not None else loading.finish
+        end(content_id(snapshot), snapshot, labelling.stated(snapshot))
     return held, dict(snapshot.counts)
 
 

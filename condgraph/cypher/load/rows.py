@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.cypher.labels import Labels
 from condgraph.cypher.layout.schema import (
     CONCEPT,
     ROW,
@@ -29,6 +30,7 @@ from condgraph.cypher.layout.schema import (
 )
 from condgraph.cypher.load.before import mapped_pairs, pairs_said, row_sources, said_where
 from condgraph.cypher.load.cells import caption_of, cells, order_of
+from condgraph.cypher.load.labelling import Labelling
 from condgraph.cypher.load.pairs import Pairs
 from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
@@ -55,7 +57,7 @@ Rows = list[list[Any]]
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Records of one kind: a `name` that is the same for the same batch, the `ids` (as they are
-    indexed) that rows name by place, the `rows`.
+    indexed; for labels, the labels) that rows name by place, the `rows`.
 
     `nodes` and `edges` are how many the server has to make of it; None where it may find them
     there.
@@ -72,8 +74,10 @@ class Batch:
 class RowMaker:
     """Makes batches of what `snapshot` has and `previous` has not."""
 
-    def __init__(self, snapshot: Snapshot, previous: Snapshot | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, previous: Snapshot | None = None, labelling: Labelling | None = None) -> None:
         self.snapshot, self.previous = snapshot, previous
+        self._labelling = Labelling() if labelling is None else labelling
+        self._labels = Labels(snapshot, set(self._labelling.after or ()))
         self._predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
         self._types = list(map(type_of, self._predicates))
         self._keys = list(map(predicate_key, self._predicates))
@@ -105,6 +109,8 @@ class RowMaker:
         yield from self._cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
         for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
             yield from self._cut(kind, numbers, self._entities)
+        if self.previous is not None:
+            yield from self._cut("labels", self._labelling.changed(self.previous, self.snapshot), self._labelled)
         yield from self._statements()
         yield from self._more_sources()
         yield from self._concepts()
@@ -167,7 +173,23 @@ class RowMaker:
         for row, source, number, entity in zip(rows, places, at, numbers.tolist(), strict=True):
             row += [self._sources_named[source], number] if source >= 0 else [None, None]
             row += [self._said.get(entity), index_key(row[0]), _LABELS[row[3]]]
-        return Batch(kind, name, [], rows, nodes=None if kind.endswith("changed") else len(rows))
+        if kind.endswith("changed"):
+            return Batch(kind, name, [], rows)
+        for row, labels in zip(rows, self._labels.of(numbers), strict=True):
+            if labels:
+                row[-1] = [*row[-1], *labels]
+        return Batch(kind, name, [], rows, nodes=len(rows))
+
+    def _labelled(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        """Entities that are there, with the labels that they carry from now on."""
+        every = self._labelling.every
+        places = {label: place for place, label in enumerate(every)}
+        idents = self.snapshot.texts.take(self.snapshot.entity_id[numbers])
+        rows: Rows = [
+            [index_key(ident), [places[label] for label in labels]]
+            for ident, labels in zip(idents, self._labels.of(numbers), strict=True)
+        ]
+        return Batch(kind, name, every, rows)
 
     # -- statements --------------------------------------------------------------------------------
 

@@ -62,6 +62,10 @@ TEXTS: Final[dict[str, str]] = {
     + _noted("e", "'entity ' + e.handle", "entity", "handle", *_CHANGING)
     + f"REMOVE e:{CONCEPT}:{ROW} SET e:$({_LABELS}), {', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_CHANGING, 1))} "
     + RENAMED.format(entity="e"),
+    # Labels that others gave an entity stay.
+    "labels": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[0]}}) "
+    + _noted("e", "'labels ' + e.handle", "labels", "handle", labels="[l IN labels(e) WHERE l IN $ids]")
+    + "REMOVE e:$([l IN labels(e) WHERE l IN $ids]) SET e:$([at IN r[1] | $ids[at]])",
     "relations": _RELATION,
     "relations with qualifiers": _RELATION
     + f"CREATE (a)<-[:SUBJECT]-(o:{STATEMENT} {{graph: $graph, sid: r[3], name: r[10], load: $stamp}})-[:OBJECT]->(b) "

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from condgraph.cypher.load.gone import Gone
+from condgraph.cypher.load.labelling import Labelling
 from condgraph.cypher.load.rows import Batch, RowMaker
 from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.collector import fewer_collections
@@ -67,11 +68,12 @@ def write_snapshot(
     previous: Snapshot | None,
     on_progress: OnProgress,
     attempt: str = "",
+    labelling: Labelling | None = None,
 ) -> None:
     """Write what `snapshot` has and `previous`, which the server holds already, has not; and mark
     what it has not.
     """
-    maker, written, named = RowMaker(snapshot, previous), 0, False
+    maker, written, named = RowMaker(snapshot, previous, labelling), 0, False
     gone: Iterator[Batch] = iter(()) if previous is None else Gone(previous, snapshot).batches()
     under_way: deque[tuple[Future[None], int]] = deque()
 

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from condgraph.cypher import labels as carried
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.native.choose import LONGEST, Seen, Typing, name_of, read_as
 from condgraph.cypher.native.ids import OWN, own_only
@@ -102,7 +103,7 @@ def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
         elif "startLabel" not in row and "endLabel" not in row:
             types[row["relationshipType"]] += row["count"]
     total = next((row["count"] for row in nodes if "label" not in row), 0)
-    foreign = {label: count for label, count in labels.items() if count and label not in OWN}
+    foreign = {label: count for label, count in carried.others(connection, labels).items() if count and label not in OWN}
     kept = {name: count - own[name] for name, count in types.items() if count - own[name] > 0}
     total -= sum(count for label, count in labels.items() if label in OWN and own_only(label))
     plain = json.dumps([sorted(foreign.items()), sorted(kept.items()), total])

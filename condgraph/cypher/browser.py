@@ -1,0 +1,135 @@
+"""What makes a graph readable in Neo4j Browser: a style file (GraSS) with captions, colours and
+sizes, and queries to keep, both made from what the graph holds.
+
+Browser reads a style as JSON, too, where names of labels may hold any character; of rules that match
+a node the later ones win, so that the rarer of two concepts gives an entity its colour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from condgraph.cypher.answer import literal
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import (
+    CONCEPT,
+    ENTITY,
+    GRAPH,
+    PREDICATE,
+    QUALIFIER,
+    ROW,
+    SOURCE,
+    STATEMENT,
+    VALUE,
+    index_key,
+    type_of,
+)
+from condgraph.overview.records import Overview
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Colours of concepts, of hues that are far from each other; the commonest concept has the first.
+COLOURS: Final = (
+    *("#2f6db5", "#d9722b", "#3b8f4e", "#b5413c", "#7c59b0", "#8a6242", "#c861a0", "#5f6b73"),
+    *("#9a9a2c", "#2a9aa8", "#e0a12e", "#4f4fa8", "#7aa63c", "#a83a6b", "#58b09a", "#b08968"),
+)
+#: What tells nodes of the layout apart: a colour, and how wide their circle is. Nodes that only hold
+#: a value or a qualifier, or stand for a statement, are small.
+_LAYOUT: Final = {
+    ENTITY: ("#6f8296", 50),
+    CONCEPT: ("#25384d", 65),
+    ROW: ("#56809f", 50),
+    VALUE: ("#e5dcc5", 35),
+    STATEMENT: ("#b9c2ca", 15),
+    QUALIFIER: ("#d5cbe2", 25),
+    GRAPH: ("#25384d", 65),
+    SOURCE: ("#8d99a3", 50),
+    PREDICATE: ("#8d99a3", 50),
+}
+#: Relationships of the layout, which stand back.
+_QUIET: Final = ("MEMBER_OF", "SUBCLASS_OF", "SUBJECT", "OBJECT", "QUALIFIER", "IS")
+#: Concepts that have a query of their own.
+_ASKED: Final = 5
+#: The longest name in a query, in characters: examples are cut at 120.
+_LONGEST: Final = 119
+
+
+def style(labels: Iterable[str]) -> str:
+    """A style file of Neo4j Browser. `labels` are those that entities carry, the commonest first;
+    those beyond `COLOURS` have the colour of entities.
+    """
+    rules: dict[str, dict[str, str]] = {
+        "node": {"diameter": "50px", "border-width": "2px", "font-size": "10px", **_coloured("#a7afb6")},
+        "relationship": {
+            "color": "#8f979e",
+            "shaft-width": "1px",
+            "font-size": "8px",
+            "padding": "3px",
+            "text-color-external": "#000000",
+            "text-color-internal": "#FFFFFF",
+            "caption": "<type>",
+        },
+    }
+    for label, (colour, diameter) in _LAYOUT.items():
+        rules[f"node.{label}"] = {"diameter": f"{diameter}px", "caption": "{name}", **_coloured(colour)}
+    for name in _QUIET:
+        rules[f"relationship.{name}"] = {"color": "#ced3d7"}
+    # A backslash would change what Browser reads as the name.
+    named = [label for label in labels if "\\" not in label]
+    for label, colour in zip(named, COLOURS, strict=False):
+        rules[f"node.{label.replace('.', chr(92) + '.')}"] = _coloured(colour)
+    return json.dumps(rules, ensure_ascii=False, indent=2) + "\n"
+
+
+def _coloured(colour: str) -> dict[str, str]:
+    """A circle's colour, a darker one for its border, and one that can be read on it."""
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    border = "#" + "".join(f"{part * 4 // 5:02x}" for part in parts)
+    light = sum(weight * part for weight, part in zip((299, 587, 114), parts, strict=True)) > 150_000
+    return {"color": colour, "border-color": border, "text-color-internal": "#2A2C34" if light else "#FFFFFF"}
+
+
+def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> dict[str, str]:
+    """Queries that show what a graph holds, by title. `labels` are those that entities carry, None
+    where they carry none: then members of a concept are found through its node.
+    """
+    own = f"graph: {literal(graph)}"
+    found = {
+        "Concepts, and how many entities are in each": f"MATCH (c:{CONCEPT} {{{own}}})\n"
+        f"OPTIONAL MATCH (c)<-[:MEMBER_OF]-(e:{ENTITY})\n"
+        "RETURN c.name AS concept, count(e) AS entities ORDER BY entities DESC, concept LIMIT 100",
+        "Predicates, and how many statements and qualifiers have each": f"MATCH (p:{PREDICATE} {{{own}}})\n"
+        "RETURN p.name AS predicate, p.relations AS relations, p.attributes AS attributes, p.qualifiers AS qualifiers\n"
+        "ORDER BY relations + attributes DESC, predicate LIMIT 100",
+        "Which concept is below which": f"MATCH (c:{CONCEPT} {{{own}}})-[r:SUBCLASS_OF]->(d:{CONCEPT}) RETURN c, r, d LIMIT 100",
+    }
+    for name in _safe(one.subject for predicate in schema.predicates for one in predicate.examples)[:1]:
+        found[f"What is known of {name}"] = (
+            f"MATCH (e:{ENTITY} {{{own}, key: {literal(index_key(name))}}})-[r]-(other:{ENTITY}|{VALUE})\n"
+            "RETURN e, r, other LIMIT 40"
+        )
+    for name in _safe(labels if labels is not None else (one.name for one in schema.concepts))[:_ASKED]:
+        node = (
+            f"(e:{quote(name)} {{{own}}})"
+            if labels is not None
+            else f"(:{CONCEPT} {{{own}, key: {literal(index_key(name))}}})<-[:MEMBER_OF]-(e:{ENTITY})"
+        )
+        found[f"Entities in {name}, and their relations"] = (
+            f"MATCH {node} WITH e LIMIT 25\nOPTIONAL MATCH (e)-[r]->(other:{ENTITY}) WHERE r.sid IS NOT NULL\n"
+            "RETURN e, r, other LIMIT 100"
+        )
+    for name in _safe(one.name for one in schema.predicates if one.relations and one.qualifiers)[:1]:
+        found[f"Facts of {name} with their qualifiers"] = (
+            f"MATCH (a:{ENTITY} {{{own}}})-[f:{quote(type_of(name))}]->(b:{ENTITY})\n"
+            f"MATCH (a)<-[:SUBJECT]-(s:{STATEMENT} {{{own}, sid: f.sid}})-[:QUALIFIER]->(q:{QUALIFIER})\n"
+            "RETURN a, f, b, s, q LIMIT 25"
+        )
+    return found
+
+
+def _safe(names: Iterable[str]) -> Sequence[str]:
+    """The names that can stand in a title and in a query as they are."""
+    return [name for name in dict.fromkeys(names) if name and len(name) <= _LONGEST and name.isprintable() and "\\" not in name]

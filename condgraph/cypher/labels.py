@@ -1,0 +1,181 @@
+"""The direct concepts of entities as labels: what Neo4j Browser, neo4j-graphrag and other tools that
+read labels see of a graph, beside the labels of the layout.
+
+No query of condgraph's reads them: they are for others. A graph's node says which labels its entities
+carry and how many of each (`labels`, as JSON; absent where they carry none), and while a load is
+under way which they may carry (`labelling`). Names that others use are not given: nobody's
+`MATCH (p:Person)` finds entities of a graph, unless the label came first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.cypher.layout import schema as layout
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.layout.schema import ENTITY, GRAPH, LONGEST_NAME
+from condgraph.engine.errors import StoreError
+from condgraph.engine.facts import EntityKind
+
+if TYPE_CHECKING:
+    from condgraph.cypher.connection import Connection
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+#: The most labels of a graph, its commonest concepts: Browser and models read a list of them.
+MOST: Final = 200
+#: Labels of each node of condgraph's that no other of these labels counts as well.
+_NODES: Final = (
+    *(layout.ENTITY, layout.VALUE, layout.STATEMENT, layout.QUALIFIER, layout.GRAPH, layout.SOURCE, layout.PREDICATE),
+    *(layout.LOAD, layout.FORMER, layout.VECTORS, layout.EMBEDDING),
+)
+#: How labels, constraints and indexes of the layout begin, in any case.
+_OURS: Final = "condgraph"
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+#: How many nodes are others': each count is a number that the server keeps.
+_OTHERS: Final = (
+    "CALL () { MATCH (n) RETURN count(n) AS every } "
+    + " ".join(f"CALL () {{ MATCH (n:{label}) RETURN count(n) AS n{i} }}" for i, label in enumerate(_NODES))
+    + f" RETURN every - {' - '.join(f'n{i}' for i in range(len(_NODES)))} AS count"
+)
+_SCHEMA: Final = tuple(
+    f"SHOW {what} YIELD entityType, labelsOrTypes WHERE entityType = 'NODE' RETURN labelsOrTypes AS labels"
+    for what in ("INDEXES", "CONSTRAINTS")
+)
+_CARRIED: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling IS NOT NULL RETURN g.name, g.labels, g.labelling"
+
+
+def usable(name: str) -> bool:
+    """Whether the name of a concept can be a label: it has letters, none of them a control character,
+    at most 1,000 bytes, and does not begin as the labels of the layout do.
+
+    >>> usable("head of state"), usable("CondgraphEntity"), usable("")
+    (True, False, False)
+    """
+    plain = bool(name.strip()) and not _CONTROL.search(name) and len(name.encode()) <= LONGEST_NAME
+    return plain and not name.lower().startswith(_OURS)
+
+
+class Labels:
+    """The labels of the entities of a snapshot: their direct concepts among `names`, or all of them.
+
+    What is itself a concept has none: its own label says what it is.
+    """
+
+    def __init__(self, snapshot: Snapshot, names: Collection[str] | None = None) -> None:
+        get = snapshot.arrays.get
+        members, concepts = get("mem.e").astype(np.int64), get("mem.c").astype(np.int64)
+        kept = snapshot.entity_kind[members] != EntityKind.CONCEPT
+        members, called = members[kept], snapshot.entity_name[concepts[kept]]
+        # Two concepts of one name are one label.
+        numbers, codes = np.unique(called, return_inverse=True)
+        words = snapshot.texts.take(numbers) if len(numbers) else []
+        if names is not None:
+            wanted = np.array([word in names for word in words], bool)
+            chosen = wanted[codes] if len(codes) else np.zeros(0, bool)
+            members, codes = members[chosen], codes[chosen]
+        pairs = np.unique(members * max(len(words), 1) + codes)
+        self._words = words
+        self._members, self._codes = np.divmod(pairs, max(len(words), 1))
+
+    @property
+    def members(self) -> NDArray[np.int64]:
+        """The entities that have any, by number."""
+        return np.unique(self._members)
+
+    def counts(self) -> dict[str, int]:
+        """How many entities have each label, the commonest first, then by name."""
+        numbers, counts = np.unique(self._codes, return_counts=True)
+        found = zip((self._words[code] for code in numbers.tolist()), counts.tolist(), strict=True)
+        return dict(sorted(found, key=lambda one: (-one[1], one[0])))
+
+    def of(self, numbers: NDArray[Any]) -> list[list[str]]:
+        """The labels of each of some entities."""
+        begins, ends = (np.searchsorted(self._members, numbers, side=side) for side in ("left", "right"))
+        first = int(begins.min(initial=len(self._codes)))
+        words = [self._words[code] for code in self._codes[first : int(ends.max(initial=first))].tolist()]
+        return [words[low:high] for low, high in zip((begins - first).tolist(), (ends - first).tolist(), strict=True)]
+
+
+def chosen(found: Iterable[str], taken: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """Which of the names of concepts `found` (the commonest first) become labels, in the order of
+    names; and of those that do not, why, as sentences. `taken` are names that others use.
+    """
+    names, odd, others = list[str](), list[str](), list[str]()
+    for name in found:
+        (odd if not usable(name) else others if name in taken else names).append(name)
+    remarks = []
+    if odd:
+        remarks.append(
+            f"{_listed(odd)} no label: labels are up to {LONGEST_NAME:,} bytes of text, and none begins with 'Condgraph'"
+        )
+    if others:
+        remarks.append(f"{_listed(others)} no label: other nodes, an index or a constraint of the database use that name")
+    if len(names) > MOST:
+        remarks.append(f"{len(names) - MOST:,} of {len(names):,} concepts are no labels: a graph has at most {MOST}, the commonest")
+    return sorted(names[:MOST]), remarks
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name if len(name) <= 40 else name[:39] + "…") for name in names[:5])
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f"the {'concept' if len(names) == 1 else 'concepts'} {shown}{more} {'is' if len(names) == 1 else 'are'}"
+
+
+def alone(connection: Connection) -> bool:
+    """Whether a database has nothing of others: no nodes, and no index or constraint on a label of
+    theirs.
+    """
+    return not connection.ask(_OTHERS, {})[0]["count"] and not _indexed(connection)
+
+
+def taken(connection: Connection, names: Collection[str]) -> set[str]:
+    """Which of some names are labels of others: of their nodes, of an index or of a constraint.
+
+    Where there are nodes of others, those of each label are looked at until one is theirs.
+    """
+    found = _indexed(connection) & set(names)
+    if connection.ask(_OTHERS, {})[0]["count"]:
+        known = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
+        found |= {name for name in names if name in known and usable(name) and _others_have(connection, name)}
+    return found
+
+
+def _indexed(connection: Connection) -> set[str]:
+    # The server's own indexes are on no label.
+    found = {label for text in _SCHEMA for row in connection.ask(text, {}) for label in row["labels"] or ()}
+    return {label for label in found if not label.lower().startswith(_OURS)}
+
+
+def _others_have(connection: Connection, label: str) -> bool:
+    return bool(connection.ask(f"MATCH (n:{quote(label)}) WHERE NOT n:{ENTITY} RETURN true AS there LIMIT 1", {}))
+
+
+def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
+    """Of the counts of all labels of a database those of others: without the labels that only
+    entities of graphs carry.
+
+    Raises `StoreError` where entities and nodes of others have a label in common, which queries for
+    that label could not tell apart.
+    """
+    if not counts.get(GRAPH):
+        return counts
+    carried, named = Counter[str](), dict[str, str]()
+    for graph, labels, labelling in (row.values() for row in connection.ask(_CARRIED, {})):
+        carried.update(json.loads(labels or "{}"))
+        named |= dict.fromkeys((*json.loads(labels or "{}"), *(labelling or ())), graph)
+    left = dict(counts)
+    for label, graph in named.items():
+        # While a load is under way the numbers differ, and after one that was ended.
+        if left.pop(label, 0) != carried[label] and _others_have(connection, label):
+            raise StoreError(
+                f"the label {label!r} is on entities of the graph {graph!r} and on other nodes, which cannot be told apart",
+                hint=f"graph.label(False) of condgraph.open(..., graph={graph!r}) takes the labels of concepts off that graph",
+            )
+    return left
