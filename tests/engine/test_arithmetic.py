@@ -1,0 +1,128 @@
+"""Arithmetic between answers says its unit and its sign, and what it was not given; worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.comparisons import compared, relation
+from condgraph.engine.facts import Statement
+from condgraph.engine.functions import FUNCTIONS
+from condgraph.engine.operands import Inapplicable, Operand
+from condgraph.engine.values import Quantity, Time, text_of
+
+LEAP, YEAR_ON = Time.day(2020, 2, 29), Time.day(2021, 2, 28)
+
+
+def operand(*values: Any) -> Operand:
+    return Operand(list(values), [text_of(one) for one in values], [])
+
+
+def run(name: str, *sides: Operand, **options: str) -> str:
+    return ", ".join(map(text_of, FUNCTIONS[name](sides, options)))
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "options", "found"),
+    [
+        (LEAP, YEAR_ON, {"absolute": "false"}, "-365 day"),
+        (YEAR_ON, LEAP, {"absolute": "false"}, "365 day"),
+        (LEAP, YEAR_ON, {}, "365 day"),
+        (LEAP, YEAR_ON, {"absolute": "false", "unit": "months"}, "-12 month"),
+        (Time.year(-43), Time.year(14), {"absolute": "false"}, "-57 year"),
+        (Time.year(14), Time.year(14), {"absolute": "false"}, "0 year"),
+    ],
+)
+def test_subtracting_times_keeps_the_sign(one: Time, two: Time, options: dict[str, str], found: str) -> None:
+    assert run("difference", operand(one), operand(two), **options) == found
+
+
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_the_sign_of_a_program_and_its_warnings_on_engines(engine: str) -> None:
+    graph = condgraph.open()
+    graph.add([Statement("Ann", "born", LEAP), Statement("Bob", "born", YEAR_ON), Statement("Bob", "paid", Quantity(5, "€"))])
+    lines = [f"get_information(relation='{key}', head_entity='{who}')" for key, who in (("born", "Ann"), ("born", "Bob"))]
+    asked = [*lines, "output_of_query1 - output_of_query2"]
+    answer = graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(asked, 1)), engine=engine)  # type: ignore[arg-type]
+    assert answer.texts == ["-365 day"]
+    asked[2] = "add(a='output_of_query1', b='output_of_query2')"
+    answer = graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(asked, 1)), engine=engine)  # type: ignore[arg-type]
+    assert answer.texts == ["4041"]
+    assert answer.warnings == ["add: the values are times and are read by their years"]
+
+
+def test_times_are_read_by_their_years_with_a_remark() -> None:
+    for name in ("add", "divide", "multiply", "percentage"):
+        one = operand(LEAP)
+        run(name, one, operand(Quantity(2)))
+        assert one.remarks == [f"{name}: the values are times and are read by their years"]
+    for name in ("abs", "round"):
+        one = operand(LEAP)
+        assert run(name, one) == "2020"
+        assert one.remarks == [f"{name}: the values are times and are read by their years"]
+    year = operand(Time.year(2020))
+    assert run("difference", year, operand(Quantity(5))) == "2015"
+    assert year.remarks == []  # a year is its number
+
+
+def test_nothing_is_said_where_something_is_calculated_with_it() -> None:
+    nothing = operand()
+    assert run("add", operand(Quantity(3, "$")), nothing) == "3 $"
+    assert nothing.remarks == ["add: operand 2 is nothing, and adds nothing"]
+    for operator, holds in ((">", False), ("=", False), ("!=", True)):
+        nothing = operand()
+        assert relation([operand(Quantity(3)), nothing], {"operator": operator}) == [holds]
+        assert nothing.remarks == [f"{operator}: there is nothing on the right, which compares with nothing"]
+
+
+def test_units_are_not_lost() -> None:
+    with pytest.raises(Inapplicable, match="multiply: 3 m and 2 m both have a unit"):
+        run("multiply", operand(Quantity(3, "m")), operand(Quantity(2, "m")))
+    assert run("multiply", operand(Quantity(3, "m")), operand(Quantity(2))) == "6 m"
+    with pytest.raises(Inapplicable, match="%: 7 kg and 2 m are of different units"):
+        run("remainder", operand(Quantity(7, "kg")), operand(Quantity(2, "m")))
+    with pytest.raises(Inapplicable, match=r"add: 1200000 \$ and 1000000 € are of different units"):
+        run("add", operand(Quantity(1_200_000, "$")), operand(Quantity(1_000_000, "€")))
+    share = operand(Quantity(12, "wins"))
+    assert run("percentage", share, operand(Quantity(30, "matches"))) == "40 %"
+    assert share.remarks == ["percentage: 12 wins and 30 matches are of different units"]
+    assert run("divide", operand(Quantity(6, "Miles")), operand(Quantity(3, "miles"))) == "2"
+
+
+def test_units_of_one_dimension_are_calculated_and_compared_in_one() -> None:
+    pytest.importorskip("pint")
+    metres, centimetres = Quantity(3, "m"), Quantity(250, "cm")
+    assert run("difference", operand(metres), operand(centimetres)) == "0.5 m"
+    assert run("add", operand(centimetres), operand(metres)) == "550 cm"
+    assert run("divide", operand(metres), operand(Quantity(300, "cm"))) == "1"
+    share = operand(centimetres)
+    assert run("percentage", share, operand(Quantity(5, "m"))) == "50 %"
+    assert share.remarks == []
+    assert compared(metres, centimetres, ">", "compare")
+    assert compared(metres, Quantity(300, "cm"), "=", "=")
+
+
+@pytest.mark.parametrize(
+    ("test", "ids"),
+    [
+        ("='3 m'", ["1", "2", "4"]),
+        ("!='3 m'", ["3", "5"]),
+        (">'2.9 m'", ["1", "2", "4", "5"]),
+        (">'2.9'", ["1", "2", "4", "5"]),
+        ("<='300 CM'", ["1", "2", "3", "4"]),
+        ("='3 meters'", ["1", "2", "4"]),
+    ],
+)
+def test_a_literal_is_compared_in_all_units_of_its_column(test: str, ids: list[str]) -> None:
+    """As `FilterNum` and `where` do: a column of lengths may write some in metres and some in centimetres."""
+    pytest.importorskip("pint")
+    graph = condgraph.open()
+    sizes = ("3 m", "300 cm", "2.5 m", "0.003 km", "1000 m")
+    graph.load([{"id": str(at), "size": size} for at, size in enumerate(sizes, 1)], name="t", key="id")
+    program = f"Query1: \"get_information(relation='size', tail_entity{test})\""
+    answer = graph.query(program)
+    assert sorted(one.id.rsplit("/", 1)[-1] for one in answer.entities) == ids
+    assert not any("cannot be compared" in one for one in answer.warnings)
+    assert graph.query(program, engine="sparql").texts == answer.texts
