@@ -161,6 +161,18 @@ def test_json_holds_values_without_loss(graph: condgraph.Graph, capsys: pytest.C
         json_value(1j)
 
 
+def test_entities_among_values_keep_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two towns of one name and the same word as a text are three rows, and not one."""
+    graph = condgraph.open()
+    towns = [Entity("p1", "Paris"), Entity("p2", "Paris")]
+    graph.add([*towns, *(Statement("a", "saw", what) for what in (Ref("p1"), Ref("p2"), "Paris", Quantity(3)))])
+    answer = graph.query("Query1: \"get_information(relation='saw', head_entity='a')\"")
+    write_answer(answer, Format.CSV)
+    assert capsys.readouterr().out == "value,id\n3,\nParis,\nParis,p1\nParis,p2\n"
+    write_answer(answer, Format.TABLE)
+    assert capsys.readouterr().out.splitlines()[1:] == ["3", "Paris", "Paris  p1", "Paris  p2"]
+
+
 def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
     write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), Format.CSV, evidence=True, trace=True)
     written = capsys.readouterr()

@@ -8,6 +8,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.comparisons import compared, relation
+from condgraph.engine.errors import LiteralError
 from condgraph.engine.facts import Statement
 from condgraph.engine.functions import FUNCTIONS
 from condgraph.engine.operands import Inapplicable, Operand
@@ -126,3 +127,44 @@ def test_a_literal_is_compared_in_all_units_of_its_column(test: str, ids: list[s
     assert sorted(one.id.rsplit("/", 1)[-1] for one in answer.entities) == ids
     assert not any("cannot be compared" in one for one in answer.warnings)
     assert graph.query(program, engine="sparql").texts == answer.texts
+
+
+def test_places_among_values_that_do_not_compare_are_said() -> None:
+    graph = condgraph.open()
+    points = ("10", "7", "10.0", "n.n.", "3 kg")
+    items = [Statement(f"e{at}", "points", Quantity(float(one)) if one[-1].isdigit() else one) for at, one in enumerate(points[:4])]
+    graph.add([*items, Statement("e9", "points", Quantity(3, "kg"))])
+
+    def ask(*calls: str) -> condgraph.Answer:
+        lines = ["get_information(relation='points')", *calls]
+        return graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(lines, 1)))
+
+    best = ask("nth_highest(set='output_of_query1', n=1)")
+    assert best.texts == ask("max(set='output_of_query1')").texts == ["10"]
+    assert best.warnings == ["largest: 2 values are no quantity and do not compete"]
+    second = ask("nth_highest(set='output_of_query1', n=2)")
+    assert any(one.startswith("nth_highest: the values are of 3 types or units") for one in second.warnings)
+    last = ask("sort(set='output_of_query1')", "last(set='output_of_query2')")
+    assert any(one.startswith("sort: the values are of 3 types or units") for one in last.warnings)
+
+
+def test_an_answer_that_was_to_be_descending_says_that_it_is_not() -> None:
+    graph = condgraph.open()
+    graph.add([Statement(f"e{at}", "points", Quantity(at)) for at in range(3)])
+    program = """Query1: "get_information(relation='points')"
+Query2: "sort(set='output_of_query1', order='descending')\""""
+    answer = graph.query(program)
+    assert answer.texts == ["0", "1", "2"]
+    assert any("has its own order, which is ascending" in one for one in answer.warnings)
+    first = graph.query(program + """\nQuery3: "first(set='output_of_query2')\"""")
+    assert (first.texts, first.warnings) == (["2"], [])
+
+
+@pytest.mark.parametrize("text", ["1 000", "1 000 m", "12 000 000", "1 000,5"])
+def test_digits_in_groups_are_no_unit(text: str) -> None:
+    graph = condgraph.open()
+    graph.add([Statement("a", "height", Quantity(2000)), Statement("b", "height", Quantity(3, "100 m"))])
+    with pytest.raises(LiteralError, match="would be 12? in the unit '000") as error:
+        graph.kopl(f'FindAll() FilterNum(height, "{text}", >)')
+    assert "digits are written together" in str(error.value)
+    assert graph.kopl("FindAll() FilterNum(height, 1000, >) QueryName()").texts == ["a"]
