@@ -126,7 +126,8 @@ def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
             return [_between(a, b, options)]
         return difference(arguments, options)
     found = arguments[0].measures("duration")
-    if len(found) == 2:
+    if len(found) == 2 and not any(isinstance(value, Time) and value.precision is Precision.SPAN for value in found):
+        # A start and an end; two intervals last as long as each of them does.
         return difference(arguments, options)
     return [_long(value, options) for value in watched(found)]
 

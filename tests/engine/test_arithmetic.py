@@ -9,7 +9,7 @@ import pytest
 import condgraph
 from condgraph.engine.comparisons import compared, relation
 from condgraph.engine.errors import LiteralError
-from condgraph.engine.facts import Statement
+from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.functions import FUNCTIONS
 from condgraph.engine.operands import Inapplicable, Operand
 from condgraph.engine.values import Quantity, Time, text_of
@@ -164,7 +164,42 @@ Query2: "sort(set='output_of_query1', order='descending')\""""
 def test_digits_in_groups_are_no_unit(text: str) -> None:
     graph = condgraph.open()
     graph.add([Statement("a", "height", Quantity(2000)), Statement("b", "height", Quantity(3, "100 m"))])
-    with pytest.raises(LiteralError, match="would be 12? in the unit '000") as error:
+    with pytest.raises(LiteralError, match=r"would be 12? in the unit '000") as error:
         graph.kopl(f'FindAll() FilterNum(height, "{text}", >)')
     assert "digits are written together" in str(error.value)
     assert graph.kopl("FindAll() FilterNum(height, 1000, >) QueryName()").texts == ["a"]
+
+
+def terms() -> condgraph.Graph:
+    """Ann was mayor twice, Bob in between, and began last but one; Dee began last and ended before Ann."""
+    graph = condgraph.open()
+    held = [("Ann", 1990, 1994), ("Bob", 1994, 1998), ("Ann", 1998, 2010), ("Cid", 1980, 1992), ("Dee", 2002, 2005)]
+    graph.add(
+        Statement("town", "mayor", Ref(who), (("start time", Time.year(first)), ("end time", Time.year(last))))
+        for who, first, last in held
+    )
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "who"),
+    [
+        ("start time", "latest", "Dee"),
+        ("start time", "earliest", "Cid"),
+        ("end time", "earliest", "Cid"),
+        ("end time", "latest", "Ann"),
+        ("time", "earliest", "Cid"),
+        ("time", "latest", "Ann"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_a_superlative_of_the_start_or_the_end_is_of_that(key: str, value: str, who: str, engine: str) -> None:
+    program = f"Query1: \"get_information(head_entity='town', relation='mayor', key='{key}', value='{value}')\""
+    assert terms().query(program, engine=engine).texts == [who]  # type: ignore[arg-type]
+
+
+def test_two_intervals_last_as_long_as_each_of_them() -> None:
+    program = """Query1: "get_information(head_entity='town', relation='mayor', tail_entity='Ann', key='time')"
+Query2: "duration(set='output_of_query1')\""""
+    assert terms().query(program).texts == ["4 year", "12 year"]
+    assert run("duration", operand(Time.year(1990), Time.year(1998))) == "8 year"
