@@ -82,7 +82,8 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
         a, b = (operand.measure("difference") for operand in arguments)
     if isinstance(a, Time) and isinstance(b, Time):
         return [_between(a, b, options)]
-    one, two, unit = alike(*(_number(value, arguments[0], "difference") for value in (a, b)), "difference")
+    one, two = (_number(value, arguments[0], "difference") for value in (a, b))
+    one, two, unit = alike(one, two, "difference")
     found = exact(one.number) - exact(two.number)
     return [Quantity(plain(found if _signed(options) else abs(found)), unit)]
 
