@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import condgraph
 from condgraph.cli.app import app
 from condgraph.cli.exits import Exit, code_of, guard, message_of
+from condgraph.cli.logic import write_answers
 from condgraph.cli.options import loader_options, parameters, program_text
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
@@ -159,6 +160,33 @@ def test_json_holds_values_without_loss(graph: condgraph.Graph, capsys: pytest.C
     assert json_value(UNKNOWN) == {"unknown": True}
     with pytest.raises(TypeError, match="complex"):
         json_value(1j)
+
+
+def test_entities_among_values_keep_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two towns of one name and the same word as a text are three rows, and not one."""
+    graph = condgraph.open()
+    towns = [Entity("p1", "Paris"), Entity("p2", "Paris")]
+    graph.add([*towns, *(Statement("a", "saw", what) for what in (Ref("p1"), Ref("p2"), "Paris", Quantity(3)))])
+    answer = graph.query("Query1: \"get_information(relation='saw', head_entity='a')\"")
+    write_answer(answer, Format.CSV)
+    assert capsys.readouterr().out == "value,id\n3,\nParis,\nParis,p1\nParis,p2\n"
+    write_answer(answer, Format.TABLE)
+    assert capsys.readouterr().out.splitlines()[1:] == ["3", "Paris", "Paris  p1", "Paris  p2"]
+
+
+def test_answers_of_logic_keep_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    graph = condgraph.open()
+    graph.add([Entity("p1", "Paris"), Entity("p2", "Paris"), Entity("b", "Bern")])
+    graph.add([Statement(one, "in", Ref(where)) for one, where in (("p1", "EU"), ("p2", "EU"), ("b", "CH"))])
+    write_answers(graph.logic('?x : in(?x, "EU")'), Format.CSV)
+    assert capsys.readouterr().out == "answer,score,known by,id\nParis,1,observed,p1\nParis,1,observed,p2\n"
+    write_answers(graph.logic('?x : in(?x, "EU")'), Format.TABLE)
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["id", "p1", "p2"]
+    write_answers(graph.logic('?x : in(?x, "CH")'), Format.TABLE)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["answer", "score", "known", "by"],
+        ["Bern", "1", "observed"],
+    ]
 
 
 def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,19 +19,24 @@ from condgraph.ask.held import written
 from condgraph.ask.known import Known
 from condgraph.ask.preparing import Preparing
 from condgraph.ask.prompt import block, mark_of
-from condgraph.ask.records import Asked, Attempt, Status, Vote
+from condgraph.ask.records import Asked, Attempt, Stage, Status, Vote
 from condgraph.ask.reply import declines, gives_up, program_in
-from condgraph.engine.bounds import check
-from condgraph.engine.errors import BudgetError, ModelError, shortened
+from condgraph.engine.bounds import check, within
+from condgraph.engine.errors import BudgetError, DeadlineError, ModelError, shortened
 from condgraph.models.base import Completion, Message
 
 #: Tokens of a reply, and characters of one that is shown to the model again.
 MOST_REPLY: Final = 800
 _SHOWN: Final = 2_000
+#: Seconds that an answer which was found in time may take to be told.
+_LATE: Final = 1.0
 
 
 class Asking(Preparing):
     """One question being asked; `run` gives its outcome."""
+
+    #: Whether the model may still be asked.
+    asks = True
 
     # -- all of it ---------------------------------------------------------------------------------
 
@@ -45,13 +50,24 @@ class Asking(Preparing):
             self._samples(messages, runner, known)
         except BudgetError as error:
             self.warnings.append(str(error))
-            if not any(one.answer is not None or one.choice is not None for one in self.attempts):
-                return self._outcome("budget")
+            return self._spent()
         return self._decided()
 
     def late(self) -> Asked:
-        """The outcome where the seconds of the budget passed."""
+        """The outcome where the seconds of the budget passed: of what was done by then."""
         self.warnings.append(f"the budget's {self.options.budget.seconds:g} s passed")
+        self.asks = False
+        try:
+            with within(_LATE):
+                return self._spent()
+        except DeadlineError:
+            check()
+            return self._outcome("budget")
+
+    def _spent(self) -> Asked:
+        """The outcome where the budget ended the asking: what other attempts gave is not lost."""
+        if any(one.answer is not None or one.choice is not None for one in self.attempts):
+            return self._decided()
         return self._outcome("budget")
 
     # -- asking the model --------------------------------------------------------------------------
@@ -60,7 +76,12 @@ class Asking(Preparing):
         """Every sample once; where none gives an answer, the first is tried again."""
         completions = self._write(messages, self.options.samples)
         for number, completion in enumerate(completions):
-            self._take(completion, runner, known, sample=number, number=0)
+            try:
+                self._take(completion, runner, known, sample=number, number=0)
+            except DeadlineError:
+                for other, later in enumerate(completions[number + 1 :], number + 1):
+                    self._unfinished(later.text, "running", "the time was over before the program was run", sample=other)
+                raise
         tried = {one.program for one in self.attempts if one.program}
         empties = sum(one.answer is not None for one in self.attempts)
         retry = 0
@@ -70,7 +91,7 @@ class Asking(Preparing):
                 break
             retry += 1
             check()
-            completions = self._write(self._again(messages, last), 1)
+            completions = self._write(self._again(messages, last), 1, retry)
             if not completions:
                 break
             attempt = self._take(completions[0], runner, known, sample=last.sample, number=retry, tried=tried)
@@ -82,7 +103,18 @@ class Asking(Preparing):
     def _settled(self) -> bool:
         return any(one.choice is not None or (one.answer is not None and one.stage is None) for one in self.attempts)
 
-    def _write(self, messages: list[Message], samples: int) -> list[Completion]:
+    def _unfinished(
+        self, reply: str, stage: Stage, error: str, program: str = "", language: str = "", *, sample: int = 0, number: int = 0
+    ) -> None:
+        """Keep an attempt that the end of the time cut short."""
+        self.attempts.append(
+            Attempt(
+                reply, program, language, stage=stage, error=error, code=DeadlineError.code, source=self.options.source,
+                sample=sample, number=number, unfinished=True,
+            )
+        )  # fmt: skip
+
+    def _write(self, messages: list[Message], samples: int, number: int = 0) -> list[Completion]:
         """The completions of one call; none where the model gave an error, which is kept."""
         with self.step("write") as about:
             try:
@@ -94,6 +126,10 @@ class Asking(Preparing):
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
                 return []
+            except DeadlineError:
+                about.append("not finished")
+                self._unfinished("", "writing", "the time was over while the model was writing", number=number)
+                raise
             about.append(f"{len(found)} of {samples}" if samples > 1 else f"{len(found[0].text) if found else 0} characters")
         if len(found) < samples:
             self.warnings.append(f"{samples} samples were asked for, and {len(found)} came")
@@ -142,7 +178,12 @@ class Asking(Preparing):
             if tried is not None and program in tried:
                 self.warnings.append("the model wrote the same program again")
                 return None
-            attempt = self._run(runner, reply, program, language)
+            try:
+                attempt = self._run(runner, reply, program, language)
+            except DeadlineError:
+                why = "the time was over while the program ran"
+                self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
+                raise
             attempt = replace(attempt, sample=sample, number=number)
             if attempt.stage is not None:
                 attempt = replace(attempt, feedback=feedback_of(attempt, known))
@@ -151,7 +192,11 @@ class Asking(Preparing):
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:
         before = dict(runner.seconds)
-        attempt = runner.attempt(reply, program, language)
+        try:
+            attempt = runner.attempt(reply, program, language)
+        except DeadlineError:
+            self.tell("run", sum(runner.seconds.values()) - sum(before.values()), "not finished")
+            raise
         resolved, ran = (runner.seconds[name] - before[name] for name in ("resolve", "run"))
         ended = attempt.stage in ("writing", "resolving")
         self.tell("resolve", resolved, attempt.error if ended else "; ".join(attempt.notes))
@@ -218,7 +263,7 @@ class Asking(Preparing):
     def _said(self, answer: Any) -> tuple[str, tuple[str, ...]]:
         """The answer in words: plain, or as the model says it, where that holds."""
         text, statements = plain(answer)
-        if not self.options.verbalise or not statements:
+        if not self.options.verbalise or not statements or not self.asks:
             return text, statements
         facts = facts_of(answer, statements)
         mark = mark_of(self.options.seed + 2, [self.question, facts])
@@ -229,6 +274,12 @@ class Asking(Preparing):
                 said = found[0].text.strip() if found and found[0].finish == "stop" else ""
             except (ModelError, BudgetError) as error:
                 self.warnings.append(f"the answer is said plainly: {error}")
+                return text, statements
+            except DeadlineError:
+                if self.bounds is not None:
+                    self.bounds.check()  # the deadline of the call itself is an error
+                about.append("not finished")
+                self.warnings.append("the answer is said plainly: the time was over while the model was writing")
                 return text, statements
             self.shown.append(facts)
             wrong = checked(said, self.question, answer, statements)

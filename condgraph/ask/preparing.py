@@ -20,6 +20,7 @@ from condgraph.ask.options import MOST_DEMOS, AskOptions
 from condgraph.ask.prompt import Prompts, block, mark_of
 from condgraph.ask.records import AskStep, Attempt
 from condgraph.ask.route import route
+from condgraph.engine.bounds import current
 from condgraph.engine.errors import BudgetError, UnknownNameError, nearest, shortened
 from condgraph.models.base import ChatModel, Message
 from condgraph.models.budget import Metered
@@ -48,6 +49,8 @@ class Preparing:
         self.excerpt: Excerpt | None = None
         self.grammar: Grammar | None = None
         self.declined = 0
+        #: What bounds the call itself; the seconds of the budget may end before it does.
+        self.bounds = current()
 
     def count(self, text: str) -> int:
         """How many tokens a text has: by the model's tokenizer, or estimated."""

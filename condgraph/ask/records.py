@@ -73,6 +73,7 @@ class Choice:
 class Attempt:
     """One program that a model wrote: the reply as it came, the program in it, and what became of
     it. `stage` and `error` say where and why it gave no answer, `feedback` what the model was told.
+    `unfinished`: the time was over while the model wrote, or before its program had run.
     """
 
     reply: str
@@ -92,6 +93,7 @@ class Attempt:
     #: Which of the samples it is, from 0, and how often that one was tried before.
     sample: int = 0
     number: int = 0
+    unfinished: bool = False
 
     @property
     def gave(self) -> tuple[str, ...] | None:
@@ -193,7 +195,7 @@ class Asked:
             "attempts": [
                 {
                     "program": one.program, "language": one.language, "stage": one.stage, "error": one.error,
-                    "feedback": one.feedback,
+                    "feedback": one.feedback, "unfinished": one.unfinished,
                     "answers": None if one.answer is None else list(one.answer.texts[:20]),
                 }
                 for one in self.attempts

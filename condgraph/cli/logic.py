@@ -93,13 +93,18 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
     if form is Format.ARROW:
         write_stream(found.to_arrow())
         return
-    rows = [(one.entity.name, f"{one.score:.9g}", "observed" if one.observed else "predicted") for one in found]
+    columns: tuple[str, ...] = ("answer", "score", "known by", "id")
+    rows: list[tuple[str, ...]] = [
+        (one.entity.name, f"{one.score:.9g}", "observed" if one.observed else "predicted", one.entity.id) for one in found
+    ]
     if form is Format.CSV:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(("answer", "score", "known by"))
+        writer.writerow(columns)
         writer.writerows(rows)
     elif rows:
-        write_table(("answer", "score", "known by"), rows)
+        # Names that repeat are told apart by their ids.
+        shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
+        write_table(columns[:shown], [row[:shown] for row in rows])
     if explain:
         typer.echo("", err=form is not Format.TABLE)
         for one in found:

@@ -105,6 +105,9 @@ def answer_rows(answer: Answer) -> tuple[tuple[str, ...], Sequence[tuple[str, ..
     records = answer.data()
     # An empty answer has the columns that it would have otherwise.
     named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
+    if any("id" in record for record in records) and any("id" not in record for record in records):
+        # Entities among values: their ids tell them from texts and from each other.
+        return ("value", "id"), list(dict.fromkeys((record["text"], record.get("id", "")) for record in records))
     if not named or any("id" not in record for record in records):
         return ("value",), [(text,) for text in answer.texts]
     return ("name", "id"), [(record["name"], record["id"]) for record in records]

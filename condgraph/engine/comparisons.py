@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import Entity
-from condgraph.engine.operands import DIGITS, Inapplicable, Operand, Options, common_unit, exact, measure_of, year_of
+from condgraph.engine.operands import DIGITS, Inapplicable, Operand, Options, alike, exact, measure_of, year_of
 from condgraph.engine.pieces import set_of, watched
 from condgraph.engine.values import Quantity, Time, collapse, text_of
 
@@ -34,7 +34,7 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
     if isinstance(a, Time) and isinstance(b, Time):
         return _times(a, b, operator)
     if isinstance(a, Quantity) and isinstance(b, Quantity):
-        common_unit(a, b, what)
+        a, b, _ = alike(a, b, what)
         return OPERATORS[operator](exact(a.number), exact(b.number))
     one, two = (collapse(_text(value)).casefold() for value in (left, right))
     return OPERATORS[operator](one, two)
@@ -118,10 +118,17 @@ def _check_size(arguments: Sequence[Operand], what: str) -> None:
 def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """Whether any value of the first compares so with any of the second."""
     operator = options["operator"]
+    for operand, side in zip(arguments, ("left", "right"), strict=True):
+        if not len(operand):
+            operand.remarks.append(f"{operator}: there is nothing on the {side}, which compares with nothing")
     if operator == "!=":
-        return [not relation(arguments, {"operator": "="})[0]]
+        return [not _any(arguments, "=")]
+    return [_any(arguments, operator)]
+
+
+def _any(arguments: Sequence[Operand], operator: str) -> bool:
     if operator == "=" and not set_of(arguments[0].texts).isdisjoint(arguments[1].texts):
-        return [True]
+        return True
     _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
         for right, other in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
@@ -130,8 +137,8 @@ def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
             if compared(one, two, operator, operator):
                 if operator == "=":
                     _note_case(left, right, arguments[0], "=")
-                return [True]
-    return [False]
+                return True
+    return False
 
 
 def _note_case(left: Any, right: Any, operand: Operand, what: str) -> bool:

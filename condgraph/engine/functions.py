@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from condgraph.engine.operands import (
     Native,
     Operand,
     Options,
-    common_unit,
+    alike,
     exact,
     number_in,
     plain,
@@ -47,8 +48,16 @@ from condgraph.engine.values import (
 
 
 def _plain_measure(operand: Operand, what: str) -> Quantity:
-    found = operand.measure(what)
-    return Quantity(year_of(found)) if isinstance(found, Time) else found
+    return _number(operand.measure(what), operand, what)
+
+
+def _number(value: Measure, operand: Operand, what: str) -> Quantity:
+    """A number as it is, a time by its year."""
+    if isinstance(value, Quantity):
+        return value
+    if value.precision is not Precision.YEAR:
+        operand.remarks.append(f"{what}: the values are times and are read by their years")
+    return Quantity(year_of(value))
 
 
 def _each(operand: Operand, what: str) -> list[Quantity]:
@@ -73,11 +82,14 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
         a, b = (operand.measure("difference") for operand in arguments)
     if isinstance(a, Time) and isinstance(b, Time):
         return [_between(a, b, options)]
-    one, two = (Quantity(year_of(value)) if isinstance(value, Time) else value for value in (a, b))
+    one, two = (_number(value, arguments[0], "difference") for value in (a, b))
+    one, two, unit = alike(one, two, "difference")
     found = exact(one.number) - exact(two.number)
-    if options.get("absolute") != "false":
-        found = abs(found)
-    return [Quantity(plain(found), common_unit(one, two, "difference"))]
+    return [Quantity(plain(found if _signed(options) else abs(found)), unit)]
+
+
+def _signed(options: Options) -> bool:
+    return options.get("absolute") == "false"
 
 
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
@@ -88,6 +100,10 @@ def _between(a: Time, b: Time, options: Options) -> Quantity:
     are exact days.
     """
     unit = options.get("unit", "").casefold().rstrip("s")
+    if _signed(options) and a.start < b.start:
+        # The first less the second: from a later to an earlier time it is positive.
+        found = _between(a, b, {**options, "absolute": "true"})
+        return Quantity(-found.number, found.unit)
     if a.start > b.start:
         a, b = b, a
     if a.start <= OPEN_START:
@@ -111,7 +127,8 @@ def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
             return [_between(a, b, options)]
         return difference(arguments, options)
     found = arguments[0].measures("duration")
-    if len(found) == 2:
+    if len(found) == 2 and not any(isinstance(value, Time) and value.precision is Precision.SPAN for value in found):
+        # A start and an end; two intervals last as long as each of them does.
         return difference(arguments, options)
     return [_long(value, options) for value in watched(found)]
 
@@ -136,22 +153,29 @@ def _long(value: Measure, options: Options) -> Quantity:
 
 def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The sum of the operands; every number of a bag counts."""
-    total, unit = Fraction(0), NO_UNIT
-    for operand in arguments:
+    total, first = Fraction(0), Quantity(0)
+    for place, operand in enumerate(arguments, 1):
+        if not len(operand):
+            operand.remarks.append(f"add: operand {place} is nothing, and adds nothing")
         for measure in watched(_each(operand, "add")):
-            unit = common_unit(Quantity(0, unit), measure, "add")
-            total += exact(measure.number)
-    return [Quantity(plain(total), unit)]
+            _, same, unit = alike(first, measure, "add")
+            total += exact(same.number)
+            first = first if first.unit == unit else measure
+    return [Quantity(plain(total), first.unit)]
 
 
 def multiply(arguments: Sequence[Operand], options: Options) -> list[Any]:
     """The product of the operands."""
-    product, unit = Fraction(1), NO_UNIT
+    product, united = Fraction(1), Quantity(1)
     for operand in arguments:
         measure = _plain_measure(operand, "multiply")
-        unit = common_unit(Quantity(0, unit), measure, "multiply")
+        if measure.unit != NO_UNIT:
+            if united.unit != NO_UNIT:
+                # 3 m by 2 m is not 6 m.
+                raise Inapplicable(f"multiply: {united} and {measure} both have a unit")
+            united = measure
         product *= exact(measure.number)
-    return [Quantity(plain(product), unit)]
+    return [Quantity(plain(product), united.unit)]
 
 
 def divide(arguments: Sequence[Operand], options: Options) -> list[Any]:
@@ -159,7 +183,13 @@ def divide(arguments: Sequence[Operand], options: Options) -> list[Any]:
     a, b = (_plain_measure(operand, "divide") for operand in arguments)
     if not b.number:
         raise Inapplicable("division by zero has no result")
-    unit = a.unit if b.unit == NO_UNIT else NO_UNIT if a.unit == b.unit else f"{a.unit}/{b.unit}"
+    unit = a.unit
+    if b.unit != NO_UNIT:
+        unit = f"{a.unit}/{b.unit}"
+        if a.unit != NO_UNIT:
+            with suppress(Inapplicable):
+                a, b, _ = alike(a, b, "divide")
+                unit = NO_UNIT
     return [Quantity(plain(exact(a.number) / exact(b.number)), unit)]
 
 
@@ -168,7 +198,8 @@ def remainder(arguments: Sequence[Operand], options: Options) -> list[Any]:
     a, b = (_plain_measure(operand, "%") for operand in arguments)
     if not b.number:
         raise Inapplicable("division by zero has no result")
-    return [Quantity(plain(exact(a.number) % exact(b.number)), a.unit)]
+    a, b, unit = alike(a, b, "%")
+    return [Quantity(plain(exact(a.number) % exact(b.number)), unit)]
 
 
 def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
@@ -176,6 +207,11 @@ def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
     a, b = (_plain_measure(operand, "percentage") for operand in arguments)
     if not b.number:
         raise Inapplicable("a percentage of zero has no result")
+    try:
+        a, b, _ = alike(a, b, "percentage")
+    except Inapplicable as error:
+        # Wins of matches are a percentage as well, euros of dollars are none.
+        arguments[0].remarks.append(str(error))
     return [Quantity(plain(exact(a.number) * 100 / exact(b.number)), "%")]
 
 

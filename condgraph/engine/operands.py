@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.pieces import each_once, watched
-from condgraph.engine.units import fold_unit
+from condgraph.engine.units import conversions, fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
     MOST_DIGITS,
@@ -119,8 +119,13 @@ def year_of(value: Time) -> int:
     return civil(value.start // DAY_SECONDS)[0]
 
 
-def common_unit(a: Quantity, b: Quantity, what: str) -> str:
-    """The unit that two quantities have, where they are of one kind."""
-    if a.unit != b.unit and NO_UNIT not in (a.unit, b.unit) and fold_unit(a.unit) != fold_unit(b.unit):
+def alike(a: Quantity, b: Quantity, what: str) -> tuple[Quantity, Quantity, str]:
+    """Two quantities in one unit, and that unit: the second in that of the first, where a unit library
+    knows how. Raises `Inapplicable` where they are of different kinds.
+    """
+    if NO_UNIT in (a.unit, b.unit) or a.unit == b.unit or fold_unit(a.unit) == fold_unit(b.unit):
+        return a, b, a.unit if a.unit != NO_UNIT else b.unit
+    converted = conversions(b, [a.unit])
+    if not converted:
         raise Inapplicable(f"{what}: {a} and {b} are of different units")
-    return a.unit if a.unit != NO_UNIT else b.unit
+    return a, converted[0], a.unit

@@ -8,13 +8,15 @@ in each other's way).
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from typing import Final
 
 from condgraph.engine.algebra import Compare, Condition, Operator, any_of
 from condgraph.engine.errors import LiteralError
 from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions
-from condgraph.engine.values import Kind, Quantity, Time, collapse, parse_quantity
+from condgraph.engine.values import Kind, Quantity, Time, collapse, format_number, parse_quantity
 
 Span = tuple[int, int] | None
 
@@ -30,9 +32,17 @@ def read_time(text: str, span: Span = None) -> Time:
 def read_quantity(text: str, span: Span = None) -> Quantity:
     """A number with its unit, if it has one."""
     try:
-        return parse_quantity(text)
+        found = parse_quantity(text)
     except ValueError as error:
         raise LiteralError(str(error), span=span, hint="a quantity is 42, or 188 centimetre") from None
+    if _THOUSANDS(found.unit):
+        why = f"{text!r} would be {format_number(found.number)} in the unit {found.unit!r}"
+        raise LiteralError(why, span=span, hint="digits are written together, as in 1000 metre")
+    return found
+
+
+#: What stands in the place of a unit where digits are written in groups: 1 000 is no 1 in a unit 000.
+_THOUSANDS: Final = re.compile(r"\d{3}(?:[\s.,'].*)?", re.ASCII).fullmatch
 
 
 def quantity_test(operator: Operator, quantity: Quantity, kinds: Kinds) -> Condition:

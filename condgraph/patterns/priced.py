@@ -150,7 +150,8 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
         passed = terms.passed_over(edge.relation) if edge.known else None
         if passed is not None:
             what = "but its values are numbers, times or qualifiers, which are no nodes"
-            warnings.append(f"{passed!r} is nearer to {edge.relation!r} than any edge, {what}")
+            how = "a number or a time is asked with an operator, as = 1930 or > 5"
+            warnings.append(f"{passed!r} is nearer to {edge.relation!r} than any edge, {what}; {how}")
         if found is not None and options.k_relations is not None:
             found = _nearest_names(names.predicate_names, found, options.k_relations)
         prices.append(found)

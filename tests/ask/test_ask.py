@@ -204,6 +204,64 @@ def test_a_deadline_of_the_call_is_an_error_and_the_budget_an_outcome(graph: Gra
     assert graph.ask("What is the capital of Nepal?", slow, budget=Budget(seconds=0.05)).status in ("budget", "failed")
 
 
+def late(*replies: str) -> Any:
+    """A model that gives its replies at once, and then one that comes too late."""
+    left = list(replies)
+
+    def model(messages: list[dict[str, str]]) -> str:
+        import time
+
+        if left:
+            return left.pop(0)
+        time.sleep(5)
+        return CAPITAL
+
+    return model
+
+
+SECONDS = Budget(seconds=1.0)
+
+
+def test_what_was_under_way_when_the_time_was_over_is_kept_as_unfinished(graph: Graph) -> None:
+    question = "What is the capital of Nepal?"
+    found = graph.ask(question, late(), via="kopl", budget=SECONDS)
+    assert (found.status, found.answer, found.failures) == ("budget", None, {"writing": 1})
+    assert [(one.stage, one.unfinished, one.code) for one in found.attempts] == [("writing", True, "deadline")]
+    assert found.data()["attempts"][0]["unfinished"] is True
+    wrong = "Find(Nepal) Relate(capitol, forward) QueryName()"
+    found = graph.ask(question, late(wrong), via="kopl", budget=SECONDS)
+    assert found.status == "budget"
+    assert [(one.program, one.number, one.unfinished) for one in found.attempts] == [(wrong, 0, False), ("", 1, True)]
+
+
+def test_a_program_that_the_end_of_the_time_cut_short_is_kept(graph: Graph) -> None:
+    program = """Query1: "get_information(relation='capital', head_entity='Nepal')"
+Query2: "nearest_sea_of(output_of_query1)\""""
+    found = graph.ask("Which sea?", late(program), via="query", function=True, budget=SECONDS)
+    assert found.status == "budget"
+    (attempt,) = found.attempts
+    assert attempt.program == program
+    assert (attempt.stage, attempt.unfinished, attempt.error) == ("running", True, "the time was over while the program ran")
+    assert [step.about for step in found.steps if step.name == "run"] == ["not finished"]
+
+
+def test_an_answer_that_was_found_in_time_is_not_lost_with_the_budget(graph: Graph) -> None:
+    said = graph.ask("What is the capital of Nepal?", late(CAPITAL), via="kopl", verbalise=True, budget=SECONDS)
+    assert (said.status, said.texts, len(said.votes)) == ("answered", ["Kathmandu"], 1)
+    assert any("said plainly" in one for one in said.warnings)
+    assert "Kathmandu" in said.text
+    with pytest.raises(DeadlineError):
+        graph.ask("What is the capital of Nepal?", late(CAPITAL), via="kopl", verbalise=True, timeout=1.0)
+    asked = """Query1: "get_information(relation='capital', head_entity='Nepal')\""""
+    slow = asked + """\nQuery2: "nearest_sea_of(output_of_query1)\""""
+    third = asked.replace("Nepal", "India")
+    model = late(asked, slow, third)
+    voted = graph.ask("Which?", model, via="query", function=True, samples=3, budget=SECONDS)
+    assert (voted.status, voted.texts) == ("answered", ["Kathmandu"])
+    assert [one.unfinished for one in voted.attempts] == [False, True, True]
+    assert [one.sample for one in voted.attempts] == [0, 1, 2]
+
+
 # -- names with several meanings -------------------------------------------------------------------
 
 

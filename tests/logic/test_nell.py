@@ -5,6 +5,8 @@ readings of pni.
 from __future__ import annotations
 
 import json
+import statistics
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,18 @@ def test_every_published_query_has_its_easy_answers(queries: list[dict[str, Any]
         assert set(scores.values.tolist()) <= {0.0, 1.0}
         ids = [int(nell.current.ident(node)) for node in scores.ids[scores.values == 1].tolist()]
         assert sorted(ids) == sorted(query["easy"])
+
+
+@pytest.mark.data
+def test_no_published_query_takes_long(queries: list[dict[str, Any]], nell: Graph) -> None:
+    def seconds(query: Any) -> float:
+        begin = time.thread_time()  # of this thread alone: others may have the processor in between
+        _ = nell.query(query).values
+        return time.thread_time() - begin
+
+    taken = [min(seconds(one["query"]), seconds(one["query"])) for one in queries]
+    assert statistics.median(taken) <= 0.0005
+    assert max(taken) <= 0.005
 
 
 @pytest.mark.data

@@ -205,7 +205,19 @@ def nth(lowering: Lowering, result: Result, place: int) -> Result:
             return result.of(SubjectsOf(Nth(RowNumbers(result.node), place, "ascending")), empty=result.empty)
         return result.of(Referents(Nth(Names(result.node), place, "ascending")))
     order = result.order or "row"
+    if order != "row":
+        _warn_mixed(lowering, result, "sort")
     return result.of(Nth(lowering.as_bag(result), place, order), validity=None)  # type: ignore[arg-type]
+
+
+def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
+    """Say where values are put in an order that do not compare: the place of one says little then."""
+    kinds = {(Kind.TEXT if kind is Kind.ENTITY else kind, unit) for kind, unit in result.kinds if kind is not Kind.UNKNOWN}
+    if len(kinds) > 1:
+        lowering.context.warn(
+            f"{what}: the values are of {len(kinds)} types or units, which do not compare: numbers stand unit by unit, "
+            "times behind them, texts last"
+        )
 
 
 def _sort(lowering: Lowering, call: Application) -> Result:
@@ -214,6 +226,8 @@ def _sort(lowering: Lowering, call: Application) -> Result:
     text = word.text.casefold() if isinstance(word, Literal) else "ascending"
     order = "descending" if text.startswith(("desc", "high", "larg", "false")) else "ascending"
     lowering.context.remark("an answer has its own order; sort decides only what first, last and [n] mean")
+    if order == "descending":
+        lowering.descending = result.node
     return result.of(result.node, order=order)
 
 
@@ -223,6 +237,9 @@ def _nth_highest(lowering: Lowering, call: Application) -> Result:
     number = read_quantity(word.text) if isinstance(word, Literal) else None
     if number is None or not isinstance(number.number, int) or number.number < 1:
         raise PlanError("nth_highest needs n, a whole number from 1", span=call.span)
+    if number.number == 1:
+        return result.of(Extreme(_bounded(result, "largest"), "largest"), validity=None)
+    _warn_mixed(lowering, result, "nth_highest")
     return result.of(Nth(as_values(result), number.number - 1, "descending"), validity=None)
 
 

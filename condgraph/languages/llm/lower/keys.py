@@ -109,7 +109,8 @@ class Key:
         if isinstance(value, tree.Literal):
             word = superlative(value.text, TIMES) if condition.op != "!=" else None
             if word is not None:
-                part: Literal["start", "end"] = "start" if word[1] == "smallest" else "end"
+                # Of whole intervals the earliest begins first, and the latest ends last.
+                part = self.part if self.part != "interval" else "start" if word[1] == "smallest" else "end"
                 return WhereValidity(facts, part, Versus("=", Extreme(Validity(facts, part), word[1])))
             times = read_times(value.text)
             if not times:

@@ -9,6 +9,7 @@ which of them counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -143,18 +144,18 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     """
     worded = {unit: count for unit, count in units.items() if unit != NO_UNIT}
     if not european and (own := _as_the_values(text, units)) is not None:
-        return [own]
+        return _everywhere([own], worded)
     read = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
     if not read:
         return []
     _note_negative(text, read[0], typed)
     for one in read:
         if one.unit in units:
-            return [one]
+            return _everywhere([one], worded)
     for one in read:
         same = [unit for unit in worded if fold_unit(unit) == fold_unit(one.unit)]
         if same:
-            return [Quantity(one.number, unit) for unit in same]
+            return _everywhere([Quantity(one.number, unit) for unit in same], worded)
     for one in read:
         if one.unit != NO_UNIT and (converted := conversions(one, list(worded))):
             typed.converted = True
@@ -164,12 +165,12 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
         unit = max(worded, key=lambda one: (worded[one], one))
         more = "" if len(worded) == 1 else f", the unit of most of {len(units)}"
         typed.remarks.append(f"{text!r} is read as {Quantity(bare.number, unit)}{more}")
-        return [Quantity(bare.number, unit)]
+        return _everywhere([Quantity(bare.number, unit)], worded)
     one = read[0]
     same = [unit for unit in worded if _folded(unit) == _folded(one.unit)]
     if same:
         typed.remarks.append(f"{one.unit!r} of {text!r} is taken for {' and '.join(map(repr, same))}, which the values have")
-        return [Quantity(one.number, unit) for unit in same]
+        return _everywhere([Quantity(one.number, unit) for unit in same], worded)
     if NO_UNIT in units:
         typed.remarks.append(f"the unit {one.unit!r} of {text!r} is left out: the values it is compared with have none")
         return [Quantity(one.number)]
@@ -177,6 +178,14 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     typed.refused = f"{text!r} is in {one.unit!r}, and the values are in {shown}"
     typed.certain = is_currency(one.unit) or one.unit == "%" or fold_unit(one.unit) in _KNOWN
     return []
+
+
+def _everywhere(found: list[Quantity], units: Iterable[str]) -> list[Quantity]:
+    """A literal in the units that it has, and the same in all others of the column that compare with
+    them: 300 cm are 3 m, whichever of them is written.
+    """
+    others = [unit for unit in units if all(unit != one.unit for one in found)]
+    return [*found, *conversions(found[0], others)] if others else found
 
 
 def _as_the_values(text: str, units: dict[str, int]) -> Quantity | None:

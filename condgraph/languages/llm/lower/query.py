@@ -116,6 +116,8 @@ class Lowering:
         self.results: dict[int, Result] = {}
         self.steps: list[tuple[str, Node]] = []
         self.notes: dict[int, str] = {}
+        #: What was sorted in descending order last, which an answer does not show.
+        self.descending: Node | None = None
         #: What a function from outside is told of the query at hand.
         self.asked = Asked()
 
@@ -306,6 +308,8 @@ class Lowering:
         """The plan of the last query; rows show a column, and stay with the answer."""
         result = self.results[self.program.used[-1]]
         plan: Node = result.node
+        if plan is self.descending:
+            self.context.warn("an answer has its own order, which is ascending; order_by gives a table in the order asked for")
         if isinstance(plan, Entities) and asks_truth(self.context.target_type):
             self.context.warn("the target type asks for yes or no: whether there is anything")
             plan = apply("exists", [Names(plan)])

@@ -1,0 +1,205 @@
+"""Arithmetic between answers says its unit and its sign, and what it was not given; worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph.engine.comparisons import compared, relation
+from condgraph.engine.errors import LiteralError
+from condgraph.engine.facts import Ref, Statement
+from condgraph.engine.functions import FUNCTIONS
+from condgraph.engine.operands import Inapplicable, Operand
+from condgraph.engine.values import Quantity, Time, text_of
+
+LEAP, YEAR_ON = Time.day(2020, 2, 29), Time.day(2021, 2, 28)
+
+
+def operand(*values: Any) -> Operand:
+    return Operand(list(values), [text_of(one) for one in values], [])
+
+
+def run(name: str, *sides: Operand, **options: str) -> str:
+    return ", ".join(map(text_of, FUNCTIONS[name](sides, options)))
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "options", "found"),
+    [
+        (LEAP, YEAR_ON, {"absolute": "false"}, "-365 day"),
+        (YEAR_ON, LEAP, {"absolute": "false"}, "365 day"),
+        (LEAP, YEAR_ON, {}, "365 day"),
+        (LEAP, YEAR_ON, {"absolute": "false", "unit": "months"}, "-12 month"),
+        (Time.year(-43), Time.year(14), {"absolute": "false"}, "-57 year"),
+        (Time.year(14), Time.year(14), {"absolute": "false"}, "0 year"),
+    ],
+)
+def test_subtracting_times_keeps_the_sign(one: Time, two: Time, options: dict[str, str], found: str) -> None:
+    assert run("difference", operand(one), operand(two), **options) == found
+
+
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_the_sign_of_a_program_and_its_warnings_on_engines(engine: str) -> None:
+    graph = condgraph.open()
+    graph.add([Statement("Ann", "born", LEAP), Statement("Bob", "born", YEAR_ON), Statement("Bob", "paid", Quantity(5, "€"))])
+    lines = [f"get_information(relation='{key}', head_entity='{who}')" for key, who in (("born", "Ann"), ("born", "Bob"))]
+    asked = [*lines, "output_of_query1 - output_of_query2"]
+    answer = graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(asked, 1)), engine=engine)  # type: ignore[arg-type]
+    assert answer.texts == ["-365 day"]
+    asked[2] = "add(a='output_of_query1', b='output_of_query2')"
+    answer = graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(asked, 1)), engine=engine)  # type: ignore[arg-type]
+    assert answer.texts == ["4041"]
+    assert answer.warnings == ["add: the values are times and are read by their years"]
+
+
+def test_times_are_read_by_their_years_with_a_remark() -> None:
+    for name in ("add", "divide", "multiply", "percentage"):
+        one = operand(LEAP)
+        run(name, one, operand(Quantity(2)))
+        assert one.remarks == [f"{name}: the values are times and are read by their years"]
+    for name in ("abs", "round"):
+        one = operand(LEAP)
+        assert run(name, one) == "2020"
+        assert one.remarks == [f"{name}: the values are times and are read by their years"]
+    year = operand(Time.year(2020))
+    assert run("difference", year, operand(Quantity(5))) == "2015"
+    assert year.remarks == []  # a year is its number
+
+
+def test_nothing_is_said_where_something_is_calculated_with_it() -> None:
+    nothing = operand()
+    assert run("add", operand(Quantity(3, "$")), nothing) == "3 $"
+    assert nothing.remarks == ["add: operand 2 is nothing, and adds nothing"]
+    for operator, holds in ((">", False), ("=", False), ("!=", True)):
+        nothing = operand()
+        assert relation([operand(Quantity(3)), nothing], {"operator": operator}) == [holds]
+        assert nothing.remarks == [f"{operator}: there is nothing on the right, which compares with nothing"]
+
+
+def test_units_are_not_lost() -> None:
+    with pytest.raises(Inapplicable, match="multiply: 3 m and 2 m both have a unit"):
+        run("multiply", operand(Quantity(3, "m")), operand(Quantity(2, "m")))
+    assert run("multiply", operand(Quantity(3, "m")), operand(Quantity(2))) == "6 m"
+    with pytest.raises(Inapplicable, match="%: 7 kg and 2 m are of different units"):
+        run("remainder", operand(Quantity(7, "kg")), operand(Quantity(2, "m")))
+    with pytest.raises(Inapplicable, match=r"add: 1200000 \$ and 1000000 € are of different units"):
+        run("add", operand(Quantity(1_200_000, "$")), operand(Quantity(1_000_000, "€")))
+    share = operand(Quantity(12, "wins"))
+    assert run("percentage", share, operand(Quantity(30, "matches"))) == "40 %"
+    assert share.remarks == ["percentage: 12 wins and 30 matches are of different units"]
+    assert run("divide", operand(Quantity(6, "Miles")), operand(Quantity(3, "miles"))) == "2"
+
+
+def test_units_of_one_dimension_are_calculated_and_compared_in_one() -> None:
+    pytest.importorskip("pint")
+    metres, centimetres = Quantity(3, "m"), Quantity(250, "cm")
+    assert run("difference", operand(metres), operand(centimetres)) == "0.5 m"
+    assert run("add", operand(centimetres), operand(metres)) == "550 cm"
+    assert run("divide", operand(metres), operand(Quantity(300, "cm"))) == "1"
+    share = operand(centimetres)
+    assert run("percentage", share, operand(Quantity(5, "m"))) == "50 %"
+    assert share.remarks == []
+    assert compared(metres, centimetres, ">", "compare")
+    assert compared(metres, Quantity(300, "cm"), "=", "=")
+
+
+@pytest.mark.parametrize(
+    ("test", "ids"),
+    [
+        ("='3 m'", ["1", "2", "4"]),
+        ("!='3 m'", ["3", "5"]),
+        (">'2.9 m'", ["1", "2", "4", "5"]),
+        (">'2.9'", ["1", "2", "4", "5"]),
+        ("<='300 CM'", ["1", "2", "3", "4"]),
+        ("='3 meters'", ["1", "2", "4"]),
+    ],
+)
+def test_a_literal_is_compared_in_all_units_of_its_column(test: str, ids: list[str]) -> None:
+    """As `FilterNum` and `where` do: a column of lengths may write some in metres and some in centimetres."""
+    pytest.importorskip("pint")
+    graph = condgraph.open()
+    sizes = ("3 m", "300 cm", "2.5 m", "0.003 km", "1000 m")
+    graph.load([{"id": str(at), "size": size} for at, size in enumerate(sizes, 1)], name="t", key="id")
+    program = f"Query1: \"get_information(relation='size', tail_entity{test})\""
+    answer = graph.query(program)
+    assert sorted(one.id.rsplit("/", 1)[-1] for one in answer.entities) == ids
+    assert not any("cannot be compared" in one for one in answer.warnings)
+    assert graph.query(program, engine="sparql").texts == answer.texts
+
+
+def test_places_among_values_that_do_not_compare_are_said() -> None:
+    graph = condgraph.open()
+    points = ("10", "7", "10.0", "n.n.", "3 kg")
+    items = [Statement(f"e{at}", "points", Quantity(float(one)) if one[-1].isdigit() else one) for at, one in enumerate(points[:4])]
+    graph.add([*items, Statement("e9", "points", Quantity(3, "kg"))])
+
+    def ask(*calls: str) -> condgraph.Answer:
+        lines = ["get_information(relation='points')", *calls]
+        return graph.query("\n".join(f'Query{at}: "{line}"' for at, line in enumerate(lines, 1)))
+
+    best = ask("nth_highest(set='output_of_query1', n=1)")
+    assert best.texts == ask("max(set='output_of_query1')").texts == ["10"]
+    assert best.warnings == ["largest: 2 values are no quantity and do not compete"]
+    second = ask("nth_highest(set='output_of_query1', n=2)")
+    assert any(one.startswith("nth_highest: the values are of 3 types or units") for one in second.warnings)
+    last = ask("sort(set='output_of_query1')", "last(set='output_of_query2')")
+    assert any(one.startswith("sort: the values are of 3 types or units") for one in last.warnings)
+
+
+def test_an_answer_that_was_to_be_descending_says_that_it_is_not() -> None:
+    graph = condgraph.open()
+    graph.add([Statement(f"e{at}", "points", Quantity(at)) for at in range(3)])
+    program = """Query1: "get_information(relation='points')"
+Query2: "sort(set='output_of_query1', order='descending')\""""
+    answer = graph.query(program)
+    assert answer.texts == ["0", "1", "2"]
+    assert any("has its own order, which is ascending" in one for one in answer.warnings)
+    first = graph.query(program + """\nQuery3: "first(set='output_of_query2')\"""")
+    assert (first.texts, first.warnings) == (["2"], [])
+
+
+@pytest.mark.parametrize("text", ["1 000", "1 000 m", "12 000 000", "1 000,5"])
+def test_digits_in_groups_are_no_unit(text: str) -> None:
+    graph = condgraph.open()
+    graph.add([Statement("a", "height", Quantity(2000)), Statement("b", "height", Quantity(3, "100 m"))])
+    with pytest.raises(LiteralError, match=r"would be 12? in the unit '000") as error:
+        graph.kopl(f'FindAll() FilterNum(height, "{text}", >)')
+    assert "digits are written together" in str(error.value)
+    assert graph.kopl("FindAll() FilterNum(height, 1000, >) QueryName()").texts == ["a"]
+
+
+def terms() -> condgraph.Graph:
+    """Ann was mayor twice, Bob in between, and began last but one; Dee began last and ended before Ann."""
+    graph = condgraph.open()
+    held = [("Ann", 1990, 1994), ("Bob", 1994, 1998), ("Ann", 1998, 2010), ("Cid", 1980, 1992), ("Dee", 2002, 2005)]
+    graph.add(
+        Statement("town", "mayor", Ref(who), (("start time", Time.year(first)), ("end time", Time.year(last))))
+        for who, first, last in held
+    )
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "who"),
+    [
+        ("start time", "latest", "Dee"),
+        ("start time", "earliest", "Cid"),
+        ("end time", "earliest", "Cid"),
+        ("end time", "latest", "Ann"),
+        ("time", "earliest", "Cid"),
+        ("time", "latest", "Ann"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_a_superlative_of_the_start_or_the_end_is_of_that(key: str, value: str, who: str, engine: str) -> None:
+    program = f"Query1: \"get_information(head_entity='town', relation='mayor', key='{key}', value='{value}')\""
+    assert terms().query(program, engine=engine).texts == [who]  # type: ignore[arg-type]
+
+
+def test_two_intervals_last_as_long_as_each_of_them() -> None:
+    program = """Query1: "get_information(head_entity='town', relation='mayor', tail_entity='Ann', key='time')"
+Query2: "duration(set='output_of_query1')\""""
+    assert terms().query(program).texts == ["4 year", "12 year"]
+    assert run("duration", operand(Time.year(1990), Time.year(1998))) == "8 year"
