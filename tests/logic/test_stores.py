@@ -19,7 +19,7 @@ from tests.support.lanes import by_lane
 def queries(dice: random.Random, n: int) -> list[tuple[str, list[Any]]]:
     found = []
     for name, (lengths, shape) in STRUCTURES.items():
-        for _ in range(by_lane(1, 3, 5)):
+        for _ in range(by_lane(1, 1, 5)):
             branches: list[Any] = [
                 [f"e{dice.randrange(n):03d}", *(dice.choice(("", "^")) + f"r{dice.randrange(3)}" for _ in range(length))]
                 for length in lengths
