@@ -30,7 +30,7 @@ def visited(
     """
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 760}} | options))
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(120_000)
     asked: list[str] = []
     said: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -48,7 +48,7 @@ def visited(
 
 def until(page: Any, expression: str, arg: Any = None) -> None:
     """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not page.evaluate(expression, arg):
         assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
         time.sleep(0.05)

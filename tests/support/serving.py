@@ -36,7 +36,7 @@ def running(
     thread = threading.Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     try:
-        yield found.get(timeout=20), running
+        yield found.get(timeout=60), running
     finally:
         running.should_exit = True
         thread.join(20)
@@ -75,7 +75,7 @@ def ask(
     where = urlsplit(url)
     pairs = [(key.replace("_", "-"), value) for key, value in query.items()]
     address = urlencode(pairs, doseq=True)
-    connection = HTTPConnection(where.hostname or "", where.port, timeout=30)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=90)
     try:
         connection.request(method, path + ("?" + address if address else ""), body=body, headers=headers or {})
         response = connection.getresponse()
