@@ -7,6 +7,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import resource
 import select
 import signal
 import socket
@@ -14,6 +16,8 @@ import struct
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from threading import Event
 from typing import Final
 
@@ -30,6 +34,23 @@ _LOOK: Final = 0.02
 #: Seconds of a processor that a long query may be behind its share: who waited for something else
 #: does not make up for all of it.
 _BEHIND: Final = 0.2
+#: The priority of a long query where it cannot be raised again: a tenth of the usual share.
+_NICE: Final = 10
+
+
+@cache
+def may_raise() -> bool:
+    """Whether this process may lower the priority of another of its own to the lowest and raise it
+    again: Linux asks for the capability SYS_NICE, which Docker gives nobody and only root has
+    elsewhere, or for a limit (RLIMIT_NICE) that allows the usual priority.
+    """
+    if not hasattr(os, "SCHED_IDLE"):
+        return False
+    try:
+        capabilities = re.search(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text("ascii", "replace"), re.MULTILINE)
+    except OSError:
+        return False
+    return bool(capabilities and int(capabilities[1], 16) >> 23 & 1) or resource.getrlimit(resource.RLIMIT_NICE)[0] not in range(20)
 
 
 def frame(request: bytes) -> bytes:
@@ -123,15 +144,18 @@ class Worker:
 
     def _lowest(self) -> None:
         with contextlib.suppress(OSError):
-            if hasattr(os, "SCHED_IDLE"):
+            if may_raise():
                 os.sched_setscheduler(self.pid, os.SCHED_IDLE, os.sched_param(0))
             else:
-                os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+                os.setpriority(os.PRIO_PROCESS, self.pid, _NICE)
 
     def keep_going(self, share: float) -> None:
         """See that a process of the lowest priority gets this share of a processor, whatever else runs
-        on the machine: it runs like everybody else while it is behind. Asked every moment.
+        on the machine: it runs like everybody else while it is behind. Asked every moment; where
+        the priority cannot be taken back, nothing was done that would need it.
         """
+        if not may_raise():
+            return
         now, (begin, had) = time.monotonic(), self._since
         behind = share * (now - begin) - (self.busy() - had)
         if behind > _BEHIND:
@@ -145,9 +169,11 @@ class Worker:
 
     def restore(self) -> bool:
         """Run like everybody else again; False where the system does not allow it."""
+        if not may_raise():
+            return False
         try:
             os.sched_setscheduler(self.pid, os.SCHED_OTHER, os.sched_param(0))
-        except (OSError, AttributeError):
+        except OSError:
             return False
         return True
 
