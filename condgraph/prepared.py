@@ -47,7 +47,8 @@ class Preparing:
     def prepare(
         self: Any, program: Any, *, language: str | None = None, engine: str | None = None, **options: Any
     ) -> PreparedProgram:
-        """Read a program with parameters (`$name`), in any language, to run it often:
+        """Read a program with parameters (`$name`), in any language, once, to run it with other values
+        each time.
 
             films = graph.prepare("Find($person) Relate(directed_by, backward) QueryName()")
             films(person="Clint Eastwood").texts

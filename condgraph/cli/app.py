@@ -139,7 +139,9 @@ def load(
     ],
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCES...", help="Files, folders or patterns: CSV, Parquet, kb.json, triples, RDF and more."),
+        typer.Argument(
+            metavar="SOURCES...", help="Files, folders, patterns or addresses: CSV, Excel, databases, kb.json, RDF and more."
+        ),
     ],
     form: Annotated[
         str | None,
@@ -271,7 +273,7 @@ def query(
         OnUnknown, typer.Option("--on-unknown", help="An unknown name is an error that lists the nearest, or an empty answer.")
     ] = OnUnknown.ERROR,
 ) -> None:
-    """Ask a program of a store."""
+    """Run a program on a graph, and show its answer."""
     with guard():
         program = program_text(text, file)
     values = parameters(param or [])
@@ -370,8 +372,8 @@ def export(
         str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
     ] = None,
 ) -> None:
-    """Write a whole graph, with its sources, in a form that `load` reads back exactly, or for
-    Neo4j's import tool.
+    """Write a whole graph, with its sources, in a form that `load` reads back exactly; or as RDF, or
+    for Neo4j's import tool.
     """
     output = file_of(output)
     if to is ExportFormat.NEO4J_IMPORT and output is None:

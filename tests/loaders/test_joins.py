@@ -327,7 +327,7 @@ def test_workbooks_as_people_have_them(tmp_path: Path) -> None:
     graph = condgraph.open("memory:")
     report = graph.load(path, primary={"Shops": "Shop"}, name_columns={"Shops": "Shop"})
     said = " ".join(problem.message for problem in report.problems)
-    for part in ("Sales of 2020", "'Nothing' is empty", "1 formulas have no value", "1 merged cells of the body"):
+    for part in ("Sales of 2020", "'Nothing' is empty", "1 formula has no value", "1 merged cell of the body"):
         assert part in said, said
     assert names(graph, "Find(007) QueryAttr(Region)") == ["North"]
     assert names(graph, "Find(A 1) QueryAttr(Sales second)") == ["6.25"]

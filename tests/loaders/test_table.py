@@ -233,7 +233,7 @@ def test_spaces_after_delimiters_are_no_part_of_quoted_fields(path: Path) -> Non
 def test_line_ends_in_cells_and_blank_lines(path: Path) -> None:
     _, found, reading = read(path, 'a,b\r\n"x\r\ny",1\r\n\r\nz,2\r\n\r\n')
     assert (found[0].object, found[0].raw, found[1].row) == ("x y", "x\r\ny", 2)
-    assert [problem.message for problem in reading.problems] == ["1 blank lines between rows are not rows"]
+    assert [problem.message for problem in reading.problems] == ["1 blank line between rows is no row"]
 
 
 def test_a_comma_too_many(path: Path) -> None:

@@ -19,6 +19,7 @@ from condgraph.engine.algebra import (
     SubjectsOf,
     Union,
 )
+from condgraph.engine.errors import numbered
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import ranges
@@ -100,7 +101,8 @@ def neighbour(run: Run, node: Neighbour) -> Numbers:
     keys, entities = snapshot.arrays.get("row.key"), snapshot.arrays.get("row.entity")
     in_table = found[places[found] >= 0] if len(places) else EMPTY
     if len(in_table) < len(found):
-        run.warn(f"{len(found) - len(in_table)} entities are no table rows and have no neighbours")
+        others = numbered(len(found) - len(in_table), "entity is no table row and has", "entities are no table rows and have")
+        run.warn(f"{others} no neighbours")
     if not len(in_table):
         return EMPTY
     place: Any = places[in_table].astype(np.int64)
@@ -158,5 +160,5 @@ def referents(run: Run, node: Referents) -> Numbers:
         parts.append(named_runs(snapshot, texts))
         other += int(((cells["kind"] != Kind.ENTITY) & (cells["kind"] != Kind.TEXT)).sum())
     if other:
-        run.warn(f"{other} values are neither entities nor names of entities")
+        run.warn(numbered(other, "value is no entity, and no name of one", "values are no entities, and no names of any"))
     return union(parts, snapshot.entities)

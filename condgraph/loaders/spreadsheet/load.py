@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LoadError, MissingExtraError, nearest
+from condgraph.engine.errors import LoadError, MissingExtraError, nearest, numbered
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, suffix_of
@@ -67,10 +67,12 @@ def _warnings(path: Path, reading: Reading) -> None:
         raise LoadError(f"the workbook cannot be unpacked ({error})", file=str(path)) from None
     if empty:
         reading.warn(
-            f"{empty} formulas have no value and are missing; a spreadsheet program computes them when it saves the workbook"
+            f"{numbered(empty, 'formula has no value and is', 'formulas have no value and are')} missing; "
+            "a spreadsheet program computes formulas when it saves the workbook"
         )
     if errors:
-        reading.warn(f"{errors} cells hold an error, as #N/A or #REF!, and are missing")
+        cells = numbered(errors, "cell holds an error", "cells hold an error")
+        reading.warn(f"{cells}, such as #N/A or #REF!, and {'is' if errors == 1 else 'are'} missing")
 
 
 def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:

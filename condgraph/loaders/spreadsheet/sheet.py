@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
-from condgraph.engine.errors import LoadError
+from condgraph.engine.errors import LoadError, numbered
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.texts import cell_text
@@ -48,7 +48,8 @@ class SheetCells:
         last = min(last, first + _HEADERS, len(rows))
         filled = self._fill(rows, merged, last)
         if filled:
-            reading.warn(f"{filled} merged cells of the body stand in each row and column that they cover")
+            cells = numbered(filled, "merged cell of the body stands", "merged cells of the body stand")
+            reading.warn(f"{cells} in every row and column covered")
         headers = [_header([row[at] for row in rows[first:last]]) for at in range(width)]
         body = [row for row in rows[last:] if any(map(str.strip, row))]
         kept = [at for at in range(width) if headers[at] or any(row[at].strip() for row in body)]

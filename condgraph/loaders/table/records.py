@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import FormatError, LoadError
+from condgraph.engine.errors import FormatError, LoadError, numbered
 from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
 from condgraph.engine.values import Value, collapse, text_of
 from condgraph.loaders.base import Options, Reading
@@ -228,7 +228,8 @@ class _Rows:
                     values.append(cell[0])
                     raws.append(cell[1])
         if column.infinite:
-            table.reading.warn(f"{column.infinite} infinite numbers stay text", field=table.names[at])
+            infinite = numbered(column.infinite, "infinite number stays", "infinite numbers stay")
+            table.reading.warn(f"{infinite} text", field=table.names[at])
             column.infinite = 0
         if not values:
             return None

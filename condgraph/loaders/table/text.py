@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from condgraph.engine.errors import numbered
 from condgraph.loaders.base import Reading
 from condgraph.loaders.files import file_errors, known_encoding, marked_encoding, open_bytes, raw_position
 from condgraph.loaders.table.cells import undecodable
@@ -156,7 +157,7 @@ class TextTable(TextFile):
                         report.warn(f"the record goes from line {first} to {line - 1}; a quote may be missing", row=number)
                     yield number, row
                 if blanks and report is not None and not self.comment:
-                    report.warn(f"{blanks} blank lines between rows are not rows")
+                    report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
                 return
             except csv.Error as error:
                 number += 1
