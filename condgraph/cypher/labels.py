@@ -26,6 +26,7 @@ from condgraph.engine.facts import EntityKind
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
+    from condgraph.cypher.interruptible import Transaction
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: The most labels of a graph, its commonest concepts: Browser and models read a list of them.
@@ -48,6 +49,8 @@ _SCHEMA: Final = tuple(
     f"SHOW {what} YIELD entityType, labelsOrTypes WHERE entityType = 'NODE' RETURN labelsOrTypes AS labels"
     for what in ("INDEXES", "CONSTRAINTS")
 )
+#: What a load does with labels.
+_TRIED: Final = f"CREATE (e:{ENTITY}:$($labels)) REMOVE e:$($labels) SET e:$($labels)"
 _CARRIED: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling IS NOT NULL RETURN g.name, g.labels, g.labelling"
 
 
@@ -145,6 +148,23 @@ def taken(connection: Connection, names: Collection[str]) -> set[str]:
         known = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
         found |= {name for name in names if name in known and usable(name) and _others_have(connection, name)}
     return found
+
+
+def check_allowed(connection: Connection, names: Collection[str]) -> None:
+    """Raise `StoreError` where who is logged in may not write some labels, which may be new to the
+    database: tried on a node that is not kept.
+    """
+
+    def tried(transaction: Transaction) -> None:
+        transaction.run(_TRIED, {"labels": list(names)})
+        transaction.rollback()
+
+    connection.transaction(tried)
+
+
+def is_refusal(error: StoreError) -> bool:
+    """Whether a server refused something to who is logged in."""
+    return ".Security." in (getattr(error.__cause__, "code", None) or "")
 
 
 def _indexed(connection: Connection) -> set[str]:

@@ -32,6 +32,8 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.overview.partial import stored_survey
@@ -181,9 +183,19 @@ class Neo4jStore(AskingStore):
         return found
 
     def label(self, on: bool) -> None:
-        """Give entities their concepts as labels, or take these away; nothing else changes."""
-        self.labels = on
-        self.push(self.snapshot())
+        """Give entities their concepts as labels, or take these away; nothing else changes. One that
+        was ended goes on.
+        """
+        state = self._state()
+        if state.get("complete") or not state:
+            self._about()
+        # Nothing is added: what others take away meanwhile does not come back.
+        kept, self.labels = self.labels, on
+        try:
+            self.push(Snapshot.of(*lay_out(Builder())))
+        except BaseException:
+            self.labels = kept
+            raise
 
     def carried(self) -> dict[str, int] | None:
         """The concepts that entities carry as labels, and how many entities each has, the commonest

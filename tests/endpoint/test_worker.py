@@ -29,6 +29,7 @@ from condgraph.engine.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from condgraph.sparql.workers.handle import Worker
 from condgraph.sparql.workers.pool import File, Query, WorkerPool
 from condgraph.sparql.workers.scheduler import BusyError
 from tests.endpoint.conftest import GRAPH, RUNAWAY
@@ -295,6 +296,54 @@ def test_a_long_query_ends_on_a_busy_machine(store: Path, rights: list[str]) -> 
         for one in busy:
             one.kill()
             one.wait()
+
+
+@pytest.fixture
+def spinning() -> Iterator[Worker]:
+    """A process that works all the time, where the system gives it its priority back."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        # The pool's processes are its own; this one is of the same kind to the system.
+        worker = Worker.__new__(Worker)
+        worker.pid, worker._reaped = process.pid, False
+        worker.lower()
+        try:
+            if not worker.restore():
+                pytest.skip("the system gives no process its priority back")
+            yield worker
+        finally:
+            process.kill()
+
+
+def test_who_was_ahead_does_not_pay_for_it(spinning: Worker) -> None:
+    """A second for itself, and then a busy machine: it is lifted as soon as it is behind."""
+    begin, until = spinning.busy(), time.monotonic() + 30
+    while spinning.busy() - begin < 1 and time.monotonic() < until:
+        spinning.keep_going(0.2)
+        spinning.restore()
+        time.sleep(0.02)
+    os.kill(spinning.pid, signal.SIGSTOP)
+    spinning._lifted = False
+    spinning._lowest()
+    until = time.monotonic() + 2.5
+    while os.sched_getscheduler(spinning.pid) != os.SCHED_OTHER and time.monotonic() < until:
+        time.sleep(0.02)
+        spinning.keep_going(0.2)
+    assert os.sched_getscheduler(spinning.pid) == os.SCHED_OTHER
+    # It works for more than its share again, and gives way.
+    os.kill(spinning.pid, signal.SIGCONT)
+    until = time.monotonic() + 30
+    while os.sched_getscheduler(spinning.pid) != os.SCHED_IDLE and time.monotonic() < until:
+        time.sleep(0.02)
+        spinning.keep_going(0.2)
+    assert os.sched_getscheduler(spinning.pid) == os.SCHED_IDLE
+
+
+def test_a_process_that_was_given_up_is_left_alone(spinning: Worker) -> None:
+    """Its number may be another's by then."""
+    spinning._seen, spinning._lifted, spinning._reaped = (time.monotonic() - 10, spinning.busy(), 0.0), False, True
+    spinning._lowest()
+    spinning.keep_going(1.0)
+    assert os.sched_getscheduler(spinning.pid) == os.SCHED_IDLE
 
 
 def test_what_became_long_twice_is_one(store: Path) -> None:

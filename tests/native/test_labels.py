@@ -53,6 +53,10 @@ def test_who_shares_a_database_is_not_disturbed(empty: tuple[str, neo4j.Driver])
             "the concept 'Actor' is no label: other nodes, an index or a constraint of the database use that name"
         ]
         assert carried(second) == {"b": {"Film"}}
+        # Once they use the name no more it is there for us.
+        driver.execute_query("DROP CONSTRAINT theirs")
+        assert second.label() == []
+        assert carried(second) == {"a": {"Actor"}, "b": {"Film"}}
         second.delete()
         # Others come: their labels are theirs, and ours are not among them.
         driver.execute_query("CREATE (:Ship {name: 'Vasa'})-[:IN]->(:Port {name: 'Stockholm'})")

@@ -9,13 +9,15 @@ ended can be taken back (`abandon`).
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.cypher.labels import Labels, alone, chosen, taken
+from condgraph.cypher.labels import Labels, alone, check_allowed, chosen, is_refusal, taken
+from condgraph.engine.errors import StoreError
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 class Labelling:
     """The labels that entities carry `after` a load (None: they carry none), and may carry `before`
     it. `sure` says that they carry those of their concepts exactly; not so after a load that was
-    ended.
+    ended, or one of a version that knows nothing of labels.
     """
 
     after: tuple[str, ...] | None = None
@@ -50,7 +52,7 @@ class Labelling:
         if not self.every:
             return np.empty(0, np.int32)
         before, after = Labels(previous, set(self.before)), Labels(snapshot, set(self.after or ()))
-        # After a load that was ended every entity that could have one of them is written.
+        # Where that is not sure, every entity that could have one of them is written.
         wide = (before, after) if self.sure else (Labels(previous, set(self.every)), Labels(snapshot, set(self.every)))
         known = {int(number): previous.identified(snapshot.ident(int(number))) for number in wide[1].members}
         for number in wide[0].members.tolist():
@@ -83,17 +85,40 @@ def first(connection: Connection, about: dict[str, Any], snapshot: Snapshot) -> 
     return _labelling(connection, snapshot, Labelling())
 
 
-def further(connection: Connection, about: dict[str, Any], snapshot: Snapshot, *, wanted: bool) -> Labelling:
-    """The labels of a graph that is there, and will hold `snapshot`."""
-    before = sorted({*json.loads(about.get("labels") or "{}"), *about.get("labelling", ())})
-    held = Labelling(None, tuple(before), sure=bool(about.get("complete")))
-    return _labelling(connection, snapshot, held) if wanted else held
+def further(connection: Connection, about: dict[str, Any], previous: Snapshot, snapshot: Snapshot, *, wanted: bool) -> Labelling:
+    """The labels of a graph that holds `previous`, and will hold `snapshot`."""
+    stated: dict[str, int] = json.loads(about.get("labels") or "{}")
+    before = sorted({*stated, *about.get("labelling", ())})
+    sure = bool(about.get("complete")) and Labels(previous, set(before)).counts() == stated
+    held = Labelling(None, tuple(before), sure)
+    # What concepts that were there already are no labels for was said when they came.
+    told = Labels(previous).counts() if "labels" in about else ()
+    return _labelling(connection, snapshot, held, told) if wanted else held
 
 
-def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling) -> Labelling:
+def begun_otherwise(*, asked: bool | None, wanted: bool) -> tuple[str, ...]:
+    """What to say where a first load goes on otherwise than the caller `asked`, as sentences."""
+    if asked in (None, wanted):
+        return ()
+    said = "with labels of concepts" if wanted else "without labels of concepts"
+    return (f"the load that goes on here was begun {said}, and ends so: graph.label({asked}) changes that then",)
+
+
+def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, told: Collection[str] = ()) -> Labelling:
     found = Labels(snapshot).counts()
     fresh = [name for name in found if name not in held.before]
-    # A label that the graph has already stays, also where others use it since: they knew it.
-    names, remarks = chosen(found, taken(connection, fresh) if fresh else ())
+    try:
+        # A label that the graph has already stays, also where others use it since: they knew it.
+        names, remarks = chosen(found, taken(connection, fresh) if fresh else ())
+        new = [name for name in names if name not in held.before]
+        if new:
+            check_allowed(connection, new)
+    except StoreError as error:
+        if not is_refusal(error):
+            raise
+        # Labels are for others: what this is for is loaded without them.
+        names, _ = chosen(name for name in found if name in held.before)
+        return Labelling(tuple(names), held.before, held.sure, (f"no further concept becomes a label: {error.message}",))
     after = tuple(names)
-    return Labelling(after, held.before, held.sure, tuple(remarks) if after != held.before else ())
+    heard = after == held.before and all(name in told for name in found)
+    return Labelling(after, held.before, held.sure, () if heard else tuple(remarks))

@@ -14,7 +14,7 @@ from uuid import uuid4
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.earlier import check_layout
-from condgraph.cypher.load.labelling import Labelling, first, further, is_wanted
+from condgraph.cypher.load.labelling import Labelling, begun_otherwise, first, further, is_wanted
 from condgraph.cypher.load.limits import check_loadable
 from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
 from condgraph.cypher.load.pull import graph_sources, pull
@@ -112,10 +112,10 @@ def push(
                 return held, held
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
             snapshot = change.joined(previous, snapshot)
-            labelling = further(connection, about, snapshot, wanted=wanted)
+            labelling = further(connection, about, previous, snapshot, wanted=wanted)
             if labelling.every:
                 loading.label(labelling.every)
-        for remark in labelling.remarks:
+        for remark in (*begun_otherwise(asked=labels, wanted=wanted), *labelling.remarks):
             on_remark(remark)
         write_snapshot(
             snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt, labelling=labelling

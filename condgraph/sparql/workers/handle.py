@@ -31,8 +31,9 @@ _HEAD: Final = struct.Struct(">cI")
 _PART: Final = 1 << 16
 #: Seconds between two looks at an event that may cancel.
 _LOOK: Final = 0.02
-#: Seconds of a processor that a long query may be behind its share: who waited for something else
-#: does not make up for all of it.
+#: Seconds of a processor that a long query may be behind its share, or ahead of it: who waited for
+#: something else does not make up for all of it, and who had a machine for itself does not pay for
+#: that once the machine is busy.
 _BEHIND: Final = 0.2
 #: The priority of a long query where it cannot be raised again: a tenth of the usual share.
 _NICE: Final = 10
@@ -61,7 +62,7 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, the socket to it, and what came over the socket and is not read yet."""
 
-    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_since", "_unsent", "forks", "long", "pid", "poll", "sock")
+    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_seen", "_unsent", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
@@ -83,9 +84,9 @@ class Worker:
         self._reaped = False
         #: The process that it was forked from, and whether it runs beside the places.
         self.forks, self.long = forks, False
-        #: When it got the lowest priority and what it had worked by then, and whether it is back at
-        #: the usual one for a moment.
-        self._since, self._lifted = (0.0, 0.0), False
+        #: Of a process of the lowest priority: when it was last looked at, what it had worked by then
+        #: and how far it was behind its share; and whether it is back at the usual one for a moment.
+        self._seen, self._lifted = (0.0, 0.0, 0.0), False
 
     def alive(self) -> bool:
         """Whether the process runs. Asked by one thread at a time."""
@@ -139,7 +140,7 @@ class Worker:
 
     def lower(self) -> None:
         """Run only when nobody else wants the processor, from now on; see `keep_going`."""
-        self._since, self._lifted = (time.monotonic(), self.busy()), False
+        self._seen, self._lifted = (time.monotonic(), self.busy(), 0.0), False
         self._lowest()
 
     def _lowest(self) -> None:
@@ -151,24 +152,26 @@ class Worker:
 
     def keep_going(self, share: float) -> None:
         """See that a process of the lowest priority gets this share of a processor, whatever else runs
-        on the machine: it runs like everybody else while it is behind. Asked every moment; where
-        the priority cannot be taken back, nothing was done that would need it.
+        on the machine: it runs like everybody else while it is behind. Asked every moment.
+
+        Where the system would not give it its priority back, it was not lowered so far (`may_raise`).
         """
-        if not may_raise():
+        if self._reaped or not may_raise():
+            return  # a number that was given back may be another's by now
+        now, worked = time.monotonic(), self.busy()
+        last, had, behind = self._seen
+        behind = min(max(behind + share * (now - last) - (worked - had), -_BEHIND), _BEHIND)
+        self._seen = now, worked, behind
+        if (behind > 0) is self._lifted:
             return
-        now, (begin, had) = time.monotonic(), self._since
-        behind = share * (now - begin) - (self.busy() - had)
-        if behind > _BEHIND:
-            self._since = (begin + (behind - _BEHIND) / share, had)
-        if (behind > 0) is not self._lifted:
-            self._lifted = not self._lifted
-            if self._lifted:
-                self.restore()
-            else:
-                self._lowest()
+        if self._lifted:
+            self._lifted = False
+            self._lowest()
+        else:
+            self._lifted = self.restore()
 
     def restore(self) -> bool:
-        """Run like everybody else again; False where the system does not allow it."""
+        """Run like everybody else again; False where the system does not allow it (`may_raise`)."""
         if not may_raise():
             return False
         try:
