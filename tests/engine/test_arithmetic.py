@@ -150,6 +150,9 @@ def test_tables_calculate_with_units_as_functions_do(engine: Any) -> None:
         "a / b: numbers in m by numbers in kg: 1 value is left out",
     ]
     assert found.check()
+    for test in ("a + b > 500 cm", "a * 2 > 500 cm", "b < 2.6 m", "b + a > 500 cm"):
+        found = graph.query("FindAll()", table=f"where {test} show id", engine=engine)
+        assert found.cells == [("1",)], test
 
 
 @pytest.mark.parametrize(

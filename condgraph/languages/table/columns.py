@@ -240,6 +240,9 @@ class Columns:
         """The units that the values of an expression have."""
         while isinstance(of, Call) and of.of is not None:
             of = of.of
+        if isinstance(of, Binary):
+            # What is calculated has the unit of one of its parts.
+            return list(dict.fromkeys([*self._units(of.left), *self._units(of.right)]))
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return []
         return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.QUANTITY]
