@@ -21,6 +21,7 @@ import condgraph
 from condgraph.cli.app import app
 from condgraph.cli.exits import Exit, code_of, guard, message_of
 from condgraph.cli.logic import write_answers
+from condgraph.cli.match import write_matches
 from condgraph.cli.options import loader_options, parameters, program_text
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
@@ -187,6 +188,29 @@ def test_answers_of_logic_keep_their_ids(capsys: pytest.CaptureFixture[str]) -> 
         ["answer", "score", "known", "by"],
         ["Bern", "1", "observed"],
     ]
+
+
+def test_subgraphs_keep_the_ids_of_entities(capsys: pytest.CaptureFixture[str]) -> None:
+    graph = condgraph.open()
+    graph.add([Entity("p1", "Paris"), Entity("p2", "Paris"), Entity("b", "Bern"), Entity("eu", "EU"), Entity("ch", "CH")])
+    graph.add([Statement(one, "in", Ref(where)) for one, where in (("p1", "eu"), ("p2", "eu"), ("b", "ch"))])
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), Format.CSV)
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert rows[0] == ["distance", "town", "place", "subgraph", "town id", "place id"]
+    assert sorted(row[1:3] + row[4:] for row in rows[1:]) == [
+        ["Bern", "CH", "b", "ch"], ["Paris", "EU", "p1", "eu"], ["Paris", "EU", "p2", "eu"],
+    ]  # fmt: skip
+    # A table has the ids that tell two of one name apart, and no others.
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), Format.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["distance", "town", "place", "subgraph", "town", "id"]
+    assert {line.split()[-1] for line in lines[1:]} == {"p1", "p2", "b"}
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (CH)", k=None), Format.TABLE)
+    assert capsys.readouterr().out.splitlines()[0].split() == ["distance", "town", "subgraph"]
+    # Texts have none.
+    graph.add([Statement("b", "motto", "none")])
+    write_matches(graph.match("(Bern) -[motto]-> (UNKNOWN words)", k=1), Format.CSV)
+    assert [row.split(",")[-1] for row in capsys.readouterr().out.splitlines()] == ["words id", ""]
 
 
 def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from condgraph.cli.exits import Exit, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
+from condgraph.engine.facts import Entity
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
 
@@ -143,11 +145,7 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
     if form is Format.ARROW:
         write_stream(found.to_arrow())
         return
-    columns = ("distance", *(node.name for node in found.pattern.nodes if not node.known), "subgraph")
-    rows = [
-        (f"{one.distance:.6f}", *(m.text for m in one.nodes if not m.node.known), "; ".join(" | ".join(t) for t in one.triples))
-        for one in found.shown
-    ]
+    columns, rows = _rows(found, ids=form is Format.CSV)
     if form is Format.CSV:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
@@ -164,6 +162,31 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
         typer.echo("\nevidence:", err=beside)
         for fact in found.evidence:
             typer.echo("  " + printable(str(fact)), err=beside)
+
+
+def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Subgraphs as rows: the distance, what unknown nodes are, the triples, and at the end the ids of
+    entities: of all unknown nodes, or without `ids` of those where entities of one name are several.
+    """
+    shown = [[match for match in one.nodes if not match.node.known] for one in found.shown]
+    names = [node.name for node in found.pattern.nodes if not node.known]
+    rows = [
+        (f"{one.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in one.triples))
+        for one, nodes in zip(found.shown, shown, strict=True)
+    ]
+    told = [at for at in range(len(names)) if ids or _homonyms([nodes[at].value for nodes in shown])]
+    columns = ("distance", *names, "subgraph", *(f"{names[at]} id" for at in told))
+    return columns, [(*row, *(_id(nodes[at].value) for at in told)) for row, nodes in zip(rows, shown, strict=True)]
+
+
+def _homonyms(values: Sequence[Any]) -> bool:
+    """Whether several entities have one name."""
+    entities = {value.id: value.name for value in values if isinstance(value, Entity)}
+    return len(set(entities.values())) < len(entities)
+
+
+def _id(value: Any) -> str:
+    return value.id if isinstance(value, Entity) else ""
 
 
 def _document(solution: Solution) -> dict[str, Any]:

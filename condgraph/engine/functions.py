@@ -28,9 +28,11 @@ from condgraph.engine.operands import (
     exact,
     number_in,
     plain,
+    unit_of_product,
     year_of,
 )
 from condgraph.engine.pieces import set_of, watched
+from condgraph.engine.units import fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
     MOST_DIGITS,
@@ -60,6 +62,14 @@ def _number(value: Measure, operand: Operand, what: str) -> Quantity:
     return Quantity(year_of(value))
 
 
+def _of_years(value: Time, other: Quantity, what: str) -> None:
+    """Raise `Inapplicable` where a time, of which only the year is a number, meets another unit:
+    1999 and 5 days are no 2004 days.
+    """
+    if other.unit != NO_UNIT and fold_unit(other.unit) != "year":
+        raise Inapplicable(f"{what}: {value} is a time, and {other} is no number of years")
+
+
 def _each(operand: Operand, what: str) -> list[Quantity]:
     """Every value as a number, repeats included."""
     pairs = watched(zip(operand.values, operand.texts, strict=True), 1 << 11)
@@ -82,6 +92,9 @@ def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
         a, b = (operand.measure("difference") for operand in arguments)
     if isinstance(a, Time) and isinstance(b, Time):
         return [_between(a, b, options)]
+    for value, other in ((a, b), (b, a)):
+        if isinstance(value, Time) and isinstance(other, Quantity):
+            _of_years(value, other, "difference")
     one, two = (_number(value, arguments[0], "difference") for value in (a, b))
     one, two, unit = alike(one, two, "difference")
     found = exact(one.number) - exact(two.number)
@@ -161,20 +174,24 @@ def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
             _, same, unit = alike(first, measure, "add")
             total += exact(same.number)
             first = first if first.unit == unit else measure
+    timed = next((value for operand in arguments for value in operand.values if isinstance(value, Time)), None)
+    if timed is not None:
+        _of_years(timed, first, "add")
     return [Quantity(plain(total), first.unit)]
 
 
 def multiply(arguments: Sequence[Operand], options: Options) -> list[Any]:
-    """The product of the operands."""
+    """The product of the operands; a percentage of what has a unit is a part of it."""
     product, united = Fraction(1), Quantity(1)
     for operand in arguments:
         measure = _plain_measure(operand, "multiply")
-        if measure.unit != NO_UNIT:
-            if united.unit != NO_UNIT:
-                # 3 m by 2 m is not 6 m.
-                raise Inapplicable(f"multiply: {united} and {measure} both have a unit")
+        found = unit_of_product(united.unit, measure.unit)
+        if found is None:
+            raise Inapplicable(f"multiply: {united} and {measure} both have a unit")
+        unit, divisor = found
+        product *= exact(measure.number) / divisor
+        if measure.unit == unit != united.unit:
             united = measure
-        product *= exact(measure.number)
     return [Quantity(plain(product), united.unit)]
 
 

@@ -123,9 +123,25 @@ def alike(a: Quantity, b: Quantity, what: str) -> tuple[Quantity, Quantity, str]
     """Two quantities in one unit, and that unit: the second in that of the first, where a unit library
     knows how. Raises `Inapplicable` where they are of different kinds.
     """
-    if NO_UNIT in (a.unit, b.unit) or a.unit == b.unit or fold_unit(a.unit) == fold_unit(b.unit):
+    if NO_UNIT in (a.unit, b.unit) or a.unit == b.unit:
         return a, b, a.unit if a.unit != NO_UNIT else b.unit
-    converted = conversions(b, [a.unit])
-    if not converted:
+    factor = conversions(Quantity(1, b.unit), [a.unit])
+    if factor and factor[0].number != 1:
+        # Before spelling: MW and mW are one word without case, and two units.
+        same = conversions(b, [a.unit])
+    else:
+        same = [b] if factor or fold_unit(a.unit) == fold_unit(b.unit) else []
+    if not same:
         raise Inapplicable(f"{what}: {a} and {b} are of different units")
-    return a, converted[0], a.unit
+    return a, same[0], a.unit
+
+
+def unit_of_product(a: str, b: str) -> tuple[str, int] | None:
+    """The unit of a product of numbers in two units, and what the product is divided by: 10 % of 50 €
+    are 5 €. None where both have a unit, as 3 m by 2 m are no 6 m.
+    """
+    if NO_UNIT in (a, b):
+        return b if a == NO_UNIT else a, 1
+    if fold_unit(a) == "%":
+        return b, 100
+    return (a, 100) if fold_unit(b) == "%" else None

@@ -105,6 +105,56 @@ def test_units_of_one_dimension_are_calculated_and_compared_in_one() -> None:
     assert compared(metres, Quantity(300, "cm"), "=", "=")
 
 
+def test_percentages_are_parts_of_what_has_a_unit() -> None:
+    part, whole = Quantity(10, "%"), Quantity(50, "€")
+    assert run("multiply", operand(part), operand(whole)) == run("multiply", operand(whole), operand(part)) == "5 €"
+    assert run("multiply", operand(part), operand(part)) == "1 %"
+    assert run("multiply", operand(part), operand(Quantity(3))) == "30 %"
+    with pytest.raises(Inapplicable, match="multiply: 50 € and 2 m both have a unit"):
+        FUNCTIONS["multiply"]([operand(whole), operand(part), operand(Quantity(2, "m"))], {})
+
+
+def test_years_meet_no_days() -> None:
+    """Of a time only the year is a number: what has another unit cannot be added to it."""
+    days = Quantity(5, "day")
+    for name, sides in (("add", (LEAP, days)), ("add", (days, Time.year(1999))), ("difference", (Time.year(1999), days))):
+        with pytest.raises(Inapplicable, match=rf"{name}: .* is a time, and 5 day is no number of years"):
+            run(name, *map(operand, sides))
+    assert run("add", operand(Time.year(1999)), operand(Quantity(5, "years"))) == "2004 years"
+    assert run("difference", operand(Time.year(1999)), operand(Quantity(5, "years"))) == "1994 years"
+
+
+def test_units_that_differ_by_case_are_not_one_where_that_is_known() -> None:
+    pytest.importorskip("pint")
+    large, small = Quantity(1, "MW"), Quantity(5_000_000, "mW")
+    assert run("add", operand(large), operand(small)) == "1.005 MW"
+    assert compared(large, small, ">", "compare")
+    # Of two spellings of one unit no digit is lost.
+    assert run("add", operand(Quantity(10**20, "metre")), operand(Quantity(10**20 + 1, "m"))) == f"{2 * 10**20 + 1} metre"
+
+
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_tables_calculate_with_units_as_functions_do(engine: Any) -> None:
+    pytest.importorskip("pint")
+    graph = condgraph.open()
+    rows = [
+        {"id": 1, "a": "3 m", "b": "250 cm", "p": "10 %", "q": "50 €"},
+        {"id": 2, "a": "1 m", "b": "2 kg", "p": "5 %", "q": "4 €"},
+    ]
+    graph.load(rows, name="t", key="id")
+    found = graph.query("FindAll()", table="show id, a + b, a - b, a / b, p * q, q * p order by id", engine=engine)
+    assert found.cells == [("1", "5.5 m", "0.5 m", "1.2", "5 €", "5 €"), ("2", "", "", "", "0.2 €", "0.2 €")]
+    assert sorted(found.warnings) == [
+        "a + b: numbers in m and in kg: 1 value is left out",
+        "a - b: numbers in m and in kg: 1 value is left out",
+        "a / b: numbers in m by numbers in kg: 1 value is left out",
+    ]
+    assert found.check()
+    for test in ("a + b > 500 cm", "a * 2 > 500 cm", "b < 2.6 m", "b + a > 500 cm"):
+        found = graph.query("FindAll()", table=f"where {test} show id", engine=engine)
+        assert found.cells == [("1",)], test
+
+
 @pytest.mark.parametrize(
     ("test", "ids"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.engine.errors import ParseError
+from condgraph.engine.errors import ParseError, UnknownNameError
 from condgraph.engine.execute.called import key_of
 from condgraph.graph import Graph
 from tests.support import keyed_shop
@@ -71,6 +71,18 @@ def test_what_nothing_is_called_is_said_with_the_nearest(shop: tuple[Graph, Any]
     assert asked(graph, "where customerID != 'ALFKX' show orderID")[1] == []
 
 
+def test_a_name_that_is_the_key_of_another_is_said(shop: tuple[Graph, Any]) -> None:
+    graph, _ = shop
+    said = ["handler: '2' is the name of 'employees/3' and the key of 'employees/2', and means both"]
+    assert asked(graph, "where handler = '2' show orderID")[1] == said
+    assert asked(graph, "where handler != '2' show orderID")[1] == said
+    assert asked(graph, "group by handler show count() having handler in ('Bo', '2')")[1] == said
+    answer = graph.query("FindAll() FilterConcept(orders)", table="where handler = '2' show orderID", engine="sparql")
+    assert answer.warnings == said
+    for one in ("handler = 2", "handler = 'employees/2'", "handler = 'Kim'"):
+        assert asked(graph, f"where {one} show orderID")[1] == []
+
+
 def test_numbers_are_no_keys_of_letters(shop: tuple[Graph, Any]) -> None:
     graph, _ = shop
     found, said = asked(graph, "where customerID = 7 show orderID")
@@ -96,6 +108,29 @@ def test_keys_of_ids() -> None:
     assert key_of("shop/customers/a/b", "shop/customers") == "a/b"
     assert key_of("customers/a/b", "shop/customers") == "a/b"
     assert key_of("customers2/a", "customers") == "customers2/a"
+
+
+def test_names_with_points_are_told_to_be_quoted() -> None:
+    graph = condgraph.open("memory:")
+    graph.load(
+        [{"id": 1, "addr": {"city": "Rome"}, "boss": "2"}, {"id": 2, "addr": {"city": "Oslo"}}], name="t", key="id", refs=["boss"]
+    )
+    for clause in ("where addr.city = 'Rome' show id", "show boss.addr.city", "show addr.city.x"):
+        with pytest.raises(UnknownNameError) as caught:
+            graph.query("FindAll()", table=clause)
+        assert caught.value.hint == 'a name with a point in it stands in double quotes: "addr.city"', clause
+    assert graph.query("FindAll()", table="where \"addr.city\" = 'Rome' show id").cells == [("1",)]
+    with pytest.raises(UnknownNameError) as caught:
+        graph.query("FindAll()", table="show addr.town")
+    assert caught.value.hint is None
+
+
+def test_digits_in_groups_are_no_number_in_a_unit() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"id": 1, "height": 1500}, {"id": 2, "height": "5 kg"}], name="t", key="id")
+    answer = graph.query("FindAll()", table="where height > '1 000' show id")
+    assert answer.cells == [("1",)]
+    assert answer.warnings == ["1 value (quantity in kg) cannot be compared with a text or a quantity and is left out"]
 
 
 def test_double_quotes_name_columns() -> None:

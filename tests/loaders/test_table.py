@@ -184,7 +184,25 @@ def test_only_columns_of_numbers_speak_of_decimal_commas(path: Path) -> None:
         _, found, reading = read(path, lists, **options)
         prices = [1.5, 2.25] if options else [1500, 2250]
         assert [one.object for one in found][2:] == [Quantity(price) for price in prices]
-        assert len(reading.problems) == 1 + (not options)
+        said = "as 'tags' has them" if not options else "no cell says so"
+        assert [(one.field, said in one.message) for one in reading.problems[1:]] == [("price", True)]
+
+
+@pytest.mark.parametrize("cells", [("1,234", "5,678"), ("1.500", "2.250"), ("1,234 kg", "5,678 kg")])
+@pytest.mark.parametrize("more", ["x;y", "7;12"])
+def test_numbers_that_may_be_others_in_a_file_with_semicolons_are_said(path: Path, cells: tuple[str, str], more: str) -> None:
+    one, two = more.split(";")
+    text = f"price;other\n{cells[0]};{one}\n{cells[1]};{two}\n"
+    _, _, reading = read(path, text)
+    [(field, said)] = [(one.field, one.message) for one in reading.problems[1:]]
+    assert field == "price"
+    assert "1,234 is read as 1234" in said
+    assert "1,234 may be meant as 1.234" in said
+    # A column of texts or of numbers that say which, and fields that commas stand between, leave no doubt.
+    assert len(read(path, text, types={"price": "text"})[2].problems) == 1
+    for plain in (f"price;other\n{cells[0]};1.5\n{cells[1]};2.25\n", f"price;other\n{cells[0]};1,234.5\n{cells[1]};3\n"):
+        assert len(read(path, plain)[2].problems) == 1
+    assert not read(path, f'price,other\n"{cells[0]}",{one}\n"{cells[1]}",{two}\n')[2].problems
 
 
 @pytest.mark.parametrize("rows", [10, 300])

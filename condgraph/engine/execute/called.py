@@ -2,7 +2,8 @@
 
 `where customerID = 'ALFKI'` is asked of the customers that orders refer to. As in SQL, who asks
 knows their keys; as elsewhere in a graph, their names. Both find them, and so does an id. A number
-is the key of a row as well. What no entity at hand is called is said with the nearest.
+is the key of a row as well. What no entity at hand is called is said with the nearest, and what is
+the name of one and the key of another as well.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Called:
         self._keys: dict[str, str] = {}
         #: Tests by identity: what they ask for, and names and keys that were none; None once one was.
         self._missed: dict[int, tuple[CellTest, dict[str, None] | None]] = {}
+        #: The least ids of what a test found by name and not by key, and by key and not by name.
+        self._ways: dict[tuple[int, str], dict[str, str]] = {}
 
     def means(self, test: CellTest, entity: Entity) -> bool | None:
         """Whether an entity is what a test with = or != names; None where it names by what no
@@ -56,7 +59,13 @@ class Called:
         texts = [reading for reading in test.readings if isinstance(reading, str)]
         if texts:
             name = collapse(entity.name)
-            found = any(collapse(text) in (name, key, entity.id) for text in texts)
+            matched = [one for one in map(collapse, texts) if one in (name, key, entity.id)]
+            found = bool(matched)
+            for one in matched:
+                if (one == name) != (one == key):
+                    ways = self._ways.setdefault((id(test), one), {})
+                    way = "name" if one == name else "key"
+                    ways[way] = min(ways.get(way, entity.id), entity.id)
         else:
             numbers = [number for number in map(_whole, test.readings) if number is not None]
             if not numbers or not _NUMBER(key):
@@ -83,7 +92,13 @@ class Called:
         return key_of(entity.id, snapshot.source_of(int(owners[number])).name)
 
     def warn(self, column: Callable[[Any], str]) -> None:
-        """Say what tests with = named that nothing was; `column` has words for what they compare."""
+        """Say what tests with = named that nothing was, and what is the name of one and the key of
+        another; `column` has words for what they compare.
+        """
+        for (at, text), ways in self._ways.items():
+            if len(ways) > 1:
+                ids = f"the name of {shortened(ways['name'], 60)!r} and the key of {shortened(ways['key'], 60)!r}"
+                self._run.warn(f"{column(self._missed[at][0].of)}: {shortened(text, 60)!r} is {ids}, and means both")
         for test, missed in self._missed.values():
             if missed is None or test.operator != "=":
                 continue

@@ -25,7 +25,7 @@ from condgraph.engine.execute.grid import Cell
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Column
 from condgraph.engine.execute.values import MOST_VALUES
-from condgraph.engine.operands import Inapplicable, exact, plain
+from condgraph.engine.operands import Inapplicable, alike, exact, plain, unit_of_product
 from condgraph.engine.pieces import mapped, watched
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
 
@@ -373,21 +373,32 @@ def _part(expression: Computed, value: Any) -> Quantity:
 def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:
     if not isinstance(left, Quantity) or not isinstance(right, Quantity):
         raise Inapplicable(f"{expression.name}: no number")
-    a, b, function = exact(left.number), exact(right.number), expression.function
-    unit = left.unit if right.unit == NO_UNIT else right.unit
-    alike = NO_UNIT in (left.unit, right.unit)
-    if function in ("+", "-") and not alike and left.unit != right.unit:
-        raise Inapplicable(f"{expression.name}: numbers in {left.unit} and in {right.unit}")
-    if function == "/":
-        if not b:
-            raise Inapplicable(f"{expression.name}: divided by 0")
-        if left.unit == right.unit:
-            unit = NO_UNIT
-        elif right.unit != NO_UNIT:
-            raise Inapplicable(f"{expression.name}: numbers in {left.unit} by numbers in {right.unit}")
-        return Quantity(plain(a / b), unit)
+    function = expression.function
+    # Texts without the numbers, so that rows of the same units are told together.
+    by = f"{expression.name}: numbers in {left.unit} by numbers in {right.unit}"
     if function == "*":
-        if not alike:
-            raise Inapplicable(f"{expression.name}: numbers in {left.unit} by numbers in {right.unit}")
-        return Quantity(plain(a * b), unit)
-    return Quantity(plain(a + b if function == "+" else a - b), unit)
+        product = unit_of_product(left.unit, right.unit)
+        if product is None:
+            raise Inapplicable(by)
+        return Quantity(plain(exact(left.number) * exact(right.number) / product[1]), product[0])
+    if function == "/":
+        if not right.number:
+            raise Inapplicable(f"{expression.name}: divided by 0")
+        unit = left.unit
+        if right.unit != NO_UNIT:
+            if left.unit == NO_UNIT:
+                raise Inapplicable(by)
+            left, right = _in_one_unit(left, right, by)
+            unit = NO_UNIT
+        return Quantity(plain(exact(left.number) / exact(right.number)), unit)
+    left, right = _in_one_unit(left, right, f"{expression.name}: numbers in {left.unit} and in {right.unit}")
+    a, b = exact(left.number), exact(right.number)
+    return Quantity(plain(a + b if function == "+" else a - b), right.unit if left.unit == NO_UNIT else left.unit)
+
+
+def _in_one_unit(left: Quantity, right: Quantity, otherwise: str) -> tuple[Quantity, Quantity]:
+    """Two numbers in the unit of the first, as far as the second can be said in it."""
+    try:
+        return alike(left, right, "")[:2]
+    except Inapplicable:
+        raise Inapplicable(otherwise) from None

@@ -13,7 +13,8 @@ from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.reading.shapes import readings
 from condgraph.engine.units import conversions
-from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number, parse_quantity
+from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
+from condgraph.languages.literals import read_quantity
 from condgraph.languages.table.tree import (
     SYNONYMS,
     Binary,
@@ -140,9 +141,10 @@ class Columns:
                 hint = f"{name!r} is an attribute: its values lead nowhere" if attribute else None
                 self._unknown("relation", name, path, schema.relations, hint)
         elif not relation and not attribute:
-            self._unknown("column", name, path, (*schema.attributes, *schema.relations))
+            self._unknown("column", name, path, (*schema.attributes, *schema.relations), self._quoted(path))
         elif not relation and not last and path.qualifier is None:
-            self._unknown("relation", name, path, schema.relations, f"{name!r} is an attribute: nothing follows its values")
+            hint = self._quoted(path) or f"{name!r} is an attribute: nothing follows its values"
+            self._unknown("relation", name, path, schema.relations, hint)
         of = self._start if before < 0 else alg.Reached(self.facts[before])
         if step.backward:
             scan = alg.Scan(of, (name,), "object", "subject", "relation")
@@ -155,6 +157,20 @@ class Columns:
         self.facts.append(scan)
         self._steps[before, step] = len(self.facts) - 1
         return len(self.facts) - 1
+
+    def _quoted(self, path: Path) -> str | None:
+        """What to write where the steps of a path are one name with points in it, as nested records
+        and tables give it.
+        """
+        names = [step.name for step in path.steps]
+        if any(step.backward for step in path.steps):
+            return None
+        for begin in range(len(names)):
+            for end in range(len(names), begin + 1, -1):
+                name = ".".join(names[begin:end])
+                if self.schema.has_attribute(name) or self.schema.has_relation(name):
+                    return f'a name with a point in it stands in double quotes: "{name}"'
+        return None
 
     def _objects(self, at: int) -> int:
         return self._put((at, None), lambda: alg.Objects(self.facts[at]))
@@ -214,8 +230,8 @@ class Columns:
         found.append(collapse(literal.text))
         with suppress(ValueError):
             found.append(Time.parse(literal.text))
-        with suppress(ValueError):
-            found.append(parse_quantity(literal.text))
+        with suppress(LiteralError):
+            found.append(read_quantity(literal.text))
         found += [value for value in _as_cell(collapse(literal.text)) if value not in found]
         units = self._units(test.of)
         return [*found, *(one for value in found if isinstance(value, Quantity) for one in conversions(value, units))]
@@ -224,6 +240,9 @@ class Columns:
         """The units that the values of an expression have."""
         while isinstance(of, Call) and of.of is not None:
             of = of.of
+        if isinstance(of, Binary):
+            # What is calculated has the unit of one of its parts.
+            return list(dict.fromkeys([*self._units(of.left), *self._units(of.right)]))
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return []
         return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.QUANTITY]

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
 from condgraph.engine.reading.words import MISSING, MISSING_NUMBERS
 from condgraph.engine.values import collapse
-from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide, either_way, has_commas
+from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide, either_way, has_commas, has_points
 from condgraph.loaders.table.fields import Fields, Plain
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells", "undecodable"]
@@ -179,6 +179,11 @@ class Profile:
     def has_commas(self) -> bool:
         """Whether cells have commas before decimals, and not points."""
         return has_commas(self.shapes)
+
+    @property
+    def has_points(self) -> bool:
+        """Whether cells have points before decimals, and not commas."""
+        return has_points(self.shapes)
 
     @property
     def either_way(self) -> bool:

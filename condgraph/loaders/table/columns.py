@@ -128,6 +128,12 @@ def has_commas(shapes: Shapes) -> bool:
     return european[0] > english[0]
 
 
+def has_points(shapes: Shapes) -> bool:
+    """Whether more cells can only be numbers with a point before decimals than with a comma."""
+    english, european = _Evidence(shapes, "", None).decimals()
+    return english[0] > european[0]
+
+
 def either_way(shapes: Shapes) -> bool:
     """Whether cells are one number with a point before decimals and another with a comma, and no
     cell says which it is.

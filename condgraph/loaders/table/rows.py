@@ -94,6 +94,7 @@ class Table:
             self._find(name, "types")
         self._seen: dict[str, int] = {}
         self._commas: str | None = None
+        self._undecided = False
 
     def look_for_commas(self, delimiter: str, profiles: Sequence[Profile]) -> None:
         """Once all columns were looked at: semicolons between fields leave commas to decimals, and
@@ -102,6 +103,8 @@ class Table:
         if delimiter == ";":
             speak = (name for at, name in enumerate(self.names) if profiles[at].has_commas and self._numbers(at, profiles[at]))
             self._commas = next(speak, None)
+            points = any(profile.has_points and self._numbers(at, profile) for at, profile in enumerate(profiles))
+            self._undecided = self._commas is None and not points
 
     def _numbers(self, at: int, profile: Profile) -> bool:
         """Whether a column is one of numbers, where commas may stand before decimals."""
@@ -168,6 +171,12 @@ class Table:
             self.reading.warn(
                 f"1.234 and 1,234 are read with a comma before decimals, as {self._commas!r} has them; "
                 "types= with text keeps the cells as they are",
+                field=name,
+            )
+        if self._undecided and chosen.kind == "number" and profile.either_way:
+            self.reading.warn(
+                "1,234 is read as 1234 and 1.234 as it stands; in a table with semicolons between its fields 1,234 may be meant "
+                "as 1.234, and 1.234 as 1234, and no cell says so; types= with text keeps the cells as they are",
                 field=name,
             )
         if chosen.cut:
