@@ -239,3 +239,19 @@ def test_a_model_of_the_importer_names_the_way(model: str, tmp_path: Path) -> No
     # Data of that name are data.
     (tmp_path / "data.json").write_text('[{"dataModel": "a", "graphModel": "b"}]', encoding="utf-8")
     assert graph.load(tmp_path / "data.json").statements == 2
+
+
+def test_a_column_without_a_header_has_a_name(tmp_path: Path) -> None:
+    """As in tables: a predicate without a name could be exported, and not read again."""
+    file = tmp_path / "people.csv"
+    file.write_text("id :ID,born :int,,\n1,1970,x,\n2,1980,,\n")
+    graph = condgraph.open()
+    report = graph.load(file, format="property-graph")
+    assert [str(one.message) for one in report.problems][:2] == [
+        f"column {at} has no header and is named 'column {at}'" for at in (3, 4)
+    ]
+    assert {one.name for one in graph.schema().predicates} == {"id", "born", "column 3"}
+    graph.export(tmp_path / "again.jsonl")
+    again = condgraph.open()
+    again.load(tmp_path / "again.jsonl")
+    assert again.status().counts == graph.status().counts

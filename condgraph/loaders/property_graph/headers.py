@@ -60,10 +60,11 @@ def column_of(header: str) -> Column:
         return Column(role)
     special = _NEO4J.fullmatch(header)
     if special:
-        return Column(_ROLES[f":{special['role'].casefold()}"], special["name"], space=special["space"] or "")
+        return Column(_ROLES[f":{special['role'].casefold()}"], special["name"].strip(), space=special["space"] or "")
     typed = _TYPED.fullmatch(header)
     if typed and typed["type"].casefold() in _TYPES:
-        return Column("property", typed["name"], _TYPES[typed["type"].casefold()], bool(typed["array"] or typed["single"] == "set"))
+        array = bool(typed["array"] or typed["single"] == "set")
+        return Column("property", typed["name"].strip(), _TYPES[typed["type"].casefold()], array)
     return Column("property", header)
 
 

@@ -68,6 +68,11 @@ class _File:
         if header is not None and len(self.headers) != len(self.text.headers):
             raise LoadError(f"the file has {len(self.text.headers)} columns, and its header {len(self.headers)}", file=str(path))
         self.columns = [column_of(one) for one in self.headers]
+        for at, column in enumerate(self.columns, 1):
+            if column.role == "property" and not column.name:
+                # As tables name them; a predicate has a name.
+                self.columns[at - 1] = replace(column, name=f"column {at}")
+                self.reading.warn(f"column {at} has no header and is named 'column {at}'", field=f"column {at}")
         self.kind = kind_of(self.headers)
 
     def at(self, role: str) -> list[int]:
