@@ -7,10 +7,10 @@ than in process. Results come serialised, in the format that was asked for, part
 
 A query that takes more than a quantum of a processor's time gives its place up: its process goes on
 with the lowest priority, and another one takes the place; whatever else the machine does, long
-queries together get a share of one processor (`scheduler.LONG_SHARE`), where the system gives a
-process its priority back (`Worker.restore`). When as many long queries run as are allowed, one that
-becomes long is ended, and begins anew when there is room, in what its deadline leaves it: short
-queries do not wait behind long ones.
+queries together get a share of one processor (`scheduler.LONG_SHARE`), or each a tenth of the usual
+one, where this process could not raise a priority again (`handle.may_raise`). When as many long
+queries run as are allowed, one that becomes long is ended, and begins anew when there is room, in
+what its deadline leaves it: short queries do not wait behind long ones.
 """
 
 from __future__ import annotations
