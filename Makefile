@@ -45,7 +45,7 @@ pytest: $(VENV)/.condgraph-dev
 quick: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data" $(PYTEST_ARGS)
 
-# On request: hours, for all 300.
+# On request: more than an hour, for all 300.
 mutants: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pip install -q -e '.[mutants]'
 	$(BIN)/python tools/mutants.py $(MUTANTS)

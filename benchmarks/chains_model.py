@@ -76,7 +76,7 @@ def write_chains(graph: Graph, llm: LlamaCpp, judge: Judge, many: int) -> dict[s
     rng, ill, triples, begin = random.Random(7), [], 0, time.perf_counter()
     place = place_of(graph)
     names = sorted(judge.names)
-    for _ in range(many):
+    for number in range(1, many + 1):
         name = rng.choice(names)
         walk = Walk.of(place, [name], 2, False)
         prompt = Prompt("", f"Facts about {name}, one a line, as < head -> relation -> tail >:")
@@ -87,6 +87,8 @@ def write_chains(graph: Graph, llm: LlamaCpp, judge: Judge, many: int) -> dict[s
         problem = judge.problem(walk.text, [name], most=2, repeat=False)
         if problem is not None:
             ill.append(problem)
+        if number % 25 == 0:
+            print(f"{number} chains, {triples} triples, {len(ill)} ill-formed, {time.perf_counter() - begin:.0f} s", flush=True)
     return {"chains": many, "triples": triples, "ill-formed": len(ill), "first": ill[:3], "seconds": time.perf_counter() - begin}
 
 

@@ -2,18 +2,21 @@
 
     python tools/browser_shot.py [--out docs/assets/neo4j-browser.png]
 
-Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, runs the first query of
-`docs/how-to/neo4j-browser.md` in Debian's Chromium, driven by playwright (`pip install
-playwright`; no browser of its own is fetched), and keeps the picture.
+Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, drops what `condgraph browser`
+writes onto Browser, runs the first query of `docs/how-to/neo4j-browser.md` in Debian's Chromium,
+driven by playwright (`pip install playwright`; no browser of its own is fetched), and keeps the
+picture.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +41,17 @@ def load_samples(uri: str) -> None:
     with condgraph.open(uri) as graph:
         for name in ("countries.json", "governments.tsv"):
             graph.load(FOLDER / name)
+
+
+def write_files(uri: str, folder: Path, graph: str = "default") -> None:
+    """What `condgraph browser` writes for a graph."""
+    from typer.testing import CliRunner
+
+    from condgraph.cli.app import app
+
+    ran = CliRunner().invoke(app, ["browser", "-d", uri, "--graph", graph, "-o", str(folder)])
+    if ran.exit_code:
+        raise RuntimeError(ran.output)
 
 
 def chromium() -> str | None:
@@ -75,6 +89,27 @@ def run_query(page: Any, text: str) -> None:
     page.keyboard.press("Control+Enter")
 
 
+#: What a person does who drags a file onto the page: `[name, content in base64]`.
+_DROP = """([name, content]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], name));
+    const at = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+    for (const type of ["dragenter", "dragover", "drop"])
+        at.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data }));
+}"""
+
+
+def drop_file(page: Any, path: Path) -> None:
+    """Drop a file onto Browser."""
+    page.evaluate(_DROP, [path.name, base64.b64encode(path.read_bytes()).decode()])
+
+
+def drop_style(page: Any, path: Path) -> None:
+    """Drop a style onto Browser, which shows what it has read of it."""
+    drop_file(page, path)
+    page.locator("article pre", has_text="node.CondgraphEntity").first.wait_for()
+
+
 def graph_frame(page: Any) -> Any:
     """The frame that shows a graph, once it does."""
     frame = page.locator("article", has_text="Relationship types").first
@@ -92,6 +127,9 @@ def main() -> None:
     with neo4j_server.Neo4jServer(short=True, browser=True) as server:
         load_samples(server.uri)
         with browser_page(server.http, server.uri) as page:
+            with tempfile.TemporaryDirectory() as folder:
+                write_files(server.uri, Path(folder))
+                drop_style(page, Path(folder) / "condgraph.grass")
             run_query(page, queries()[0])
             graph_frame(page).get_by_title("Fullscreen", exact=True).click()
             # The picture moves until its nodes have found their places.

@@ -6,7 +6,10 @@ A seeded sample of the changes that cosmic-ray knows (`<` for `<=`, `and` for `o
 larger, a loop that never runs) is made one after the other, in a copy of the tree. Each is tried
 with the tests without servers that run the changed line, which a first run under `coverage` finds;
 the copy and what it found are kept in `build/mutants` for the next time (`--fresh` makes them
-anew). Changes of annotations are left out, since nothing runs them. Needs the extra `mutants`.
+anew). Changes of annotations are left out, since nothing runs them. Changes of functions are tried
+in forks of one process (`mutants_forks.py`), others in a process each. A test that fails without
+the change as well, as one may where forks are not what it expects, notices nothing. Needs the extra
+`mutants`.
 """
 
 from __future__ import annotations
@@ -26,9 +29,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mutants_forks import Forks
+
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "build" / "mutants"
 TREE, DATA = PLACE / "tree", PLACE / "coverage"
+#: The tests that failed in the run before.
+FAILED = PLACE / "failed"
 #: What cosmic-ray changes: families of its operators, of which one is taken at each place.
 FAMILIES = {
     "comparison": "core/ReplaceComparisonOperator_",
@@ -126,17 +133,20 @@ def copied() -> None:
             shutil.copy2(ROOT / name, TREE / name)
 
 
+def _environment() -> dict[str, str]:
+    environment = os.environ | {"PYTHONPATH": f"{TREE}{os.pathsep}{Path(__file__).parent}", "PYTHONDONTWRITEBYTECODE": "1"}
+    # The same examples each time: a mutant that lives should not do so by luck.
+    return environment | {"CI": "1"}
+
+
 def pytest(arguments: Sequence[str], seconds: float, *, covered: str | None = None) -> int | None:
     """Run tests in the copy: the exit status, None where they take longer; `covered` is what is
     watched.
     """
-    environment = os.environ | {"PYTHONPATH": f"{TREE}{os.pathsep}{Path(__file__).parent}", "PYTHONDONTWRITEBYTECODE": "1"}
-    # The same examples each time: a mutant that lives should not do so by luck.
-    environment["CI"] = "1"
     before = [] if covered is None else ["coverage", "run", f"--data-file={DATA}", f"--source={covered}", "-m"]
     command = [sys.executable, "-m", *before, "pytest", *arguments]
     with (PLACE / "last.log").open("w") as log:
-        process = subprocess.Popen(command, cwd=TREE, env=environment, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, cwd=TREE, env=_environment(), stdout=log, stderr=log, start_new_session=True)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -165,17 +175,17 @@ def spread(tests: Sequence[str], number: int) -> list[str]:
     return list(tests) if len(tests) <= number else [tests[i * len(tests) // number] for i in range(number)]
 
 
-def noticed(mutant: Mutant, lines: dict[int, list[str]], seconds: float) -> tuple[str, str]:
+def noticed(mutant: Mutant, lines: dict[int, list[str]], seconds: float, forks: Forks) -> tuple[str, str]:
     """Whether some test notices a change ("killed", "survived", "no test"), and the change as text."""
     from cosmic_ray import plugins
     from cosmic_ray.mutating import mutate_code
 
     path = TREE / mutant.module
     text = path.read_text("utf-8")
-    changed = mutate_code(text, plugins.get_operator(mutant.operator)(), mutant.occurrence)
-    old, new = text.splitlines(), (changed or text).splitlines()
+    changed = mutate_code(text, plugins.get_operator(mutant.operator)(), mutant.occurrence) or text
+    old, new = text.splitlines(), changed.splitlines()
     shown = "\n".join(f"    - {a.strip()}\n    + {b.strip()}" for a, b in zip(old, new, strict=False) if a != b)
-    tests = lines.get(mutant.line, [])
+    tests = [test for test in lines.get(mutant.line, []) if test in forks.known]
     if not tests:
         # Run while the module is imported, or by nobody: those that run anything of it.
         tests = spread(sorted({test for found in lines.values() for test in found}), 200)
@@ -183,15 +193,37 @@ def noticed(mutant: Mutant, lines: dict[int, list[str]], seconds: float) -> tupl
         return "no test", shown
     first = spread(tests, _FIRST)
     rest = sorted(set(tests) - set(first))
+    alone = False
+    for chosen in (first, rest):
+        left = [test for test in chosen if test in forks.known]
+        while left:
+            end, test = _alone(path, changed, left, seconds) if alone else forks.run(path, changed, left, seconds)
+            if end == "elsewhere":
+                alone = True
+                continue
+            if end == "killed" and test and forks.run(path, None, [test], seconds)[0] != "survived":
+                print(f"     fails without the change as well, and says nothing: {test}", flush=True)
+                forks.known.discard(test)
+                left = left[left.index(test) + 1 :]
+                continue
+            if end == "killed":
+                return end, shown
+            break
+    return "survived", shown
+
+
+def _alone(path: Path, changed: str, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+    """Whether a test in a process of its own notices what is changed in the file, and which."""
+    text = path.read_text("utf-8")
+    FAILED.unlink(missing_ok=True)
+    (PLACE / "tests").write_text("\n".join(tests))
     try:
-        path.write_text(changed or text, "utf-8")
-        for chosen in filter(None, (first, rest)):
-            (PLACE / "tests").write_text("\n".join(chosen))
-            if pytest([*_LANE, "-x", f"@{PLACE / 'tests'}"], seconds) != 0:
-                return "killed", shown
+        path.write_text(changed, "utf-8")
+        if pytest([*_LANE, "-p", "mutants", "-x", f"@{PLACE / 'tests'}"], seconds) == 0:
+            return "survived", ""
     finally:
         path.write_text(text, "utf-8")
-    return "survived", shown
+    return "killed", FAILED.read_text().splitlines()[0] if FAILED.exists() else ""
 
 
 def report(found: list[tuple[Mutant, str, str]]) -> str:
@@ -218,6 +250,13 @@ def pytest_runtest_protocol(item: Any) -> None:
         current.switch_context(item.nodeid)
 
 
+def pytest_runtest_logreport(report: Any) -> None:
+    """As a plugin: tests that fail are noted."""
+    if report.failed:
+        with FAILED.open("a") as file:
+            file.write(f"{report.nodeid}\n")
+
+
 def main() -> None:
     """Make a sample of mutants, and say which live."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -232,15 +271,25 @@ def main() -> None:
     if options.fresh or not DATA.exists():
         copied()
         DATA.unlink(missing_ok=True)
-        if (status := pytest(["-p", "mutants", *_LANE, *options.tests], 3600, covered=options.code)) != 0:
-            sys.exit(f"the tests do not pass as they are (status {status}), see {PLACE / 'last.log'}")
+        FAILED.unlink(missing_ok=True)
+        # Watched, tests of times may fail; what fails without a change later on says nothing.
+        if (status := pytest(["-p", "mutants", *_LANE, *options.tests], 3 * 3600, covered=options.code)) not in (0, 1):
+            sys.exit(f"the tests cannot be run (status {status}), see {PLACE / 'last.log'}")
+        if FAILED.exists():
+            print(f"without a change these fail:\n{FAILED.read_text()}", flush=True)
     lines = tests_of(options.code)
+    chosen = sample(TREE / options.code, options.number, options.seed)
     found = []
-    for at, mutant in enumerate(sample(TREE / options.code, options.number, options.seed), 1):
-        begin = time.monotonic()
-        end, shown = noticed(mutant, lines.get(mutant.module, {}), options.timeout)
-        found.append((mutant, end, shown))
-        print(f"{at:4} {end:8} {time.monotonic() - begin:5.1f} s  {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
+    command = [sys.executable, "-m", "pytest", *_LANE, *options.tests]
+    with Forks(command, TREE, _environment(), PLACE / "forks.log") as forks:
+        for at, mutant in enumerate(chosen, 1):
+            begin = time.monotonic()
+            end, shown = noticed(mutant, lines.get(mutant.module, {}), options.timeout, forks)
+            found.append((mutant, end, shown))
+            took = time.monotonic() - begin
+            print(f"{at:4} {end:8} {took:5.1f} s  {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
+            if end != "killed":
+                print(shown, flush=True)
     text = report(found)
     (PLACE / "report.md").write_text(text, "utf-8")
     (PLACE / "report.json").write_text(json.dumps([(vars(mutant), end) for mutant, end, _ in found], indent=1), "utf-8")

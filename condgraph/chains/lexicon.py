@@ -112,7 +112,12 @@ class Lexicon:
         self.offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(counts[order], out=self.offsets[1:])
         self.flat = np.fromiter((token for one in order for token in (*sequences[one], *suffix)), np.int32, int(self.offsets[-1]))
-        self.flat_view, self.offset_view = self.flat.data, self.offsets.data
+        self.flat_view, self.offset_view, self._rank_view = self.flat.data, self.offsets.data, self.rank.data
+
+    def of(self, entity: int) -> list[int]:
+        """The tokens of an entity's name, with what follows it; the name can be written."""
+        rank, offsets = self._rank_view[entity], self.offset_view
+        return self.flat_view[offsets[rank] : offsets[rank + 1]].tolist()
 
 
 class Ranked:

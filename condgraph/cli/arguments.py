@@ -13,7 +13,7 @@ import typer
 
 import condgraph
 from condgraph.cli import complete
-from condgraph.engine.addresses import NEO4J_SCHEMES
+from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
 from condgraph.graph import Graph
 
 StoreOption = Annotated[
@@ -99,12 +99,16 @@ def opened(
     what a load is to do about labels.
 
     A command that writes is about a graph of condgraph's own. For others the environment says how a
-    Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file.
+    Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
+    also says what addresses an RDF store has beside the one for queries: `SPARQL_UPDATE`, and
+    `SPARQL_STORE` (Graph Store Protocol).
     """
     given: dict[str, Any] = {"user": user, "password": password, "database": database, "labels": labels}
     if is_neo4j(store):
         given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:
             given |= {"layout": "condgraph", "mapping": None}
+    elif store.partition("://")[0].lower() in SPARQL_SCHEMES:
+        given |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
     login: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return condgraph.open(store, graph=graph, read_only=read_only, **login)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,6 +15,8 @@ from condgraph.engine.errors import OptionError, UnsupportedError
 
 #: The style file in the folder.
 STYLE: Final = "condgraph.grass"
+#: All queries in one file: Browser takes one that is dropped, and none of several.
+QUERIES: Final = "queries.zip"
 
 
 def browser(
@@ -27,7 +31,7 @@ def browser(
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
     """Write a style file and queries for Neo4j Browser: captions, colours for the commonest concepts,
-    and what there is to look at in the graph. Drop the files onto Browser.
+    and what there is to look at in the graph. Drop the style onto Browser, then `queries.zip`.
     """
     with guard(), opened(store, graph, user, password, database) as at:
         from condgraph.cypher import browser as made
@@ -37,26 +41,34 @@ def browser(
         if not isinstance(at, Neo4jGraph) or not isinstance(at.store, Neo4jStore):
             raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph that condgraph keeps on Neo4j")
         labels = at.store.carried()
-        files = {STYLE: made.style(labels or ())}
-        for number, (title, text) in enumerate(made.queries(at.schema(), graph, labels).items(), 1):
-            files[f"{number:02}.cypher"] = f"// {title}\n{text}\n"
-        _write(output, files, force=force)
+        found = made.queries(at.schema(), graph, labels).items()
+        queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(found, 1)}
+        _write(output, {STYLE: made.style(labels or ()).encode(), QUERIES: _packed(queries), **queries}, force=force)
         if labels is None:
             complain(
                 "warning: entities carry no labels of concepts, so that they have one colour; "
                 "`condgraph load --labels`, or graph.label(), gives them labels"
             )
-        typer.echo(f"{STYLE} and {len(files) - 1} queries are in {output}: drop them onto Neo4j Browser")
+        typer.echo(f"{STYLE} and {QUERIES} ({len(queries)} queries) are in {output}: drop one, then the other onto Neo4j Browser")
 
 
-def _write(folder: Path, files: dict[str, str], *, force: bool) -> None:
+def _packed(files: dict[str, bytes]) -> bytes:
+    """Files as a ZIP archive: the same files give the same bytes."""
+    place = BytesIO()
+    with zipfile.ZipFile(place, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return place.getvalue()
+
+
+def _write(folder: Path, files: dict[str, bytes], *, force: bool) -> None:
     # Whole or not at all: what a person has changed there is not overwritten unasked.
     there = next((name for name in files if (folder / name).exists()), None)
     if there is not None and not force:
         raise OptionError(f"{folder / there} is there already", hint="--force writes over it, --output names another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror}") from None

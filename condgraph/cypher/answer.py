@@ -14,9 +14,10 @@ from condgraph.cypher.layout.quote import quote
 from condgraph.engine.algebra import Count, Scalar, Shown
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.execute.aggregates import median_of, summed_numbers
+from condgraph.engine.execute.aggregates import median_of
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
+from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.step import Step
 from condgraph.engine.stored_answer import StoredAnswer

@@ -50,6 +50,9 @@ _LINGER: Final = 5.0
 _ENDING: Final = 30.0
 #: How long failures that pass (a deadlock, a new leader) are tried again.
 _RETRY: Final = 15.0
+#: What a server says where two make one index at the same time, whatever `IF NOT EXISTS` says. Once the
+#: other has it, it is there.
+_RACED: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 #: Seconds that the server may take for an index.
 _INDEXES: Final = 660.0
 #: The first version of Neo4j that all texts are written for.
@@ -325,7 +328,8 @@ class Connection:
                         raise
                     lost = True
                 except exceptions.Neo4jError as error:
-                    again = error.is_retryable() and "OutOfMemory" not in (error.code or "") and not line.over
+                    passes = error.code == _RACED or (error.is_retryable() and "OutOfMemory" not in (error.code or ""))
+                    again = passes and not line.over
                     if not again or time.monotonic() + pause > until:
                         raise
                     time.sleep(pause)

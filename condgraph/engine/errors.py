@@ -178,7 +178,9 @@ class UnsupportedError(CondgraphError):
 
 
 class LoadError(CondgraphError):
-    """A source cannot be read. `file`, `row` (1-based line or record) and `field` say where."""
+    """A source cannot be read. `file`, `table` (of a workbook or a database), `row` (1-based line or
+    record) and `field` say where.
+    """
 
     code = "load"
 
@@ -187,6 +189,7 @@ class LoadError(CondgraphError):
         message: str,
         *,
         file: str | None = None,
+        table: str | None = None,
         row: int | None = None,
         field: str | None = None,
         hint: str | None = None,
@@ -196,6 +199,7 @@ class LoadError(CondgraphError):
             part
             for part in (
                 file,
+                None if table is None else f"table {shortened(table, LONGEST_CANDIDATE)!r}",
                 None if row is None else f"row {row}",
                 None if field is None else f"field {shortened(field, LONGEST_CANDIDATE)!r}",
             )
@@ -205,6 +209,7 @@ class LoadError(CondgraphError):
         super().__init__(f"{where}: {message}" if where else message, hint=hint, candidates=candidates)
         self.reason = message
         self.file = file
+        self.table = table
         self.row = row
         self.field = field
 

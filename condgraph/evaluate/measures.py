@@ -10,6 +10,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 _NUMBER: Final = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?")
+_YEAR: Final = re.compile(r"-?\d{1,4}")
+_YEARS: Final = re.compile(r"(-?\d{1,4})/(-?\d{1,4})")
 _GROUPS: Final = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -34,6 +36,19 @@ def normalised(text: str) -> str:
     return plain
 
 
+def single_years(texts: Sequence[str]) -> list[str]:
+    """Spans of whole years as each of their years; other texts as they stand.
+
+    >>> single_years(["1990/1992", "2001", "2010-05/2011"])
+    ['1990', '1991', '1992', '2001', '2010-05/2011']
+    """
+    found: list[str] = []
+    for text in texts:
+        span = _YEARS.fullmatch(text)
+        found.extend([text] if span is None or int(span[1]) > int(span[2]) else map(str, range(int(span[1]), int(span[2]) + 1)))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Right:
     """How right an answer is.
@@ -52,9 +67,15 @@ class Right:
 
 
 def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
-    """How right the texts of an answer are; None is no answer, which is never right."""
+    """How right the texts of an answer are; None is no answer, which is never right.
+
+    Where all that is wanted are years (CronQuestions lists each year of a span), a span of years that
+    was given is its years.
+    """
     if given is None:
         return Right()
+    if wanted and all(_YEAR.fullmatch(text) for text in wanted):
+        given = single_years(given)
     found, right = {normalised(text) for text in given}, {normalised(text) for text in wanted}
     both = len(found & right)
     f1 = 1.0 if not found and not right else 2 * both / (len(found) + len(right))

@@ -40,9 +40,11 @@ class Problem:
     row: int | None
     field: str | None
     skipped: bool
+    #: The table of a workbook or a database.
+    table: str | None = None
 
     def __str__(self) -> str:
-        return str(LoadError(self.message, file=self.file, row=self.row, field=self.field))
+        return str(LoadError(self.message, file=self.file, table=self.table, row=self.row, field=self.field))
 
 
 @dataclass(slots=True)
@@ -70,6 +72,8 @@ class Reading:
     #: What ids begin with that hold within the source alone (rows without a key, blank nodes); its
     #: name where it is empty.
     scope: str = ""
+    #: The table of a workbook or a database that is read.
+    table: str | None = None
 
     @property
     def within(self) -> str:
@@ -84,17 +88,18 @@ class Reading:
             raise LoadError(
                 message,
                 file=file or self.source.location,
+                table=self.table,
                 row=row,
                 field=field,
                 hint="on_error='skip' leaves such records out and reports them",
             )
         self.skipped += 1
-        self._remember(Problem(shortened(message), file or self.source.location, row, field, True))
+        self._remember(Problem(shortened(message), file or self.source.location, row, field, True, self.table))
 
     def warn(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
         """A record that is kept, with something a user should know."""
         self.warned += 1
-        self._remember(Problem(shortened(message), file or self.source.location, row, field, False))
+        self._remember(Problem(shortened(message), file or self.source.location, row, field, False, self.table))
 
     def advance(self, records: int, fraction: float | None = None) -> None:
         """Report to the progress callback that `records` more were read; call it once a batch, not

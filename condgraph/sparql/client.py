@@ -204,7 +204,13 @@ class Endpoint:
                 response.read()
 
         with within(timeout):
-            self._waited(send)
+            try:
+                self._waited(send)
+            except (ParseError, StoreError) as error:
+                # Servers say all sorts of things where an address takes queries alone.
+                if self.update_url == self.query_url and error.hint is None:
+                    error.hint = "where another address takes updates, update= (SPARQL_UPDATE on the command line) names it"
+                raise
 
     def add(self, lines: bytes, graph: str) -> None:
         """Add N-Triples to a named graph by the Graph Store Protocol."""

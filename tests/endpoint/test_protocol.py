@@ -22,6 +22,7 @@ from condgraph.endpoint.service import Limits
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.text.survey import survey
 from tests.endpoint.conftest import DATA, GRAPH, RUNAWAY
+from tests.support.pace import quick_enough
 from tests.support.serving import ask, serving
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -250,7 +251,9 @@ def test_a_deadline_is_a_status(endpoint: str) -> None:
     reply = ask(endpoint, query=RUNAWAY, timeout="0.3")
     assert reply.status == 503
     assert "0.3 s" in reply.text
-    assert 0.3 <= time.monotonic() - begin < 3
+    spent = time.monotonic() - begin
+    assert spent >= 0.3
+    assert quick_enough(spent, 3)
 
 
 def test_a_cut_is_said(endpoint: str) -> None:
@@ -318,7 +321,7 @@ def test_a_client_that_goes_away_frees_its_worker(store: Path) -> None:
             time.sleep(0.5)
         begin = time.monotonic()
         assert ask(url, query="ASK {}").status == 200
-        assert time.monotonic() - begin < 5
+        assert quick_enough(time.monotonic() - begin, 5)
 
 
 @pytest.mark.service
@@ -332,7 +335,7 @@ def test_clients_that_read_slowly_keep_nobody_waiting(store: Path) -> None:
         time.sleep(2.0)
         begin = time.monotonic()
         assert ask(url, query="ASK {}").status == 200
-        assert time.monotonic() - begin < 5
+        assert quick_enough(time.monotonic() - begin, 5)
         head = ask(url, "HEAD", query="SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
         assert (head.status, head.body) == (200, b"")
         for sock in slow:
@@ -415,4 +418,4 @@ def test_accept_headers_of_a_megabyte_are_read_at_once() -> None:
     begin = time.process_time()
     for piece in pieces:
         choose(piece * ((1 << 20) // len(piece)), SOLUTIONS)
-    assert time.process_time() - begin < len(pieces) * 2.0
+    assert quick_enough(time.process_time() - begin, len(pieces) * 2.0)

@@ -33,6 +33,7 @@ from condgraph.sparql.workers.handle import Worker
 from condgraph.sparql.workers.pool import File, Query, WorkerPool
 from condgraph.sparql.workers.scheduler import BusyError
 from tests.endpoint.conftest import GRAPH, RUNAWAY
+from tests.support.pace import quick_enough
 
 VALUES = f"SELECT ?s ?v {{ GRAPH <{GRAPH}> {{ ?s <{GRAPH}value> ?v }} }} ORDER BY ?v"
 ODD = f"SELECT ?x ?t ?none {{ GRAPH <{GRAPH}> {{ ?x <{GRAPH}label> ?t }} VALUES ?i {{ 1 2 3 }} }}"
@@ -147,7 +148,9 @@ def test_a_deadline_ends_a_query_and_the_next_one_is_answered(store: Path) -> No
         begin = time.monotonic()
         with pytest.raises(DeadlineError, match=r"0\.4 s"):
             pool.query(Query(RUNAWAY), timeout=0.4)
-        assert 0.4 <= time.monotonic() - begin < 2
+        spent = time.monotonic() - begin
+        assert spent >= 0.4
+        assert quick_enough(spent, 2)
         assert pool.query(Query("ASK {}"), timeout=10).read() == b'{"head":{},"boolean":true}'
         gone = before - set(pool.pids())
         assert gone
@@ -178,7 +181,7 @@ def test_cancelling(pool: WorkerPool) -> None:
     begin = time.monotonic()
     with pytest.raises(CancelledError):
         pool.query(Query(RUNAWAY), timeout=20, cancelled=cancelled)
-    assert time.monotonic() - begin < 2
+    assert quick_enough(time.monotonic() - begin, 2)
 
 
 def test_results_that_are_closed_early_free_the_worker(pool: WorkerPool) -> None:

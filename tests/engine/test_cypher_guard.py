@@ -14,6 +14,7 @@ from condgraph.cypher.guard.check import check_plan, check_text
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError
 from tests.support.cypher_attacks import HARMLESS, PLACES, attacks
 from tests.support.lanes import by_lane
+from tests.support.pace import quick_enough
 
 ATTACKS = list(attacks("http://127.0.0.1:9"))
 
@@ -133,7 +134,7 @@ def test_a_megabyte_of_nonsense(piece: str) -> None:
         with suppress(CondgraphError):
             check_text(text)
         took.append(time.thread_time() - begin)
-    assert took[1] < 30 * took[0] + 0.5
+    assert quick_enough(took[1], 30 * took[0] + 0.5)
 
 
 @pytest.mark.parametrize("piece", ["LOAD ", "CALL a.", "CALL ", "a.", "ResolvedCall( ", "`", "SHOW ", "'", "a`.", "\n"])
@@ -145,4 +146,4 @@ def test_a_megabyte_in_a_plan(piece: str) -> None:
         with suppress(CondgraphError):
             check_plan("r", plan, [text])
         took.append(time.thread_time() - begin)
-    assert took[1] < 30 * took[0] + 0.5
+    assert quick_enough(took[1], 30 * took[0] + 0.5)

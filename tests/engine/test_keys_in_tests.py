@@ -33,6 +33,25 @@ def test_keys_find_what_they_find_in_sql(shop: tuple[Graph, Any], sql: str, conc
         assert answer.check(full=True)
 
 
+@pytest.mark.parametrize(("where", "condition"), keyed_shop.QUERIES)
+def test_keys_find_the_same_in_llm_queries(shop: tuple[Graph, Any], where: str, condition: str) -> None:
+    """They were unknown values, and with != everything was unlike them."""
+    graph, tables = shop
+    theirs = sorted([str(row[0]) for row in tables.execute(f"SELECT orderID FROM orders WHERE {where}").fetchall()])
+    assert theirs
+    for engine in (None, "sparql"):
+        answer = graph.query(keyed_shop.query(condition), engine=engine)
+        assert sorted(answer.texts) == theirs, engine
+        assert sum("key of a row of" in one for one in answer.warnings) == condition.count("7', '") + 1
+        assert answer.check(full=True)
+
+
+def test_what_is_no_key_is_an_error(shop: tuple[Graph, Any]) -> None:
+    for text in ("alfki", "/DC", "07", "nobody"):
+        with pytest.raises(UnknownNameError, match="customerID"):
+            shop[0].query(keyed_shop.query(f"relation='customerID', tail_entity='{text}'"))
+
+
 def test_stores_prove_what_keys_find(shop: tuple[Graph, Any]) -> None:
     answer = shop[0].query("FindAll() FilterConcept(orders)", table="where customerID = 'AC/DC' show amount", engine="sparql")
     assert answer.cells == [("7",)]

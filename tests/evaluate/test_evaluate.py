@@ -46,6 +46,11 @@ def graph() -> Iterator[Graph]:
         ([], [], Right(True, False, True, True, 1.0)),
         (None, [], Right(False, False, False, False, 0.0)),
         (["a", "a"], ["a"], Right(True, True, True, True, 1.0)),
+        # CronQuestions lists the years of a span.
+        (["1990/1992"], ["1990", "1991", "1992"], Right(True, True, True, True, 1.0)),
+        (["1990/1991", "1999"], ["1990", "1991", "1999", "2000"], Right(False, True, False, False, 6 / 7)),
+        (["1990/1992"], ["1990/1992"], Right(True, True, True, True, 1.0)),
+        (["1992/1990"], ["1991"], Right(False, False, False, False, 0.0)),
     ],
 )
 def test_answers_are_judged(given_: Any, wanted: list[str], right: Right) -> None:

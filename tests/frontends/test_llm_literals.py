@@ -4,18 +4,21 @@ out by hand.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import condgraph
 from condgraph.engine.answer import Answer
-from condgraph.engine.errors import LiteralError
-from condgraph.engine.facts import Statement
+from condgraph.engine.errors import LiteralError, UnknownNameError
+from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
+from condgraph.languages.llm.lower.literals import inner_conditions
 from condgraph.languages.llm.lower.quantities import read_quantities
 from tests.frontends.test_llm_query import program
+from tests.support.pace import quick_enough
 
 #: Columns as they come: plain numbers, money with letters, percent, numbers as Germans write them,
 #: a column of texts.
@@ -97,6 +100,66 @@ def test_units_that_do_not_compare_are_an_error_that_names_both(cities: Graph, l
     everything = names(cities, "budget", f"!='{literal}'")
     assert everything.texts == ["a", "b", "c", "d"]
     assert any("everything is unlike it" in warning for warning in everything.warnings)
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        ("> 5", "bc"),
+        ("<=5", "a"),
+        ("=> 7", "bc"),
+        ("!=7", "ac"),
+        ("more than 5", "bc"),
+        ("at most 7", "ab"),
+        ("No  less than 7", "bc"),
+        ("between 5 and 8", "ab"),
+        ("from 6 to 9", "bc"),
+        ("5", "a"),
+    ],
+)
+def test_operators_inside_the_quotes_are_operators(literal: str, expected: str) -> None:
+    """They were a part of the text, which the nearest cell then stood for: `'> 5'` gave 5."""
+    graph = condgraph.open()
+    rows = [("a", 5, "<5"), ("b", 7, "> 5"), ("c", 9, "5 to 9")]
+    graph.load([{"name": name, "size": size, "class": group} for name, size, group in rows], name="things")
+    for call in (
+        f"get_information(relation='name', key='size', value='{literal}')",
+        f"get_information(relation='size', tail_entity='{literal}')",
+    ):
+        found = graph.query(program(call, "get_information(relation='name', head_entity='output_of_query1')"))
+        assert "".join(found.texts) == expected
+        assert any("operators belong outside of the quotes" in one for one in found.warnings) == (literal != "5")
+    # A cell that has the text is meant itself; what cannot be compared stays a text.
+    assert graph.query(program("get_information(relation='name', key='class', value='> 5')")).texts == ["b"]
+    with pytest.raises(condgraph.CondgraphError, match="'> large'"):
+        graph.query(program("get_information(relation='name', key='size', value='> large')"))
+
+
+def test_operators_inside_the_quotes_of_qualifiers_and_times(tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text(
+        "subject\trelation\tobject\tstart\tend\nAnn\tworks for\tAcme\t1990\t1999\nBob\tworks for\tAcme\t2001\t2005\n", "utf-8"
+    )
+    graph = condgraph.open()
+    graph.load(tmp_path / "terms.tsv")
+    people = enumerate(("Ann", "Bob"), 1)
+    graph.add([Statement(name, "member of", Ref("Acme"), (("rank", Quantity(rank)),)) for rank, name in people])
+    cases = (("member of", "rank", "> 1"), ("member of", "rank", "at least 2"), ("works for", "start time", "> 2000"))
+    for relation, key, value in (*cases, ("works for", "time", "> 2000")):
+        call = f"get_information(relation='{relation}', tail_entity='Acme', key='{key}', value='{value}')"
+        assert graph.query(program(call)).texts == ["Bob"], (key, value)
+
+
+def test_texts_of_operators_are_read_in_linear_time() -> None:
+    for text in ("between " + "a " * 500_000, "between x" + " " * 10**6, "from " + "a and " * 200_000, "<" * 10**6):
+        began = time.process_time()
+        assert len(inner_conditions(text)) <= 2
+        assert quick_enough(time.process_time() - began, 1)
+
+
+def test_a_parameter_that_is_none_lists_those_that_are(cities: Graph) -> None:
+    with pytest.raises(UnknownNameError, match="'tme'") as error:
+        cities.query(program("get_information(relation='people', tme='2003')"))
+    assert "head_entity, relation, tail_entity, key, value" in (error.value.hint or "")
 
 
 def test_a_unit_that_the_values_do_not_have_is_reported(cities: Graph) -> None:

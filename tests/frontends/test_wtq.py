@@ -15,6 +15,7 @@ import pytest
 
 import condgraph
 from tests.frontends.test_llm_query_data import benchmark
+from tests.support.pace import quick_enough
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_all_tables_in_one_graph_give_the_same_answers(wtq: ModuleType, data: Pa
     assert [why for _, why in together.misses if "source" not in why] == [why for _, why in alone.misses if "source" not in why]
     # Under a millisecond where it was measured; the bound tells work that grows with the number of
     # tables.
-    assert statistics.median(seconds) < 0.02
+    assert quick_enough(statistics.median(seconds), 0.02)
 
 
 def test_a_header_of_several_tables_needs_a_source(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from condgraph.engine.errors import EncoderError, EncoderMismatchError
 from condgraph.vectors.encoders import encoder_of
 from condgraph.vectors.sentence import SentenceEncoder
 from condgraph.vectors.stored import vectors_of
+from tests.support.pace import quick_enough
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encod
         encoder_of(str(tmp_path))
     with pytest.raises(EncoderError, match="the hub is not asked"):
         encoder_of("nobody/has-this-model")
-    assert time.monotonic() - begin < 60
+    assert quick_enough(time.monotonic() - begin, 60)
 
 
 def test_candidates_of_a_real_graph_are_found_fast(encoder: SentenceEncoder, data: Path) -> None:
@@ -142,4 +143,4 @@ def test_candidates_of_a_real_graph_are_found_fast(encoder: SentenceEncoder, dat
         dense.nearest(query, 16)
         took.append(time.perf_counter() - begin)
     assert len(dense) > 43_000
-    assert sorted(took)[10] < 0.05
+    assert quick_enough(sorted(took)[10], 0.05)

@@ -14,6 +14,7 @@ from condgraph.engine.errors import StoreDamagedError, StoreVersionError, Unknow
 from condgraph.names.resolve import THRESHOLD, resolve
 from condgraph.names.vocabulary import Vocabulary
 from condgraph.vectors.encoder import LexicalEncoder
+from tests.support.pace import quick_enough
 
 NAMES = [
     "Italy",
@@ -158,4 +159,4 @@ def test_a_search_among_the_names_of_a_knowledge_graph_is_fast_and_right(data: P
         took.append(time.perf_counter() - begin)
         assert expected in [match.name for match in (*found.matches, *found.near)]
     # About 1 ms; the dense product with 1,024 columns takes 5 ms.
-    assert min(took) < 0.01
+    assert quick_enough(min(took), 0.01)

@@ -20,6 +20,7 @@ from condgraph.links.embeddings import Embeddings
 from condgraph.links.ranks import Ranking, rank_among, rank_edges
 from condgraph.links.step import Adagrad, Batch, step
 from condgraph.links.train import TrainOptions, held_out, train
+from tests.support.pace import quick_enough
 
 RNG = np.random.default_rng(11)
 
@@ -150,7 +151,7 @@ def test_bounds_and_options() -> None:
     begin = time.monotonic()
     found = train(ring(), TrainOptions(rank=8, epochs=10**6, seconds=0.3, patience=10**6))
     assert found.ended == "the time was up"
-    assert time.monotonic() - begin < 20
+    assert quick_enough(time.monotonic() - begin, 20)
     graph = condgraph.open("memory:")
     graph.add([Entity("a", "A"), Entity("b", "B"), Statement("a", "near", Ref("b")), Statement("b", "near", Ref("a"))])
     with pytest.raises(DeadlineError):

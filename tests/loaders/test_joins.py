@@ -353,3 +353,19 @@ def test_pieces_of_parquet_are_one_table(tmp_path: Path) -> None:
     assert [source.name for source in graph.status().sources] == ["sales"]
     assert names(graph, "FindAll() FilterNum(price, 2, >) QueryName()") == ["2019-1", "2020-1"]
     assert names(graph, "Find(2019-1) QueryAttr(year)") == ["2019"]
+
+
+def test_a_problem_names_the_table_of_a_database(tmp_path: Path) -> None:
+    """In one file with several tables, a row alone says little."""
+    path = tmp_path / "shop.db"
+    database = sqlite3.connect(path)
+    database.executescript("""
+        CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer INTEGER REFERENCES customer);
+        INSERT INTO customer VALUES (1, 'Ann');
+        INSERT INTO purchase VALUES (10, 1), (11, 7);
+    """)
+    database.close()
+    (problem,) = condgraph.open().load(path).problems
+    assert (problem.table, problem.row, problem.field) == ("purchase", 2, "customer")
+    assert "shop.db, table 'purchase', row 2, field 'customer': '7' is no key of 'customer'" in str(problem)

@@ -21,6 +21,7 @@ from condgraph.languages.logic.tree import Complement, Intersection, Projection
 from condgraph.logic.forward import Forward
 from condgraph.logic.matrix import adjacency
 from tests.support.lanes import sample
+from tests.support.pace import quick_enough
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +64,8 @@ def test_no_published_query_takes_long(queries: list[dict[str, Any]], nell: Grap
         return time.thread_time() - begin
 
     taken = [min(seconds(one["query"]), seconds(one["query"])) for one in queries]
-    assert statistics.median(taken) <= 0.0005
-    assert max(taken) <= 0.005
+    assert quick_enough(statistics.median(taken), 0.0005)
+    assert quick_enough(max(taken), 0.005)
 
 
 @pytest.mark.data

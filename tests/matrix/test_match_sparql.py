@@ -23,6 +23,7 @@ from condgraph.vectors.encoder import LexicalEncoder
 from tests.matrix.test_match_neo4j import others, shown, sure
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 from tests.support.lanes import by_lane
+from tests.support.pace import quick_enough
 
 #: Random graphs, on the embedded store and on servers.
 EMBEDDED, SERVED = by_lane((60, 6), (200, 12), (200, 200))
@@ -172,7 +173,7 @@ def test_deadlines_and_cancellation(remote: SparqlGraph) -> None:
         remote.match([("UNKNOWN 1", "in", "the hub")], cancelled=stop)
     begin = time.monotonic()
     found = remote.match([("UNKNOWN 1", "in", "the hub"), ("UNKNOWN 1", "with", "UNKNOWN 2")], timeout=0.001)
-    assert time.monotonic() - begin < 20
+    assert quick_enough(time.monotonic() - begin, 20)
     assert found.complete or (not found.exact and any("deadline" in warning for warning in found.warnings))
     with pytest.raises(OptionError, match="approximate"):
         remote.match([("UNKNOWN 1", "in", "the hub")], exact=False)

@@ -14,8 +14,11 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.cypher.layout import indexes
+from condgraph.cypher.layout.schema import Index
+from condgraph.cypher.load import batch as batches
 from condgraph.cypher.load import lock as loading
-from condgraph.cypher.load import rows
+from condgraph.cypher.load.batch import Batch
+from condgraph.cypher.load.rows import RowMaker
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
@@ -62,8 +65,8 @@ def server(neo4j_version: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("append", [False, True])
 def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "BATCH", 40)
-    monkeypatch.setattr(rows, "_FIRST", 40)
+    monkeypatch.setattr(batches, "BATCH", 40)
+    monkeypatch.setattr(batches, "FIRST", 40)
     name = f"killed {append}"
     remote = condgraph.open(server.uri, graph=name)
     assert isinstance(remote, Neo4jGraph)
@@ -74,7 +77,7 @@ def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monk
         local.add(many(100, 200), source="many")
     write, written = loading.Loading.write, []
 
-    def counted(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def counted(self: loading.Loading, batch: Batch, attempt: str = "") -> None:
         written.append(batch.name)
         if len(written) == 6:
             threading.Timer(0.01, server.kill).start()
@@ -131,7 +134,7 @@ def test_two_loaders(neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, go_on = threading.Event(), threading.Event()
     write = loading.Loading.write
 
-    def held(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def held(self: loading.Loading, batch: Batch, attempt: str = "") -> None:
         write(self, batch, attempt)
         reached.set()
         assert go_on.wait(60)
@@ -173,7 +176,7 @@ def test_a_taken_over_load_writes_nothing_more(neo4j_uri: str) -> None:
         indexes.prepare(connection)
         held.begin("one")
         connection.write("MATCH (g:CondgraphGraph {name: 'taken over'}) SET g.owner = 'somebody else'", {})
-        batch = next(rows.RowMaker(local_graph(0, 3).current).batches())
+        batch = next(RowMaker(local_graph(0, 3).current).batches())
         with pytest.raises(StoreBusyError, match="taken over"):
             held.write(batch)
     assert connection.read("MATCH (s:CondgraphSource {graph: 'taken over'}) RETURN s.name AS name", {}) == []
@@ -200,3 +203,34 @@ def test_many_clients(neo4j_uri: str) -> None:
     assert report.connections[1] <= report.connections[0]
     assert report.threads[1] <= report.threads[0]
     remote.store.delete()
+
+
+def test_an_index_that_somebody_else_makes_at_the_same_time_is_there(neo4j_uri: str) -> None:
+    """`IF NOT EXISTS` does not help where neither has committed: the later one is told that an equivalent
+    index exists, which is what it wanted.
+    """
+    index = Index("raced_for", "RacedFor", ("x",))
+    with condgraph.open(neo4j_uri, graph="raced for") as graph:
+        assert isinstance(graph, Neo4jGraph)
+        connection = graph.store.connection
+        made: list[str] = []
+
+        def later() -> None:
+            connection.schema(index.text)
+            made.append("later")
+
+        thread = threading.Thread(target=later)
+        try:
+            with connection.driver.session() as session, session.begin_transaction() as first:
+                first.run(index.text).consume()
+                thread.start()
+                time.sleep(1)
+                assert not made
+                first.commit()
+            thread.join(60)
+            assert made == ["later"]
+            assert connection.read("SHOW INDEXES YIELD name WHERE name = 'raced_for' RETURN name", {})
+        finally:
+            thread.join(60)
+            with connection.driver.session() as session:
+                session.run("DROP INDEX raced_for IF EXISTS").consume()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,8 @@ def test_files_for_browser(remote: Neo4jGraph, neo4j_uri: str, tmp_path: Path) -
     assert int(rules["node.CondgraphQualifier"]["diameter"][:-2]) < int(rules["node.CondgraphEntity"]["diameter"][:-2])
     texts = [path.read_text("utf-8") for path in sorted(folder.glob("*.cypher"))]
     assert len(texts) > 5
+    with zipfile.ZipFile(folder / "queries.zip") as archive:
+        assert [archive.read(name).decode() for name in archive.namelist()] == texts
     for text in texts:
         assert text.startswith("// ")
         assert remote.cypher(text), text

@@ -30,6 +30,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.facts import Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.neo4j_servers import pushed
+from tests.support.pace import quick_enough
 from tests.support.servers import running
 from tests.support.world import world as small_world
 
@@ -95,7 +96,7 @@ def test_deadlines(world: tuple[Graph, Neo4jGraph], endless: str) -> None:
     begin = time.monotonic()
     with pytest.raises(DeadlineError):
         remote.cypher(endless, timeout=0.5)
-    assert time.monotonic() - begin < 5
+    assert quick_enough(time.monotonic() - begin, 5)
 
 
 def test_clear_errors(neo4j_uri: str) -> None:
@@ -128,7 +129,7 @@ def test_cancelling_frees_the_server(world: tuple[Graph, Neo4jGraph]) -> None:
             {},
             cancelled=cancelled,
         )
-    assert time.monotonic() - begin < 5
+    assert quick_enough(time.monotonic() - begin, 5)
     assert settles(remote, "condgraph_cancelled")
 
 

@@ -57,6 +57,9 @@ def test_keys_of_what_is_referred_to(opener: Any, tmp_path: Path) -> None:
             program = f"FindAll() FilterConcept({concept})"
             found = [outcome(graph, program, table=clause, warnings=counts) for graph in (here, there)]
             assert found[0] == found[1], clause
+        for _, condition in keyed_shop.QUERIES:
+            found = [outcome(graph, keyed_shop.query(condition), warnings=counts) for graph in (here, there)]
+            assert found[0] == found[1], condition
         there.store.delete()
 
 

@@ -17,9 +17,10 @@ import pytest
 
 import condgraph
 from condgraph import Graph
+from condgraph.cypher.load import batch as batches
 from condgraph.cypher.load import lock as loading
-from condgraph.cypher.load import rows
 from condgraph.cypher.load import write as load
+from condgraph.cypher.load.batch import Batch
 from condgraph.cypher.load.limits import check_loadable
 from condgraph.engine.errors import LoadError, OptionError, StoreBusyError, StoreMissingError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement, Subclass
@@ -205,7 +206,7 @@ def ended(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch, after: int, act: 
     """Whether an act was ended after so many batches."""
     write, written = loading.Loading.write, []
 
-    def counted(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def counted(self: loading.Loading, batch: Batch, attempt: str = "") -> None:
         if len(written) >= after:
             raise KeyboardInterrupt
         written.append(batch.name)
@@ -214,8 +215,8 @@ def ended(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch, after: int, act: 
     with monkeypatch.context() as patched:
         patched.setattr(loading.Loading, "write", counted)
         patched.setattr(load, "WRITERS", 1)
-        patched.setattr(rows, "BATCH", 2)
-        patched.setattr(rows, "_FIRST", 2)
+        patched.setattr(batches, "BATCH", 2)
+        patched.setattr(batches, "FIRST", 2)
         try:
             act()
         except KeyboardInterrupt:
@@ -273,7 +274,7 @@ def test_nobody_takes_back_a_load_that_is_under_way(remote: Neo4jGraph, monkeypa
     reached, go_on = threading.Event(), threading.Event()
     write = loading.Loading.write
 
-    def held(self: loading.Loading, batch: rows.Batch, attempt: str = "") -> None:
+    def held(self: loading.Loading, batch: Batch, attempt: str = "") -> None:
         reached.set()
         assert go_on.wait(60)
         write(self, batch, attempt)
@@ -294,9 +295,9 @@ def test_a_killed_process_is_taken_back(remote: Neo4jGraph, each_neo4j_uri: str)
     before = dump(remote)
     script = f"""
         import condgraph, time
-        from condgraph.cypher.load import lock, rows
+        from condgraph.cypher.load import batch, lock
         from tests.matrix.test_unfinished import MORE
-        rows._FIRST = rows.BATCH = 2
+        batch.FIRST = batch.BATCH = 2
         write = lock.Loading.write
         def slow(self, batch, attempt=""):
             write(self, batch, attempt)

@@ -24,6 +24,7 @@ from condgraph.models.budget import Budget, Metered
 from condgraph.models.replies import bare, json_of
 from condgraph.models.tokens import Counted, counted, counted_prompt, estimate
 from condgraph.models.transcript import Recording, Replaying
+from tests.support.pace import quick_enough
 
 ASKED = [{"role": "user", "content": "one two three"}]
 
@@ -84,7 +85,7 @@ def test_a_callable_that_sleeps_does_not_hold_its_caller() -> None:
         model_of(sleeps).chat(ASKED, timeout=0.1)
     with pytest.raises(DeadlineError), within(0.1):
         model_of(sleeps).chat(ASKED)
-    assert time.monotonic() - started < 2
+    assert quick_enough(time.monotonic() - started, 2)
 
 
 # -- LangChain -----------------------------------------------------------------------------------
@@ -357,7 +358,7 @@ def test_a_megabyte_of_nonsense_is_read_in_no_time() -> None:
         with pytest.raises(ModelError):
             json_of(text)
         assert estimate(text) > 0
-        assert time.monotonic() - started < 5
+        assert quick_enough(time.monotonic() - started, 5)
 
 
 def _messages() -> Iterator[list[Message]]:

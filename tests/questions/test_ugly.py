@@ -17,6 +17,7 @@ import condgraph
 from condgraph import Entity, EntityKind, Graph, Member, Quantity, Ref, Statement, Time
 from condgraph.questions.locate import around
 from tests.questions.test_generate import check
+from tests.support.pace import quick_enough
 
 UGLY: dict[str, Callable[[], list[Any]]] = {}
 
@@ -218,4 +219,4 @@ def test_a_million_statements_onto_one_object(tmp_path: Path) -> None:
     graph.load(path)
     begin = time.process_time()
     assert len(list(graph.generate(100, seed=1))) == 100
-    assert time.process_time() - begin < 60  # 3 s on one core of two
+    assert quick_enough(time.process_time() - begin, 60)  # 3 s on one core of two

@@ -20,6 +20,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, S
 from condgraph.engine.values import Quantity
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.graph import SearchGraph, text_nodes
+from tests.support.pace import quick_enough
 
 FILMS = [
     Entity("film", "film", EntityKind.CONCEPT),
@@ -194,7 +195,7 @@ def test_a_deadline_gives_the_best_so_far() -> None:
     graph.match(pattern[:1])
     begin = time.monotonic()
     found = graph.match(pattern, k=None, timeout=0.3)
-    assert time.monotonic() - begin < 20
+    assert quick_enough(time.monotonic() - begin, 20)
     assert not found.complete
     assert not found.exact
     assert "the best found so far" in " ".join(found.warnings) or "nothing was found" in " ".join(found.warnings)

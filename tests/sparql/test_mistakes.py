@@ -11,6 +11,7 @@ from condgraph import Statement
 from condgraph.engine.errors import ParseError
 from condgraph.sparql.text.mistakes import mistake
 from condgraph.sparql.text.prologue import PREFIXES, undeclared, underscored
+from tests.support.pace import quick_enough
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_nonsense_takes_no_time(piece: str) -> None:
     underscored(text, lambda name: False)
     underscored(f"<{text}>", lambda name: False)
     undeclared(text)
-    assert time.process_time() - begin < 5
+    assert quick_enough(time.process_time() - begin, 5)
 
 
 def test_underscores() -> None:
@@ -123,4 +124,4 @@ def test_a_megabyte_of_nonsense_is_looked_at_once(piece: str) -> None:
         mistake(text)
         underscored(text, lambda name: False)
         took.append(time.thread_time() - begin)
-    assert took[1] < 30 * took[0] + 0.5
+    assert quick_enough(took[1], 30 * took[0] + 0.5)

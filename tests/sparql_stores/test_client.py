@@ -14,6 +14,7 @@ import pytest
 
 from condgraph.engine.errors import DeadlineError
 from condgraph.sparql.client import Endpoint
+from tests.support.pace import quick_enough
 
 #: Cancels a query without a deadline; the thread that waits for the server waits for ever.
 CANCELLED = """
@@ -41,7 +42,7 @@ def test_the_caller_is_free_at_the_deadline(silent: str) -> None:
     begin = time.monotonic()
     with pytest.raises(DeadlineError):
         Endpoint(silent).query("ASK {}", timeout=0.2)
-    assert time.monotonic() - begin < 5
+    assert quick_enough(time.monotonic() - begin, 5)
 
 
 def test_the_process_ends_while_a_thread_still_waits(silent: str) -> None:
@@ -57,4 +58,4 @@ def test_forty_calls_at_once_do_not_wait_for_each_other(silent: str) -> None:
     for call in calls:
         with pytest.raises(DeadlineError):
             call.result(10)
-    assert time.monotonic() - begin < 5
+    assert quick_enough(time.monotonic() - begin, 5)

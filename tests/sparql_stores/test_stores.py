@@ -30,6 +30,7 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import VIRTUOSO
 from condgraph.sparql.load.remote import state
 from tests.support.canonical import contents_of
+from tests.support.pace import quick_enough
 from tests.support.world import world
 
 STORES = [
@@ -322,7 +323,7 @@ def test_deadlines(remote: SparqlGraph) -> None:
     begin = time.monotonic()
     with pytest.raises(DeadlineError):
         remote.sparql(ENDLESS, timeout=0.5)
-    assert time.monotonic() - begin < 5
+    assert quick_enough(time.monotonic() - begin, 5)
     assert remote.kopl("Find(Ann) QueryAttr(height)", timeout=30).texts == ["1.7 metre"]
 
 
@@ -343,7 +344,7 @@ def test_a_server_that_does_not_answer(oxigraph_server: Any, graph: Graph) -> No
         begin = time.monotonic()
         with pytest.raises(DeadlineError):
             remote.kopl("Find(Ann) QueryName()", timeout=0.5)
-        assert time.monotonic() - begin < 5
+        assert quick_enough(time.monotonic() - begin, 5)
     finally:
         oxigraph_server.resume()
     assert remote.kopl("Find(Ann) QueryName()", timeout=30).texts == ["Ann"]

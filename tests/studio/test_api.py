@@ -17,6 +17,7 @@ import pytest
 from tests.endpoint.test_serve import command
 from tests.studio.conftest import Client
 from tests.support.chat_server import Say, serving
+from tests.support.pace import quick_enough
 from tests.support.serving import ask
 
 pytestmark = pytest.mark.service
@@ -238,7 +239,7 @@ def test_a_deadline_ends_a_call_whatever_it_does(served: Client) -> None:
     begin = time.monotonic()
     found = served.post("query", program=products, language="sparql", timeout=0.5)
     assert found["error"]["code"] == "deadline"
-    assert time.monotonic() - begin < 4
+    assert quick_enough(time.monotonic() - begin, 4)
     # The next call finds a process.
     assert served.post("query", program=HIGH)["total"] == 2
 

@@ -49,6 +49,33 @@ QUESTIONS: Final = [
      "group by customerID as c show count() as n having c = 'ALFKI'"),
 ]  # fmt: skip
 
+#: SQL, and the condition of an LLM query for orders.
+QUERIES: Final = [
+    ("customerID = 'ALFKI'", "relation='customerID', tail_entity='ALFKI'"),
+    ("customerID = 'ALFKI'", "relation='customerID', tail_entity='customers/ALFKI'"),
+    ("customerID = '7'", "relation='customerID', tail_entity='7'"),
+    ("customerID = '007'", "relation='customerID', tail_entity='007'"),
+    ("customerID = 'AC/DC'", "relation='customerID', tail_entity='AC/DC'"),
+    ("customerID = 'DC'", "relation='customerID', tail_entity='DC'"),
+    ("customerID = 'ÅSA 1'", "relation='customerID', tail_entity='ÅSA  1'"),
+    ("customerID != 'ALFKI'", "relation='customerID', tail_entity!='ALFKI'"),
+    ("customerID IN ('7', 'ANATR')", "relation='customerID', tail_entity=['7', 'ANATR']"),
+    ("handler = 3", "relation='handler', tail_entity='3'"),
+    ("handler = 1 AND amount > 20", "relation='amount', tail_entity>'20', key='handler', value='1'"),
+    # A name beside a key: Kim has the key 2, and another is called so.
+    ("handler IN (2, 3)", "relation='handler', tail_entity='2'"),
+]
+
+
+def query(condition: str) -> str:
+    """The numbers of the orders of a condition, as an LLM query."""
+    orders = "source='shop/orders'"
+    lines = (
+        f"get_information({condition}, {orders})",
+        f"get_information(relation='orderID', head_entity='output_of_query1', {orders})",
+    )
+    return "\n".join(f'Query{at}: "{line}"' for at, line in enumerate(lines, 1))
+
 
 def folder(path: Path) -> Path:
     """The shop as a folder of CSV files."""

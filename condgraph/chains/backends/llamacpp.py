@@ -14,9 +14,10 @@ import numpy as np
 from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
 from condgraph.chains.backends.choosing import mentioned
 from condgraph.chains.backends.http import Server
-from condgraph.chains.backends.sequences import best_triples, sequences
-from condgraph.chains.backends.trie import gbnf_of_texts, gbnf_of_tokens
+from condgraph.chains.backends.sequences import best_triples, parts
+from condgraph.chains.backends.trie import gbnf_of_parts, gbnf_of_texts
 from condgraph.chains.chain import Chain
+from condgraph.chains.every import Parts
 from condgraph.chains.tokens import Coder
 from condgraph.chains.walk import Walk, triple_of
 from condgraph.engine.errors import ModelError
@@ -104,7 +105,7 @@ class LlamaCpp:
         chain = self.chain(walk)
         if chain.done:
             return []
-        if n == 1 and self._grammar and (found := sequences(chain, MOST_IN_GRAMMAR)):
+        if n == 1 and self._grammar and (found := parts(chain, MOST_IN_GRAMMAR)):
             self.name = "llama.cpp, a grammar of token ids"
             return self._by_grammar(prompt, chain, found)
         self.name = "llama.cpp, masks"
@@ -123,9 +124,9 @@ class LlamaCpp:
         self._model = str(found.get("model", "")).rsplit("/", 1)[-1] or self._model
         return found
 
-    def _by_grammar(self, prompt: Prompt, chain: Chain, found: Sequence[Sequence[int]]) -> list[Proposal]:
+    def _by_grammar(self, prompt: Prompt, chain: Chain, found: Parts) -> list[Proposal]:
         body = {
-            "prompt": prompt.text, "grammar": gbnf_of_tokens(found), "n_predict": max(map(len, found)) + 1,
+            "prompt": prompt.text, "grammar": gbnf_of_parts(found), "n_predict": found.longest + 1,
             "temperature": 0.0, "return_tokens": True, "n_probs": 1, "samplers": ["temperature"],
         }  # fmt: skip
         answered = self._post(body)

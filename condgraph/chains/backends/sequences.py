@@ -12,7 +12,7 @@ import numpy as np
 
 from condgraph.chains.backends.base import Proposal, Score
 from condgraph.chains.chain import Chain
-from condgraph.chains.every import every
+from condgraph.chains.every import Parts, every
 from condgraph.chains.walk import triple_of
 from condgraph.engine.bounds import check
 
@@ -28,6 +28,12 @@ def sequences(chain: Chain, most: int) -> list[tuple[int, ...]] | None:
     """The token sequences of all triples that may follow, with the ids of this triple that are
     written already; None where there are more than `most`.
     """
+    found = parts(chain, most)
+    return None if found is None else found.sequences()
+
+
+def parts(chain: Chain, most: int) -> Parts | None:
+    """`sequences` with what heads have in common once, as grammars have it."""
     return every(chain, walk_through, most)
 
 

@@ -6,18 +6,53 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
+
+from condgraph.chains.every import Parts
+from condgraph.chains.tokens import Ids
+
+_Some = TypeVar("_Some", str, Ids)
 
 
-def gbnf_of_tokens(sequences: Iterable[Sequence[int]]) -> str:
-    """Token sequences as GBNF with token ids: what is accepted has exactly these tokens."""
-    return _gbnf(sorted(set(map(tuple, sequences))), lambda ids: " ".join(f"<[{one}]>" for one in ids))
+def gbnf_of_parts(parts: Parts) -> str:
+    """Token sequences as GBNF with token ids: what is accepted has exactly these tokens. What follows
+    several heads is one rule.
+    """
+    written = _Tokens()
+    rules: list[str] = []
+    uses = Counter(end for _, end in parts.heads)
+    behind: dict[int, str] = {}
+    for end, many in uses.items():
+        followed = _trie(parts.ends[end], [""] * len(parts.ends[end]), written.of, rules)
+        if many > 1 and " " in followed:
+            rules.append(f"e{end} ::= {followed}")
+            followed = f"e{end}"
+        behind[end] = followed
+    heads = [head for head, _ in parts.heads]
+    root = _trie(heads, [behind[end] for _, end in parts.heads], written.of, rules)
+    return "\n".join([f"root ::= {root}", *rules]) + "\n"
 
 
 def gbnf_of_texts(texts: Iterable[str]) -> str:
     """Texts as GBNF."""
-    return _gbnf(sorted(set(map(tuple, texts))), lambda signs: _literal("".join(signs)))
+    rules: list[str] = []
+    sequences = sorted(set(texts))
+    root = _trie(sequences, [""] * len(sequences), _literal, rules)
+    return "\n".join([f"root ::= {root}", *rules]) + "\n"
+
+
+class _Tokens(dict[int, str]):
+    """Token ids as they are written, each put together once."""
+
+    def __missing__(self, ident: int) -> str:
+        found = self[ident] = f"<[{ident}]>"
+        return found
+
+    def of(self, ids: Sequence[int]) -> str:
+        """Several, one behind the other."""
+        return " ".join([self[one] for one in ids])
 
 
 def _literal(text: str) -> str:
@@ -33,52 +68,54 @@ def _literal(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-def _gbnf(sequences: Sequence[tuple[Any, ...]], write: Callable[[tuple[Any, ...]], str]) -> str:
-    """The rules, one for each place where sequences part. Without sequences nothing is accepted."""
+def _trie(sequences: Sequence[_Some], behind: Sequence[str], write: Callable[[_Some], str], rules: list[str]) -> str:
+    """Sorted sequences, each followed by something, as one alternative; a rule is added for each
+    place where they part. In one pass: what a sequence shares with the one before says which places
+    are left behind, what it shares with the next where it begins.
+    """
     if not sequences:
         raise ValueError("a grammar of nothing")
-    rules: list[str] = []
+    depths: list[int] = [0]
+    alternatives: list[list[str]] = [[]]
 
-    def rule(low: int, high: int, depth: int) -> str:
-        """What follows a beginning that the sequences of a range share, as one alternative."""
-        first, last = sequences[low], sequences[high - 1]
-        shared = depth
-        most = min(len(first), len(last))
-        while shared < most and first[shared] == last[shared]:
-            shared += 1
-        head = write(first[depth:shared]) if shared > depth else ""
-        if high - low == 1:
-            return head or '""'
-        parts: list[str] = []
-        at = low
-        while at < high:
-            if len(sequences[at]) == shared:
-                parts.append('""')
-                at += 1
-                continue
-            end = _upper(sequences, at, high, shared)
-            parts.append(rule(at, end, shared))
-            at = end
+    def up(depth: int, sequence: _Some) -> None:
+        """Leave the places that lie deeper: each becomes a rule, and a part of the one above."""
+        while depths[-1] > depth:
+            low = depths.pop()
+            name = f"r{len(rules)}"
+            rules.append(f"{name} ::= {' | '.join(alternatives.pop())}")
+            if depths[-1] < depth:
+                depths.append(depth)
+                alternatives.append([])
+            alternatives[-1].append(f"{write(sequence[depths[-1] : low])} {name}")
+
+    last = len(sequences) - 1
+    for at, sequence in enumerate(sequences):
+        following = _shared(sequence, sequences[at + 1]) if at < last else 0
+        if following > depths[-1]:
+            depths.append(following)
+            alternatives.append([])
+        own, then = sequence[depths[-1] :], behind[at]
+        text = write(own) if own else then or '""'
+        alternatives[-1].append(f"{text} {then}" if own and then else text)
+        if depths[-1] > following:
+            up(following, sequence)
+    found = alternatives[0]
+    if len(found) > 1:
         name = f"r{len(rules)}"
-        rules.append(f"{name} ::= {' | '.join(parts)}")
-        return f"{head} {name}" if head else name
-
-    root = rule(0, len(sequences), 0)
-    return "\n".join([f"root ::= {root}", *rules]) + "\n"
+        rules.append(f"{name} ::= {' | '.join(found)}")
+        return name
+    return found[0]
 
 
-def _upper(sequences: Sequence[tuple[Any, ...]], low: int, high: int, depth: int) -> int:
-    """Where the sequences that have one thing at a depth end."""
-    wanted, step, end = sequences[low][depth], 1, low + 1
-    while end < high and sequences[end][depth] == wanted:
-        low, end, step = end, min(end + step, high), step * 2
-    while low + 1 < end:
-        middle = (low + end) // 2
-        if sequences[middle][depth] == wanted:
-            low = middle
-        else:
-            end = middle
-    return end
+def _shared(one: Sequence[object], two: Sequence[object]) -> int:
+    """How many things two sequences begin with alike."""
+    found = 0
+    for mine, other in zip(one, two, strict=False):
+        if mine != other:
+            break
+        found += 1
+    return found
 
 
 def regex_of(texts: Iterable[str]) -> str:

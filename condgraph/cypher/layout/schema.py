@@ -45,7 +45,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from condgraph.engine.execute.aggregates import inner_numbers
+from condgraph.engine.execute.number_texts import inner_numbers
 from condgraph.engine.values import (
     Number,
     Precision,

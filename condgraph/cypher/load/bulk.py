@@ -9,14 +9,12 @@ empty database; the first to open the graph makes the indexes.
 from __future__ import annotations
 
 import json
-import shlex
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from condgraph.cypher.labels import Labels, chosen
 from condgraph.cypher.layout.schema import (
@@ -32,21 +30,20 @@ from condgraph.cypher.layout.schema import (
     STATEMENT,
     VALUE,
     predicate_key,
-    time_text,
     type_of,
 )
-from condgraph.cypher.load.bulk_columns import SEPARATOR, Columns, PoolColumns, chunks
+from condgraph.cypher.load.bulk_columns import SEPARATOR, Columns, PoolColumns, StatementColumns, chunks
+from condgraph.cypher.load.bulk_files import ImportFiles
 from condgraph.cypher.load.labelling import Labelling
 from condgraph.cypher.load.pairs import Pairs
 from condgraph.cypher.load.write import content_id
 from condgraph.engine.errors import OptionError
-from condgraph.engine.execute.bags import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.stored_schema import describe_schema
-from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
+from condgraph.engine.values import Kind
 from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
@@ -54,35 +51,12 @@ if TYPE_CHECKING:
 
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-_TYPES: Final = {
-    "kind": "string",
-    "number": "double",
-    "start": "long",
-    "end": "long",
-    "precision": "long",
-    "ranks": "string[]",
-    "sid": "long",
-    "sources": "string[]",
-    "rows": "long[]",
-    "since": "long",
-    "until": "long",
-    "span": "long",
-    "row": "long",
-    "relations": "long",
-    "attributes": "long",
-    "qualifiers": "long",
-    "format": "long",
-    "complete": "boolean",
-    "bulk": "boolean",
-    "declares": "boolean",
-}
-
 
 class BulkWriter:
     """Writes the files of one snapshot into a folder."""
 
     def __init__(self, snapshot: Snapshot, graph: str, folder: Path) -> None:
-        self.snapshot, self.graph, self.folder = snapshot, graph, folder
+        self.snapshot, self.graph, self._files = snapshot, graph, ImportFiles(folder)
         self._get = snapshot.arrays.get
         self._texts = PoolColumns(snapshot)
         self._sids = statement_ids(snapshot)
@@ -91,8 +65,8 @@ class BulkWriter:
         if any(SEPARATOR in name for name in names):
             raise OptionError("the name of a source holds the control character U+001F, which separates lists in the files")
         self._source_names = names
+        self._statements = StatementColumns(snapshot, names)
         self._raws = {number: json.dumps(raws, ensure_ascii=False) for number, raws in place_raws(snapshot).items()}
-        self._parts: list[str] = []
         self._content = content_id(snapshot)
         self._survey = packed(survey(snapshot), self._content)
         # The tool fills an empty database, where nobody else uses a name.
@@ -101,34 +75,15 @@ class BulkWriter:
 
     def write(self) -> int:
         """Write everything; how many statements there are."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._meta()
         self._entities()
         self._relations()
         self._attributes()
         self._qualifiers()
         self._concepts()
-        (self.folder / "import.args").write_text("\n".join(self.arguments()) + "\n", encoding="utf-8")
-        (self.folder / "import.sh").write_text(f"#!/bin/sh\n{_ABOUT}{self.command()}\n", encoding="utf-8")
-        return self.snapshot.statements
-
-    def arguments(self) -> list[str]:
-        """The arguments of `neo4j-admin` that import the files; paths are relative to the folder."""
         longest = max(int(np.diff(self._get("pool.offsets")).max(initial=0)), len(self._survey))
-        return [
-            "database",
-            "import",
-            "full",
-            "neo4j",
-            f"--array-delimiter=U+{ord(SEPARATOR):04X}",
-            "--multiline-fields=true",
-            f"--read-buffer-size={max(4 << 20, 4 * longest)}",
-            *self._parts,
-        ]
-
-    def command(self) -> str:
-        """The command for a shell."""
-        return 'cd "$(dirname "$0")" && neo4j-admin ' + " ".join(map(shlex.quote, self.arguments()))
+        self._files.finish(longest)
+        return self.snapshot.statements
 
     # -- nodes without statements ------------------------------------------------------------------
 
@@ -148,7 +103,7 @@ class BulkWriter:
             "survey": [self._survey],
             "labels": [self._labelling.stated(snapshot)],
         }
-        self._file(f"nodes={GRAPH}", "graph", about)
+        self._files.add(f"nodes={GRAPH}", "graph", about)
         if self._sources:
             parts = ("name", "location", "format")
             found: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
@@ -156,7 +111,7 @@ class BulkWriter:
             for part in ("content", "terms"):
                 found[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
             sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **found}
-            self._file(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
+            self._files.add(f"nodes={SOURCE}", "sources", sources, {"format": "string", "number": "long"})
         if snapshot.predicate_count:
             predicates = {
                 "graph": [self.graph] * snapshot.predicate_count,
@@ -166,7 +121,7 @@ class BulkWriter:
                 "attributes": np.diff(get("att.offsets")),
                 "qualifiers": np.bincount(get("q.key"), minlength=snapshot.predicate_count),
             }
-            self._file(f"nodes={PREDICATE}", "predicates", predicates)
+            self._files.add(f"nodes={PREDICATE}", "predicates", predicates)
 
     def _entities(self) -> None:
         import pyarrow as pa
@@ -205,7 +160,7 @@ class BulkWriter:
                 numbers = places[low:high].astype(np.int64)
                 columns["source"] = pa.array(self._source_names).take(pa.array(numbers, mask=numbers < 0))
                 columns["row"] = pa.array(self._get("ent.row")[low:high].astype(np.int64), mask=numbers < 0)
-            self._file("nodes", "entities", columns, {"kind": "long"}, append=low > 0)
+            self._files.add("nodes", "entities", columns, {"kind": "long"}, append=low > 0)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -223,14 +178,14 @@ class BulkWriter:
                 ":END_ID(e)": snapshot.relation_object[low:high],
                 ":TYPE": types.take(pa.array(snapshot.predicates(numbers))),
                 "sid": self._sids[low:high],
-                **self._places(numbers),
-                **self._validity(numbers),
+                **self._statements.places(numbers),
+                **self._statements.validity(numbers),
             }
-            self._file("relationships", "relations", columns, append=low > 0)
+            self._files.add("relationships", "relations", columns, append=low > 0)
         if not len(qualified):
             return
         found = qualified.astype(np.int32)
-        self._file(
+        self._files.add(
             f"nodes={STATEMENT}",
             "statements",
             {
@@ -241,7 +196,7 @@ class BulkWriter:
             },
         )
         for word, ends in (("SUBJECT", snapshot.relation_subject), ("OBJECT", snapshot.relation_object)):
-            self._file(f"relationships={word}", word.lower(), {":START_ID(s)": qualified, ":END_ID(e)": ends[qualified]})
+            self._files.add(f"relationships={word}", word.lower(), {":START_ID(s)": qualified, ":END_ID(e)": ends[qualified]})
 
     def _attributes(self) -> None:
         import pyarrow as pa
@@ -260,7 +215,7 @@ class BulkWriter:
                 ":ID(v){id-type:long}": np.arange(low, high),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
                 "sid": self._sids[first + low : first + high],
-                **self._places(numbers),
+                **self._statements.places(numbers),
                 "predicate": keys.take(predicates),
                 "name": pc.if_else(
                     pc.greater(pc.utf8_length(shown), CAPTION),
@@ -271,15 +226,15 @@ class BulkWriter:
                 "raws": pa.array([self._raws.get(number) for number in numbers.tolist()], pa.string()),
                 **cells,
             }
-            self._file(f"nodes={VALUE}", "values", values, append=low > 0)
+            self._files.add(f"nodes={VALUE}", "values", values, append=low > 0)
             edges: Columns = {
                 ":START_ID(e)": snapshot.attribute_subject[low:high],
                 ":END_ID(v)": np.arange(low, high),
                 ":TYPE": types.take(predicates),
                 "sid": values["sid"],
-                **self._validity(numbers),
+                **self._statements.validity(numbers),
             }
-            self._file("relationships", "attributes", edges, append=low > 0)
+            self._files.add("relationships", "attributes", edges, append=low > 0)
 
     def _qualifiers(self) -> None:
         import pyarrow as pa
@@ -300,16 +255,16 @@ class BulkWriter:
                 if snapshot.entities
                 else pa.nulls(high - low, pa.large_string()),
             }
-            self._file(f"nodes={QUALIFIER}", "qualifiers", columns, append=low > 0)
+            self._files.add(f"nodes={QUALIFIER}", "qualifiers", columns, append=low > 0)
             relation = owners[part] < snapshot.relations
             for group, mask, shift in (("s", relation, 0), ("v", ~relation, snapshot.relations)):
                 if mask.any():
                     edges = {f":START_ID({group})": owners[part][mask] - shift, ":END_ID(q)": np.arange(low, high)[mask]}
-                    self._file("relationships=QUALIFIER", f"qualifiers_of_{group}", edges, append=done[group])
+                    self._files.add("relationships=QUALIFIER", f"qualifiers_of_{group}", edges, append=done[group])
                     done[group] = True
             if here.any():
                 edges = {":START_ID(q)": np.arange(low, high)[here], ":END_ID(e)": refs[part][here]}
-                self._file("relationships=IS", "is", edges, append=done["is"])
+                self._files.add("relationships=IS", "is", edges, append=done["is"])
                 done["is"] = True
 
     def _concepts(self) -> None:
@@ -325,7 +280,7 @@ class BulkWriter:
                     "sources": [SEPARATOR.join(self._source_names[i] for i in sources[a:b]) or None for a, b in bounds],
                     "rows": [SEPARATOR.join(map(str, rows[a:b])) or None for a, b in bounds],
                 }
-                self._file(f"relationships={word}", word.lower(), columns, append=low > 0)
+                self._files.add(f"relationships={word}", word.lower(), columns, append=low > 0)
 
     # -- columns -----------------------------------------------------------------------------------
 
@@ -333,74 +288,6 @@ class BulkWriter:
         import pyarrow as pa
 
         return pa.array([make(self.snapshot.predicate_name(i)) for i in range(self.snapshot.predicate_count)], pa.large_string())
-
-    def _places(self, numbers: NDArray[np.int32]) -> Columns:
-        """`sources` and `rows` of statements, side by side."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        names = pa.array(self._source_names, pa.large_string())
-        sources = names.take(pa.array(self.snapshot.source[numbers].astype(np.int64)))
-        rows = pc.cast(pa.array(self.snapshot.row[numbers].astype(np.int64)), pa.large_string())
-        owners = self._get("prov.stmt")
-        begin, end = np.searchsorted(owners, [numbers[0], numbers[-1] + 1]) if len(numbers) else (0, 0)
-        if begin < end:
-            # Few statements have further sources: those lists are put together one by one.
-            all_sources, all_rows = sources.to_pylist(), rows.to_pylist()
-            more = zip(*(self._get(f"prov.{name}")[begin:end].tolist() for name in ("stmt", "src", "row")), strict=True)
-            for statement, source, row in more:
-                at = statement - int(numbers[0])
-                all_sources[at] += SEPARATOR + self._source_names[source]
-                all_rows[at] += f"{SEPARATOR}{row}"
-            sources, rows = pa.array(all_sources, pa.large_string()), pa.array(all_rows, pa.large_string())
-        return {"sources": sources, "rows": rows}
-
-    def _validity(self, numbers: NDArray[np.int32]) -> Columns:
-        """`since`, `until`, `span` and `valid` of statements."""
-        import pyarrow as pa
-
-        owners = self._get("val.stmt")
-        if not len(owners) or not len(numbers):
-            return {}
-        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
-        start, end, missing = self._get("val.start")[at], self._get("val.end")[at], owners[at] != numbers
-        if missing.all():
-            return {name: pa.nulls(len(numbers), pa.int64()) for name in ("since", "until", "span")} | {
-                "valid": pa.nulls(len(numbers), pa.large_string())
-            }
-        span = span_precision(start, end)
-        known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
-        valid: list[str | None] = [None] * len(numbers)
-        for i in np.flatnonzero(known).tolist():
-            valid[i] = time_text(int(start[i]), int(end[i]), int(span[i]))
-        columns = {"since": start, "until": end, "span": span.astype(np.int64)}
-        return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
-            "valid": pa.array(valid, pa.large_string())
-        }
-
-    # -- files -------------------------------------------------------------------------------------
-
-    def _file(self, what: str, name: str, columns: Columns, types: dict[str, str] | None = None, *, append: bool = False) -> None:
-        """Write columns to a file, its header to another, and note both for the command."""
-        import pyarrow as pa
-        import pyarrow.csv
-
-        known = _TYPES | (types or {})
-        if not append:
-            header = ",".join(one if one.startswith(":") else f"{one}:{known.get(one, 'string')}" for one in columns)
-            (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
-            # Neo4j 2026 wants a folder in each path.
-            self._parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
-        # Texts stand in quotes, which tell an empty one from none; numbers need none.
-        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
-        with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
-            pyarrow.csv.write_csv(pa.table(columns), file, options)
-
-
-_ABOUT: Final = """# Fills the empty database neo4j of a stopped server (Neo4j 5.26 or later); run it as the server's user, with
-# neo4j-admin in the PATH. The indexes are made by `condgraph` when the graph is opened for the first time.
-set -e
-"""
 
 
 def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:

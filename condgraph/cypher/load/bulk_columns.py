@@ -4,7 +4,7 @@ distinct one once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.layout.schema import LONGEST_KEY, index_key, inner_ranks, text_order, tie_break, time_text
 from condgraph.cypher.load.cells import CELL
+from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, parse_number
+from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,6 +137,57 @@ class PoolColumns:
                 same = exactly < 0 or tie_break(number) == "1"
                 pair = found[key] = str(Quantity(number, units[one])), None if same else str(number)
             made[i], exact[i] = pair
+
+
+class StatementColumns:
+    """Where statements stand, and when they are valid, as columns; `sources` are the names of the sources."""
+
+    def __init__(self, snapshot: Snapshot, sources: Sequence[str]) -> None:
+        self._snapshot, self._get, self._source_names = snapshot, snapshot.arrays.get, sources
+
+    def places(self, numbers: Ints) -> Columns:
+        """`sources` and `rows` of statements, side by side."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = pa.array(self._source_names, pa.large_string())
+        sources = names.take(pa.array(self._snapshot.source[numbers].astype(np.int64)))
+        rows = pc.cast(pa.array(self._snapshot.row[numbers].astype(np.int64)), pa.large_string())
+        owners = self._get("prov.stmt")
+        begin, end = np.searchsorted(owners, [numbers[0], numbers[-1] + 1]) if len(numbers) else (0, 0)
+        if begin < end:
+            # Few statements have further sources: those lists are put together one by one.
+            all_sources, all_rows = sources.to_pylist(), rows.to_pylist()
+            more = zip(*(self._get(f"prov.{name}")[begin:end].tolist() for name in ("stmt", "src", "row")), strict=True)
+            for statement, source, row in more:
+                at = statement - int(numbers[0])
+                all_sources[at] += SEPARATOR + self._source_names[source]
+                all_rows[at] += f"{SEPARATOR}{row}"
+            sources, rows = pa.array(all_sources, pa.large_string()), pa.array(all_rows, pa.large_string())
+        return {"sources": sources, "rows": rows}
+
+    def validity(self, numbers: Ints) -> Columns:
+        """`since`, `until`, `span` and `valid` of statements."""
+        import pyarrow as pa
+
+        owners = self._get("val.stmt")
+        if not len(owners) or not len(numbers):
+            return {}
+        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+        start, end, missing = self._get("val.start")[at], self._get("val.end")[at], owners[at] != numbers
+        if missing.all():
+            return {name: pa.nulls(len(numbers), pa.int64()) for name in ("since", "until", "span")} | {
+                "valid": pa.nulls(len(numbers), pa.large_string())
+            }
+        span = span_precision(start, end)
+        known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
+        valid: list[str | None] = [None] * len(numbers)
+        for i in np.flatnonzero(known).tolist():
+            valid[i] = time_text(int(start[i]), int(end[i]), int(span[i]))
+        columns = {"since": start, "until": end, "span": span.astype(np.int64)}
+        return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
+            "valid": pa.array(valid, pa.large_string())
+        }
 
 
 class _Made:

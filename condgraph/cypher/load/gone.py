@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout.schema import index_key, predicate_key, type_of
+from condgraph.cypher.load.batch import BATCH, Batch, Ids
 from condgraph.cypher.load.before import mapped_pairs
 from condgraph.cypher.load.pairs import Pairs
-from condgraph.cypher.load.rows import BATCH, Batch, Ids
 from condgraph.engine.identity import statement_ids
 
 if TYPE_CHECKING:

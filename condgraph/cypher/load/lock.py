@@ -17,8 +17,8 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.schema import DELETED, FORMAT, FORMER, GRAPH, LOAD
+from condgraph.cypher.load.batch import Batch
 from condgraph.cypher.load.delete import remove_gone
-from condgraph.cypher.load.rows import Batch
 from condgraph.cypher.load.texts import TEXTS
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
 from condgraph.engine.owner import Owner

@@ -9,14 +9,11 @@ of a node together in the store.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from condgraph.cypher.labels import Labels
 from condgraph.cypher.layout.schema import (
@@ -28,11 +25,13 @@ from condgraph.cypher.layout.schema import (
     time_text,
     type_of,
 )
-from condgraph.cypher.load.before import mapped_pairs, pairs_said, row_sources, said_where
+from condgraph.cypher.load.batch import Batch, Ids, Numbers, Rows, cut
+from condgraph.cypher.load.before import row_sources, said_where
 from condgraph.cypher.load.cells import caption_of, cells, order_of
+from condgraph.cypher.load.concept_rows import ConceptRows
 from condgraph.cypher.load.labelling import Labelling
 from condgraph.cypher.load.pairs import Pairs
-from condgraph.engine.execute.bags import span_precision
+from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.declared import texts_of
@@ -42,33 +41,7 @@ from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Records a transaction writes. The first ones are small: until the server has warmed up, a large
-#: one only makes others wait. More are no quicker: what is not committed lives through collections
-#: of garbage, which with 20,000 are a fifth of the server's work.
-BATCH: Final = 5_000
-_FIRST: Final = 2_000
-
 _LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [CONCEPT], EntityKind.ROW: [ROW]}
-
-Numbers = NDArray[np.int32]
-Rows = list[list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Records of one kind: a `name` that is the same for the same batch, the `ids` (as they are
-    indexed; for labels, the labels) that rows name by place, the `rows`.
-
-    `nodes` and `edges` are how many the server has to make of it; None where it may find them
-    there.
-    """
-
-    kind: str
-    name: str
-    ids: list[str]
-    rows: Rows
-    nodes: int | None = None
-    edges: int | None = None
 
 
 class RowMaker:
@@ -105,24 +78,16 @@ class RowMaker:
 
     def batches(self) -> Iterator[Batch]:
         """All of them, in the order in which they have to be written."""
-        yield from self._cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
-        yield from self._cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
+        snapshot = self.snapshot
+        yield from cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
+        yield from cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
         for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
-            yield from self._cut(kind, numbers, self._entities)
+            yield from cut(kind, numbers, self._entities)
         if self.previous is not None:
-            yield from self._cut("labels", self._labelling.changed(self.previous, self.snapshot), self._labelled)
+            yield from cut("labels", self._labelling.changed(self.previous, self.snapshot), self._labelled)
         yield from self._statements()
         yield from self._more_sources()
-        yield from self._concepts()
-
-    def _cut(
-        self, kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch], called: str | None = None
-    ) -> Iterator[Batch]:
-        """Batches of records by number; the first ones are smaller."""
-        at, size = 0, _FIRST
-        while at < len(numbers):
-            yield make(kind, f"{called or kind} {at}", numbers[at : at + size])
-            at, size = at + size, min(size * 2, BATCH)
+        yield from ConceptRows(snapshot, self.previous, self._sources_named).batches()
 
     # -- sources, predicates, entities -------------------------------------------------------------
 
@@ -205,10 +170,10 @@ class RowMaker:
             order = np.argsort(subjects, kind="stable").astype(np.int32) + np.int32(first)
             order = order[self._fresh[order]]
             if family == "attributes":
-                yield from self._cut(family, order, make)
+                yield from cut(family, order, make)
                 continue
             for kind, numbers in ((family, order[~owners[order]]), (f"{family} with qualifiers", order[owners[order]])):
-                yield from self._cut(kind, numbers, make)
+                yield from cut(kind, numbers, make)
 
     def _relations(self, kind: str, name: str, numbers: Numbers) -> Batch:
         snapshot = self.snapshot
@@ -347,71 +312,5 @@ class RowMaker:
             rows: Rows = [[s, t, sid, *places, *text] for s, t, sid, places, text in zip(*columns, strict=True)]
             return Batch(kind, name, ids.texts(), rows)
 
-        yield from self._cut("sources of relations", changed[:split], relations)
-        yield from self._cut("sources of attributes", changed[split:], attributes)
-
-    # -- concepts ----------------------------------------------------------------------------------
-
-    def _concepts(self) -> Iterator[Batch]:
-        """Membership, also what follows from it, and subclasses: those that are new, and those with
-        further sources.
-        """
-        snapshot, previous = self.snapshot, self.previous
-        for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
-            pairs = Pairs(snapshot, prefix)
-            every = np.arange(len(pairs.keys))
-            parts = (("members", every), ("members that changed", every[:0]))
-            if previous is not None:
-                mapped, where = mapped_pairs(previous, prefix, snapshot)
-                order = np.argsort(mapped)
-                at = (
-                    order[np.minimum(np.searchsorted(mapped, pairs.keys, sorter=order), len(mapped) - 1)]
-                    if len(mapped)
-                    else every[:0]
-                )
-                known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(every), bool)
-                more = known & (pairs_said(snapshot, pairs) != (where[at] if len(mapped) else 0))
-                parts = (("members", every[~known]), ("members that changed", every[more]))
-            for kind, places in parts:
-
-                def make(kind: str, name: str, at: Numbers, pairs: Pairs = pairs, edge: str = edge) -> Batch:
-                    return self._pairs(kind, name, at, pairs, edge)
-
-                yield from self._cut(kind, places.astype(np.int32), make, f"{kind} {edge}")
-
-    def _pairs(self, kind: str, name: str, at: Numbers, pairs: Pairs, edge: str) -> Batch:
-        ids = Ids(self.snapshot)
-        ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
-        begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
-        rows: Rows = [
-            [one, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
-            + [None] * 4
-            for one, other, low, high in zip(*ends, begin, end, strict=True)
-        ]
-        if kind.endswith("changed"):
-            for row, pair in zip(rows, pairs.keys[at].tolist(), strict=True):
-                row.append(self._pair_key(edge, *divmod(pair, self.snapshot.entities)))
-        return Batch(kind, name, ids.texts(), rows, *((None, None) if kind.endswith("changed") else (0, len(rows))))
-
-    def _pair_key(self, edge: str, one: int, other: int) -> str:
-        """A name for a membership, for what is noted of it."""
-        ends = json.dumps([edge, self.snapshot.ident(one), self.snapshot.ident(other)])
-        return blake2b(ends.encode(), digest_size=16).hexdigest()
-
-
-class Ids:
-    """The entities of a batch, each once."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._places: dict[int, int] = {}
-
-    def places(self, numbers: NDArray[Any]) -> list[int]:
-        """The place of each entity in the batch's list."""
-        places = self._places
-        return [places.setdefault(number, len(places)) for number in numbers.tolist()]
-
-    def texts(self) -> list[str]:
-        """What they are looked up by, in the order of places."""
-        numbers = np.fromiter(self._places, np.int32, len(self._places))
-        return list(map(index_key, self._snapshot.texts.take(self._snapshot.entity_id[numbers])))
+        yield from cut("sources of relations", changed[:split], relations)
+        yield from cut("sources of attributes", changed[split:], attributes)

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from condgraph.cypher.load.batch import Batch
 from condgraph.cypher.load.gone import Gone
 from condgraph.cypher.load.labelling import Labelling
-from condgraph.cypher.load.rows import Batch, RowMaker
+from condgraph.cypher.load.rows import RowMaker
 from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.collector import fewer_collections
 

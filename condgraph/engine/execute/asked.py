@@ -15,8 +15,9 @@ import numpy as np
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, whole_inputs
 from condgraph.engine.execute.aggregates import competitors, uniform
-from condgraph.engine.execute.bags import Bag, equal_cells
+from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import holds
+from condgraph.engine.execute.same_cells import equal_cells
 from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect, union
 from condgraph.engine.values import Kind
 

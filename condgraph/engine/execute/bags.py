@@ -24,15 +24,11 @@ from numpy.typing import NDArray
 from condgraph.engine.execute import factset
 from condgraph.engine.execute.sets import Mask, Numbers
 from condgraph.engine.facts import Entity, Ref
-from condgraph.engine.pieces import PIECE, alike, pieces, watched
+from condgraph.engine.pieces import PIECE, pieces, watched
 from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
-    DAY_SECONDS,
     NO_UNIT,
-    OPEN_START,
-    UNKNOWN_END,
-    UNKNOWN_START,
     Kind,
     Precision,
     Quantity,
@@ -310,94 +306,3 @@ def order_key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, (int, float)):
         return (1, NO_UNIT, value)
     return (4,)
-
-
-_IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
-#: What can tell values of one type apart; parts that a type does not fill are all the same.
-_TELLING: Final[dict[int, tuple[str, ...]]] = {
-    Kind.TEXT: ("ref",),
-    Kind.ENTITY: ("ref",),
-    Kind.QUANTITY: ("a", "unit", "ref"),
-    Kind.TIME: ("a", "b", "precision"),
-    Kind.UNKNOWN: _IDENTITY,
-}
-
-
-def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
-    """The first position of each distinct value, ascending; `ordered` says that equal values stand
-    together already.
-    """
-    n = len(cells)
-    if n < 2:
-        return np.arange(n)
-    kinds = cells["kind"]
-    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == n else _IDENTITY
-    if ordered:
-        fresh = np.zeros(n, bool)
-        fresh[0] = True
-        for name in parts:
-            mark = cells[name]
-            fresh[1:] |= mark[1:] != mark[:-1]
-        return fresh.nonzero()[0]
-    varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
-    if not varying:
-        return np.zeros(1, np.int64)
-    first = np.zeros(n, bool)
-    for places, fresh in alike(varying):
-        # Equal ones are ascending, so the first of them is the first position.
-        first[places[fresh]] = True
-    return first.nonzero()[0]
-
-
-def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
-    """For each cell, whether it is one of the values of a bag; an entity and a text meet by name."""
-    left, right = by_name(run, cells), by_name(run, other.cells())
-    size = len(left)
-    found: Mask = np.zeros(size, bool)
-    if not size or not len(right):
-        return found
-    for places, fresh in alike([np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]):
-        group, ours = fresh.cumsum() - 1, places < size
-        there = np.zeros(int(group[-1]) + 1, bool)
-        there[group[~ours]] = True
-        found[places[ours]] = there[group[ours]]
-    return found
-
-
-def by_name(run: Scoped, cells: Cells) -> Cells:
-    """Entities turned into the texts of their names."""
-    entity = cells["kind"] == Kind.ENTITY
-    if not entity.any():
-        return cells
-    refs = cells["ref"].copy()
-    refs[entity] = run.scope.snapshot.entity_name[refs[entity]]
-    return Cells(len(cells), cells.__getitem__, {"kind": np.where(entity, np.int8(Kind.TEXT), cells["kind"]), "ref": refs})
-
-
-def span_part(statements: Numbers, start: NDArray[Any], end: NDArray[Any]) -> Part:
-    """Validity as intervals; those with a side that is not known are no value."""
-    known = (start != UNKNOWN_START) & (end != UNKNOWN_END)
-    start, end, statements = start[known], end[known], statements[known]
-    return Part("span", np.arange(len(start)), statements, (start, end, span_precision(start, end)))
-
-
-def span_precision(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int8]:
-    """The precision of intervals, int8: that of a year, a month or a day where one is exactly that,
-    else `Precision.SPAN`.
-    """
-    found = np.full(len(start), Precision.SPAN, np.int8)
-    # Open sides would overflow, and longer intervals are none of these.
-    short = np.flatnonzero((start > OPEN_START) & (end < UNKNOWN_END))
-    short = short[(end[short] - start[short] <= 366 * DAY_SECONDS) & (start[short] % DAY_SECONDS == 0)]
-    days = (end[short] - start[short]) // DAY_SECONDS
-    whole = (end[short] % DAY_SECONDS == 0) & ((days == 1) | (days >= 28))
-    short, days = short[whole], days[whole]
-    if not len(short):
-        return found
-    found[short[days == 1]] = Precision.DAY
-    first = (start[short] // DAY_SECONDS).astype("M8[D]")
-    for unit, precision in (("M8[M]", Precision.MONTH), ("M8[Y]", Precision.YEAR)):
-        begins = first.astype(unit)
-        length = ((begins + 1).astype("M8[D]") - begins.astype("M8[D]")).astype(np.int64)
-        found[short[(begins.astype("M8[D]") == first) & (length == days)]] = precision
-    return found

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Condition, Equals, Not, Operator, Versus
 from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.bags import equal_cells
+from condgraph.engine.execute.same_cells import equal_cells
 from condgraph.engine.execute.sets import EMPTY, Numbers
 from condgraph.engine.execute.sets import Mask as Mask
 from condgraph.engine.execute.versus import versus

@@ -84,13 +84,20 @@ def listed(cells: Sequence[Cell]) -> Cell | None:
     return Cell(tuple(cell.value for cell in cells), LISTED.join(cell.text for cell in cells))
 
 
-def fixed_order(cell: Cell | None) -> tuple[Any, ...]:
-    """The fixed order of cells: as of values, what is missing last."""
+def order_of(cell: Cell | None) -> tuple[Any, ...]:
+    """The order of cells by their values, what is missing last; equal values are equal, however they
+    are written.
+    """
     if cell is None:
         return (9,)
     if isinstance(cell.value, tuple):
         return (8, *[_key(value) for value in cell.value])
-    return (*_key(cell.value), cell.text)
+    return _key(cell.value)
+
+
+def fixed_order(cell: Cell | None) -> tuple[Any, ...]:
+    """The same, equal values by their texts."""
+    return order_of(cell) if cell is None or isinstance(cell.value, tuple) else (*order_of(cell), cell.text)
 
 
 def _key(value: Any) -> tuple[Any, ...]:

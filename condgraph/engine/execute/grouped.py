@@ -15,10 +15,11 @@ from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.called import Called
-from condgraph.engine.execute.grid import Cell, Cells, Grid, competing, fixed_order, group_of, identity, size_of, text_cell
+from condgraph.engine.execute.expressions import lead
+from condgraph.engine.execute.grid import Cell, Cells, Grid, competing, group_of, identity, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.sums import Column, each_once, leaves_out
-from condgraph.engine.execute.ways import Bindings, Found, Reached, Ways, lead
+from condgraph.engine.execute.sums import NO_SUM, Column, each_once, leaves_out
+from condgraph.engine.execute.ways import Bindings, Found, Reached, Ways
 from condgraph.engine.facts import Entity
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import places_in_order, watched
@@ -63,7 +64,7 @@ def group(run: Run, node: Group) -> Grid:
     ways.warn()
     table: list[Cells] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
     columns = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
-    order = places_in_order(len(table), lambda at: [fixed_order(cell) for cell in table[at][: len(node.keys)]])
+    order = places_in_order(len(table), lambda at: [order_of(cell) for cell in table[at][: len(node.keys)]])
     return Grid(columns, len(columns) - node.hidden, table, members).take(order)
 
 
@@ -82,7 +83,8 @@ def _by_place(found: Found) -> dict[int, list[Cell]]:
     """The cells of each row, or binding."""
     cells: dict[int, list[Cell]] = {}
     for place, value, text in watched(zip(found.of, found.values, found.texts, strict=True)):
-        cells.setdefault(place, []).append(Cell(value, text))
+        # A text is itself: the blanks around it in its file are no part of it.
+        cells.setdefault(place, []).append(Cell(value, value if isinstance(value, str) else text))
     return cells
 
 
@@ -123,7 +125,13 @@ def _measured(
             check()
             handled = 0
     column.warn()
-    return found
+    return _zeros(found) if measure.function == "sum" else found
+
+
+def _zeros(sums: list[Cell | None]) -> list[Cell | None]:
+    """Sums with those of nothing in the unit of the others, so that 0 € stands among sums in €."""
+    unit = competing([cell.value for cell in sums if cell is not None and cell is not NO_SUM]).unit
+    return sums if unit == NO_UNIT else [text_cell(Quantity(0, unit)) if cell is NO_SUM else cell for cell in watched(sums)]
 
 
 # -- tests -----------------------------------------------------------------------------------------
@@ -274,8 +282,8 @@ def _rank(cell: Cell | None, wins: tuple[Kind, str] | None, *, largest: bool) ->
     if cell is None:
         return 2, ()
     if wins is None:
-        return 0, fixed_order(cell)
-    return (0, size_of(cell.value, largest=largest)) if group_of(cell.value) == wins else (1, fixed_order(cell))
+        return 0, order_of(cell)
+    return (0, size_of(cell.value, largest=largest)) if group_of(cell.value) == wins else (1, order_of(cell))
 
 
 def limit(run: Run, node: Limit) -> Grid:

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine.algebra.expressions import Measure
 from condgraph.engine.errors import numbered
-from condgraph.engine.execute.aggregates import exact_sum, inner_numbers, leading_numbers, middle, read_as_numbers, summed_numbers
+from condgraph.engine.execute.aggregates import exact_sum, middle
 from condgraph.engine.execute.grid import Cell, Competing, competing, fixed_order, group_of, identity, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
+from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
 from condgraph.engine.operands import Inapplicable, plain
 from condgraph.engine.pieces import PIECE, places_in_order, watched
-from condgraph.engine.values import NO_UNIT, Kind, Quantity
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 T = TypeVar("T")
+#: The sum of nothing, which is told from a sum that happens to be 0.
+NO_SUM: Final = text_cell(Quantity(0))
 
 
 def some(items: Sequence[T]) -> Iterable[T]:
@@ -87,7 +90,7 @@ class Column:
 
     def _sum(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(lambda: exact_sum(numbers), unit)
+        return self._number(lambda: exact_sum(numbers), unit) if numbers else NO_SUM
 
     def _mean(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
@@ -136,12 +139,12 @@ class Column:
             noun = "numbers" if wins.kind is Kind.QUANTITY else "times"
             self._leave(len(cells), len(cells) - len(chosen), noun, wins.unit)
             return [(size_of(cell.value, largest=largest), cell) for cell in some(chosen)]
-        texts = [cell.text for cell in cells]
+        texts = [collapse(cell.text) for cell in cells]
         if leading_numbers(texts) is not None:
             self.run.warn(f"{self.measure.name}: the values are texts and are compared by the numbers in them")
             return [(inner_numbers(cell.text) or [], cell) for cell in some(cells)]
         self.run.warn(f"{self.measure.name}: the values are texts and are compared by code point")
-        return [(cell.text, cell) for cell in some(cells)]
+        return list(zip(texts, cells, strict=True))
 
     # -- measures of rows --------------------------------------------------------------------------
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Bound, Clip, DuringAny, Validity, WhereValidity
 from condgraph.engine.bounds import check
-from condgraph.engine.execute.bags import Bag, Part, span_part, span_precision
+from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.conditions import Mask, holds
 from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.spans import span_part, span_precision
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.pieces import alike, watched
 from condgraph.engine.snapshot.ordered import Cells

@@ -19,9 +19,10 @@ from condgraph.engine.algebra import (
     RowNumbers,
 )
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.bags import Bag, Part, distinct_positions
+from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.facts import qualifiers_of, qualifiers_one_by_one
+from condgraph.engine.execute.same_cells import distinct_positions
 from condgraph.engine.execute.sets import EMPTY
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 
 from condgraph.engine.algebra import Compare, Operator
 from condgraph.engine.bounds import check
-from condgraph.engine.execute.bags import Bag, by_name
+from condgraph.engine.execute.bags import Bag
+from condgraph.engine.execute.same_cells import by_name
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.facts import Entity
 from condgraph.engine.operands import year_of

@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
-from condgraph.engine.algebra.expressions import CellTest, Computed, Expression, Given, Measure, No, Summed, Test, Way
+from condgraph.engine.algebra.expressions import Expression, Measure, Summed, Way
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag, shown
+from condgraph.engine.execute.expressions import calculate, lead, parts_of, tested, ways_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Cell
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Column
 from condgraph.engine.execute.values import MOST_VALUES
-from condgraph.engine.operands import Inapplicable, alike, exact, plain, unit_of_product
+from condgraph.engine.operands import Inapplicable
 from condgraph.engine.pieces import mapped, watched
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
+from condgraph.engine.values import Quantity
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -141,8 +142,8 @@ class Ways:
         """The statements of each of the facts that the ways of these rows go over, sorted."""
         found: dict[int, list[NDArray[np.int32]]] = {}
         expressions = [key.of for key in self.node.keys] + [measure.of for measure in self.node.measures if measure.of is not None]
-        expressions += _tested(self.node.where)
-        for way in dict.fromkeys(way for expression in expressions for way in _ways_of(expression)):
+        expressions += tested(self.node.where)
+        for way in dict.fromkeys(way for expression in expressions for way in ways_of(expression)):
             for length in range(1, len(way.steps) + 1):
                 found.setdefault(way.steps[length - 1], []).append(self._follow(self._start, way.steps[:length]).by)
         return {number: np.unique(np.concatenate(parts)) for number, parts in found.items()}
@@ -155,7 +156,7 @@ class Ways:
             return self._values(expression, self._follow(base, expression.steps[skip:]))
         if isinstance(expression, Summed):
             return self._summed(expression, base)
-        ways = list(dict.fromkeys(_parts_of(expression)))
+        ways = list(dict.fromkeys(parts_of(expression)))
         if len(ways) == 1:
             found = self.found(ways[0], base, skip)
             alone: list[dict[Way | Summed, tuple[Any, str]]] = [
@@ -261,7 +262,7 @@ class Ways:
         found = Found([], [], [])
         for at, item in watched(zip(of, items, strict=True)):
             try:
-                value = _calculate(expression, item)
+                value = calculate(expression, item)
             except Inapplicable as error:
                 self.odd[str(error)] += 1
                 continue
@@ -301,104 +302,3 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     places = np.arange(len(left)).repeat(sizes)
     chosen = np.arange(total) - (sizes.cumsum() - sizes).repeat(sizes) + low.repeat(sizes)
     return places, chosen if order is None else order.take(chosen)
-
-
-def _parts_of(expression: Expression) -> Iterable[Way | Summed]:
-    """What gives values of its own to an expression."""
-    if isinstance(expression, Way | Summed):
-        yield expression
-    elif isinstance(expression, Computed):
-        for part in expression.parts:
-            yield from _parts_of(part)
-
-
-def _ways_of(expression: Expression) -> Iterable[Way]:
-    """All ways, also those that are summed up within a row."""
-    for part in _parts_of(expression):
-        if isinstance(part, Summed):
-            yield from _ways_of(part.of)
-        else:
-            yield part
-
-
-def _tested(test: Test | None) -> list[Expression]:
-    """What a test of rows looks at."""
-    if isinstance(test, CellTest):
-        return [] if isinstance(test.of, int) else [test.of]
-    if isinstance(test, No):
-        return _tested(test.test)
-    return [] if test is None else [one for part in test.tests for one in _tested(part)]
-
-
-def lead(expression: Expression) -> tuple[int, ...]:
-    """The steps that all ways of an expression begin with."""
-    return _common(list(dict.fromkeys(_parts_of(expression))))
-
-
-def _common(ways: list[Way | Summed]) -> tuple[int, ...]:
-    """The steps that all ways begin with."""
-    if not ways:
-        return ()
-    least, most = min(way.steps for way in ways), max(way.steps for way in ways)
-    shared = 0
-    while shared < min(len(least), len(most)) and least[shared] == most[shared]:
-        shared += 1
-    return least[:shared]
-
-
-def _calculate(expression: Expression, item: dict[Way | Summed, tuple[Any, str]]) -> Any:
-    if isinstance(expression, Given):
-        return expression.value
-    if isinstance(expression, Way | Summed):
-        return item[expression][0]
-    values = [_calculate(part, item) for part in expression.parts]
-    if expression.function == "name":
-        return shown(values[0])
-    if expression.function in ("year", "month", "day"):
-        return _part(expression, values[0])
-    return _arithmetic(expression, *values)
-
-
-def _part(expression: Computed, value: Any) -> Quantity:
-    """The year, month or day of the month in which a time begins."""
-    what = expression.function
-    if not isinstance(value, Time):
-        raise Inapplicable(f"{expression.name}: no time")
-    exactly = Precision[what.upper()]
-    if value.start <= OPEN_START or (value.precision is not Precision.SPAN and value.precision < exactly):
-        raise Inapplicable(f"{expression.name}: no {what} in the time")
-    return Quantity(civil(value.start // DAY_SECONDS)[("year", "month", "day").index(what)])
-
-
-def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:
-    if not isinstance(left, Quantity) or not isinstance(right, Quantity):
-        raise Inapplicable(f"{expression.name}: no number")
-    function = expression.function
-    # Texts without the numbers, so that rows of the same units are told together.
-    by = f"{expression.name}: numbers in {left.unit} by numbers in {right.unit}"
-    if function == "*":
-        product = unit_of_product(left.unit, right.unit)
-        if product is None:
-            raise Inapplicable(by)
-        return Quantity(plain(exact(left.number) * exact(right.number) / product[1]), product[0])
-    if function == "/":
-        if not right.number:
-            raise Inapplicable(f"{expression.name}: divided by 0")
-        unit = left.unit
-        if right.unit != NO_UNIT:
-            if left.unit == NO_UNIT:
-                raise Inapplicable(by)
-            left, right = _in_one_unit(left, right, by)
-            unit = NO_UNIT
-        return Quantity(plain(exact(left.number) / exact(right.number)), unit)
-    left, right = _in_one_unit(left, right, f"{expression.name}: numbers in {left.unit} and in {right.unit}")
-    a, b = exact(left.number), exact(right.number)
-    return Quantity(plain(a + b if function == "+" else a - b), right.unit if left.unit == NO_UNIT else left.unit)
-
-
-def _in_one_unit(left: Quantity, right: Quantity, otherwise: str) -> tuple[Quantity, Quantity]:
-    """Two numbers in the unit of the first, as far as the second can be said in it."""
-    try:
-        return alike(left, right, "")[:2]
-    except Inapplicable:
-        raise Inapplicable(otherwise) from None

@@ -179,6 +179,8 @@ def _parameter(argument: Argument) -> str:
         return name
     numbered = _NUMBERED.fullmatch(name)
     hint = f"several values for {numbered[1]} are the output of a query before, or a set_union" if numbered else None
+    if hint is None:
+        hint = f"the parameters are {', '.join(names)}; a time is key='time', value='2003'"
     raise UnknownNameError(
         "parameter of get_information", argument.name, candidates=nearest(name, names), span=argument.span, hint=hint
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -47,6 +47,8 @@ class Columns:
         self.facts: list[alg.Facts] = []
         self.values: list[alg.Values] = []
         self.warnings: list[str] = []
+        #: What columns are called by `as`, while tests of the finished table are read.
+        self.called: Mapping[str, Expression] = {}
         self._steps: dict[tuple[int, Step], int] = {}
         self._values: dict[tuple[int, str | None], int] = {}
         # Bound once, so that all first steps start from one operator.
@@ -237,12 +239,16 @@ class Columns:
         return [*found, *(one for value in found if isinstance(value, Quantity) for one in conversions(value, units))]
 
     def _units(self, of: Expression) -> list[str]:
-        """The units that the values of an expression have."""
+        """The units that the values of an expression, or of the column that is called so, have."""
+        meant = self.called.get(title(of)) if isinstance(of, Path) else None
+        return self._own_units(of if meant is None else meant)
+
+    def _own_units(self, of: Expression) -> list[str]:
         while isinstance(of, Call) and of.of is not None:
             of = of.of
         if isinstance(of, Binary):
             # What is calculated has the unit of one of its parts.
-            return list(dict.fromkeys([*self._units(of.left), *self._units(of.right)]))
+            return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
         if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
             return []
         return [unit for kind, unit in self.schema.attribute_kinds(of.steps[-1].name) if kind is Kind.QUANTITY]

@@ -81,7 +81,9 @@ class TableLowering:
             self._show(column)
         if not self.measures and clause.keys and not clause.shown:
             self.measures.append(ex.Measure(self._free("count()"), "count"))
+        columns.called = {column.name: column.of for column in (*clause.keys, *shown) if column.name is not None}
         having = None if clause.having is None else columns.test(clause.having, self._place)
+        columns.called = {}
         by = tuple(ex.By(self._place(one.of), one.descending) for one in clause.order)
         where = None if clause.where is None else columns.test(clause.where, partial(columns.expression, sums=True))
         hidden = len(self.hidden)

@@ -51,7 +51,9 @@ class Tab:
         self.name = name
         self.location = location
         self.source = Source(f"{reading.source.name}/{name}", location, form, reading.source.content)
-        self.reading = Reading(self.source, reading.on_error, None, reading.problems)
+        # Where several tables are in one place, a row alone says little.
+        table = name if location == reading.source.location else None
+        self.reading = Reading(self.source, reading.on_error, None, reading.problems, table=table)
         self.cells = opens(self.reading)
         self.names = column_names(self.cells.headers, self.reading)
         self.columns = Columns(name, self.names)

@@ -75,23 +75,48 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
     if isinstance(test, alg.Compare):
         return _compare(compiler, test, v, objects, kinds)
     if isinstance(test, alg.Among):
+        if isinstance(test.entities, alg.ById):
+            return [f"FILTER({_among(compiler, test.entities, v)})"]
         out = compiler.group()
         compiler.entities(test.entities, v, out)
         return [out.text()]
     if isinstance(test, alg.AllOf):
         return [line for part in test.conditions for line in test_patterns(compiler, part, v, objects, kinds)]
     if isinstance(test, alg.AnyOf):
-        parts = [found for part in test.conditions if (found := test_patterns(compiler, part, v, objects, kinds)) != _NOTHING]
+        found = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test)]
+        parts = [(part, lines) for part, lines in found if lines != _NOTHING]
         if len(parts) < 2:
-            return parts[0] if parts else _NOTHING
-        return ["FILTER(" + " || ".join(f"EXISTS {{ {' '.join(part)} }}" for part in parts) + ")"]
+            return parts[0][1] if parts else _NOTHING
+        return ["FILTER(" + " || ".join(_said(compiler, part, lines, v) for part, lines in parts) + ")"]
     if isinstance(test, alg.Not):
         # Each alternative is denied by itself: Virtuoso finds nothing where EXISTS stands alone
         # within NOT EXISTS.
-        inner = test.condition.conditions if isinstance(test.condition, alg.AnyOf) else (test.condition,)
-        parts = [found for part in inner if (found := test_patterns(compiler, part, v, objects, kinds)) != _NOTHING]
-        return [f"FILTER(NOT EXISTS {{ {' '.join(part)} }})" for part in parts]
+        denied = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test.condition)]
+        return [f"FILTER({_said(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NOTHING]
     raise UnsupportedError("SPARQL", [type(test).__name__])
+
+
+def _alternatives(test: Condition) -> tuple[Condition, ...]:
+    """The tests of which one has to hold."""
+    if isinstance(test, alg.AnyOf):
+        return tuple(one for part in test.conditions for one in _alternatives(part))
+    if isinstance(test, alg.Among) and isinstance(test.entities, alg.Union):
+        return tuple(one for part in test.entities.parts for one in _alternatives(alg.Among(part)))
+    return (test,)
+
+
+def _said(compiler: Compiling, test: Condition, lines: list[str], v: str, sign: str = "") -> str:
+    """A test whose patterns are given, as an expression; `sign` is "NOT " where it may not hold."""
+    if isinstance(test, alg.Among) and isinstance(test.entities, alg.ById):
+        return _among(compiler, test.entities, v, sign)
+    return f"{sign}EXISTS {{ {' '.join(lines)} }}"
+
+
+def _among(compiler: Compiling, node: alg.ById, v: str, sign: str = "") -> str:
+    """Whether a node is one of some entities. No VALUES: within EXISTS, Virtuoso takes a variable of
+    VALUES for another than that of the same name outside.
+    """
+    return f"{v} {sign}IN ({', '.join(map(compiler.target.names.entity, node.ids))})"
 
 
 test_patterns.__test__ = False  # type: ignore[attr-defined]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from condgraph.engine.algebra import (
     Among,
+    ById,
+    ByName,
     Entities,
     Equals,
     Objects,
@@ -59,6 +61,30 @@ def _refers(lowering: Lowering, column: Column, table: str) -> Literal["row", "n
 
 #: How a remark says that rows are referred to.
 _BY: Final = {"row": "", "name": " by their names"}
+
+
+def keyed(lowering: Lowering, text: str, column: Column, name: str) -> Entities | None:
+    """The rows that a key means, in a column that refers to their table: who asks knows the keys,
+    as in SQL. Where an object of the column is called so, too, both are meant. None where no row
+    has the key.
+    """
+    context = lowering.context
+    found: dict[str, str] = {}
+    for table in sorted(context.linker.tables):
+        # Rows of a folder have no name of it in front; those that something referred to before they
+        # came may have their key alone; and an id is as good.
+        idents = (f"{table}/{text}", f"{table.rpartition('/')[2]}/{text}", text)
+        known = [ident for ident in idents if context.schema.has_id(ident)]
+        if known and column.refers_to(table):
+            found.update(dict.fromkeys(known, table))
+    if not found:
+        return None
+    tables = " and ".join(map(repr, dict.fromkeys(found.values())))
+    if context.schema.has_entity(text) and fold(text) in column.folded:
+        context.warn(f"{text!r} is a name and the key of a row of {tables}, to which {name!r} refers; both are taken")
+        return union(ByName((text,)), ById(tuple(found)))
+    context.warn(f"{text!r} is taken as the key of a row of {tables}, to which {name!r} refers")
+    return ById(tuple(found))
 
 
 def shared_values(lowering: Lowering, result: Result, column: Column, name: str) -> Values:

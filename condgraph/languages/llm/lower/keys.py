@@ -28,6 +28,7 @@ from condgraph.engine.algebra import (
     any_of,
 )
 from condgraph.engine.errors import LiteralError
+from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind, collapse
 from condgraph.languages.llm.binding import ColumnCondition
 from condgraph.languages.llm.lower.context import TIME_WORDS
@@ -87,6 +88,11 @@ class Key:
     def what(self) -> str:
         """What it is, in words."""
         return "a time word: when the facts hold" if self.part is not None else "a qualifier"
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of its values."""
+        return TIMES if self.part is not None else self.lowering.context.schema.qualifier_kinds(self.text)
 
     def values(self, facts: Facts) -> Result:
         """The qualifier's values, or when the facts hold."""

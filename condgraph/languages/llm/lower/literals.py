@@ -40,6 +40,19 @@ _RANGE: Final = re.compile(r"(\d{4}) ?(?:[-–—/]|to|until) ?(\d{4}|\d{1,2})",
 _ISO_SPAN: Final = re.compile(r"-?\d{4,}(?:-\d\d){0,2}/-?\d{4,}(?:-\d\d){0,2}", re.ASCII).fullmatch
 _DECADE: Final = re.compile(r"(?:the )?(\d{3}0)'?s", _FLAGS)
 _CLOCK: Final = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?(\.\d{1,9})?(?: ?([ap])\.?m\.?)?", _FLAGS)
+_BETWEEN: Final = re.compile(r"(?:between|from) (.+?) (?:and|to) (.+)", re.IGNORECASE)
+_OPERATORS: Final[dict[str, Operator]] = {
+    **dict.fromkeys((">=", "=>", "≥", "at least", "no less than", "not less than", "no fewer than"), ">="),
+    **dict.fromkeys(("<=", "=<", "≤", "at most", "no more than", "not more than", "up to"), "<="),
+    **dict.fromkeys((">", "more than", "greater than", "larger than", "higher than", "later than"), ">"),
+    **dict.fromkeys(("<", "less than", "fewer than", "smaller than", "lower than", "earlier than"), "<"),
+    **dict.fromkeys(("!=", "<>", "≠", "not equal to"), "!="),
+    **dict.fromkeys(("=", "==", "equal to"), "="),
+}
+_OPERATOR: Final = re.compile(
+    r"(?:([<>=!≥≤≠]{1,2}) ?|(" + "|".join(word for word in _OPERATORS if word.isascii() and word[0].isalpha()) + r") )(.+)",
+    re.IGNORECASE,
+)
 _LEADING: Final = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d:])", re.ASCII)
 _INNER: Final = re.compile(r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w])", re.ASCII)
 
@@ -60,6 +73,22 @@ def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool
         numbers = in_units(text, units, found, european=european) if clock is None else in_clock(clock, units)
         found.conditions.extend(Compare(operator, one) for one in numbers)
     return found
+
+
+def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
+    """The operators that stand in a text, each with what it compares with: models write
+    `tail_entity='> 5'` for `tail_entity>'5'`, and `'between 2 and 5'`. Empty where there is none.
+
+    >>> inner_conditions("=> 5"), inner_conditions("between 2 and 5"), inner_conditions("5")
+    ((('>=', '5'),), (('>=', '2'), ('<=', '5')), ())
+    """
+    text = collapse(text)
+    between = _BETWEEN.fullmatch(text)
+    if between is not None:
+        return (">=", between[1]), ("<=", between[2])
+    found = _OPERATOR.fullmatch(text)
+    operator = None if found is None else _OPERATORS.get((found[1] or found[2]).casefold())
+    return () if found is None or operator is None else ((operator, found[3]),)
 
 
 def in_clock(clock: dict[str, Number], units: dict[str, int]) -> list[Quantity]:

@@ -4,6 +4,9 @@ facts and values they name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from condgraph.engine.algebra import (
@@ -33,12 +36,14 @@ from condgraph.engine.schema import Kinds
 from condgraph.languages.llm import binding as llm_binding
 from condgraph.languages.llm.binding import ColumnCondition
 from condgraph.languages.llm.lower.context import ROW_NUMBER
-from condgraph.languages.llm.lower.joins import shared_values, themselves
+from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
 from condgraph.languages.llm.lower.keys import Key
+from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests
 from condgraph.languages.llm.lower.results import NUMBERS, Result, as_values
 from condgraph.languages.llm.lower.rows import Relation, RowParts
 from condgraph.languages.llm.lower.superlatives import superlative
 from condgraph.languages.llm.syntax.tree import Expression, Items, Literal
+from condgraph.languages.parameters import Given
 from condgraph.vectors.encoder import fold
 
 if TYPE_CHECKING:
@@ -61,6 +66,7 @@ class SearchParts(RowParts):
         self.key_relation: Relation | None = None
         if search.key is not None:
             self._bind_key(search.key)
+        self.search = self._outside_quotes(search)
         self.heads: Entities | None = None
         if head is not None:
             self.heads = self._heads(head, self.relation or self.key_relation)
@@ -121,6 +127,43 @@ class SearchParts(RowParts):
         assert result is not None
         return self.lowering.entities(result, table, relation.sources if relation else ())
 
+    def _outside_quotes(self, search: llm_binding.Search) -> llm_binding.Search:
+        """The call with operators taken out of the quotes, as in `tail_entity='> 5'`: where no cell
+        has that text, and what follows the operator is a value of the column.
+        """
+        relation, key_relation, key = self.relation, self.key_relation, self.key
+        tail = [self._taken_out(one, relation or key_relation, key if relation is None else None) for one in search.tail]
+        asked = key_relation or (relation if search.key is None else None)
+        value = [self._taken_out(one, asked, key) for one in search.value]
+        return replace(search, tail=tuple(chain.from_iterable(tail)), value=tuple(chain.from_iterable(value)))
+
+    def _taken_out(self, condition: ColumnCondition, relation: Relation | None, key: Key | None) -> tuple[ColumnCondition, ...]:
+        value = condition.value
+        if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, Given):
+            return (condition,)
+        found = inner_conditions(value.text)
+        if not found or (len(found) > 1 and key is not None and key.part == "interval"):
+            return (condition,)
+        texts: Mapping[str, Sequence[str]] = {}
+        if key is not None:
+            kinds = key.kinds
+        elif relation is not None and relation.numbers:
+            kinds = NUMBERS
+        elif relation is not None:
+            column = self._column(relation)
+            kinds, texts = column.kinds, column.folded
+        else:
+            return (condition,)
+        if fold(value.text) in texts:
+            return (condition,)
+        for operator, rest in found:
+            named = operator in ("=", "!=") and fold(rest) in texts
+            if not named and not literal_tests(operator, rest, kinds).conditions:
+                return (condition,)
+        meant = " and ".join(f"{operator} {rest}" for operator, rest in found)
+        self.ctx.warn(f"{value.text!r} is taken as {meant}; operators belong outside of the quotes")
+        return tuple(ColumnCondition(operator, replace(value, text=rest), condition.span) for operator, rest in found)
+
     # -- scans and conditions ----------------------------------------------------------------------
 
     def _scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
@@ -152,6 +195,9 @@ class SearchParts(RowParts):
                 objects = Objects(facts)
                 best: Values = Mode(objects, word[1]) if word[0] == "mode" else Extreme(objects, word[1])
                 return Where(facts, Equals(best))
+            rows = self._keyed(condition, relation)
+            if rows is not None:
+                return Where(facts, Among(rows) if condition.op == "=" else Not(Among(rows)))
             if relation is not None and relation.family == "relation" and condition.op == "=":
                 names = self._tail_names(value, relation)
                 return Where(facts, Among(ByName(names)))
@@ -167,6 +213,9 @@ class SearchParts(RowParts):
     def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> Condition:
         """A test against a literal, or against what an earlier query gave."""
         if isinstance(condition.value, Literal):
+            rows = self._keyed(condition, relation)
+            if rows is not None:
+                return Among(rows) if condition.op == "=" else Not(Among(rows))
             what = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
             return self.ctx.condition(condition.op, condition.value, self._column(relation), what)
         result = self.lowering.evaluate(condition.value)
@@ -208,6 +257,17 @@ class SearchParts(RowParts):
         column, name = self._column(relation), " or ".join(relation.names)
         rows = themselves(self.lowering, result, column, name)
         return rows if rows is not None else Referents(shared_values(self.lowering, result, column, name))
+
+    def _keyed(self, condition: ColumnCondition, relation: Relation | None) -> Entities | None:
+        """The rows whose key a literal is, where the column refers to them."""
+        value = condition.value
+        if not isinstance(value, Literal) or condition.op not in ("=", "!=") or relation is None or relation.family == "attribute":
+            return None
+        text = " ".join(value.text.split())
+        found = keyed(self.lowering, text, self._column(relation), " or ".join(relation.names))
+        if found is not None:
+            self.led.append(text)
+        return found
 
     def _tail_names(self, literal: Literal, relation: Relation) -> tuple[str, ...]:
         """The names of a relation's objects that a literal means."""
@@ -275,10 +335,11 @@ class SearchParts(RowParts):
     def _backward(self, relation: Relation, condition: ColumnCondition) -> Result | None:
         """Subjects by an entity at the object: a scan from there."""
         value = condition.value
+        targets: Entities
         if isinstance(value, Literal):
             if superlative(value.text, {}) is not None and not self.ctx.schema.has_entity(value.text):
                 return None
-            targets: Entities = ByName(self._tail_names(value, relation))
+            targets = self._keyed(condition, relation) or ByName(self._tail_names(value, relation))
         elif isinstance(value, Items):
             return None
         else:

@@ -1,0 +1,80 @@
+"""Which values are equal, told from their cells: the distinct ones of a column, and those of one that
+another has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.execute.bags import Bag
+from condgraph.engine.execute.sets import Mask
+from condgraph.engine.pieces import alike
+from condgraph.engine.snapshot.ordered import Cells
+from condgraph.engine.values import Kind
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.scope import Scoped
+
+_IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
+#: What can tell values of one type apart; parts that a type does not fill are all the same.
+_TELLING: Final[dict[int, tuple[str, ...]]] = {
+    Kind.TEXT: ("ref",),
+    Kind.ENTITY: ("ref",),
+    Kind.QUANTITY: ("a", "unit", "ref"),
+    Kind.TIME: ("a", "b", "precision"),
+    Kind.UNKNOWN: _IDENTITY,
+}
+
+
+def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
+    """The first position of each distinct value, ascending; `ordered` says that equal values stand
+    together already.
+    """
+    n = len(cells)
+    if n < 2:
+        return np.arange(n)
+    kinds = cells["kind"]
+    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == n else _IDENTITY
+    if ordered:
+        fresh = np.zeros(n, bool)
+        fresh[0] = True
+        for name in parts:
+            mark = cells[name]
+            fresh[1:] |= mark[1:] != mark[:-1]
+        return fresh.nonzero()[0]
+    varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
+    if not varying:
+        return np.zeros(1, np.int64)
+    first = np.zeros(n, bool)
+    for places, fresh in alike(varying):
+        # Equal ones are ascending, so the first of them is the first position.
+        first[places[fresh]] = True
+    return first.nonzero()[0]
+
+
+def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
+    """For each cell, whether it is one of the values of a bag; an entity and a text meet by name."""
+    left, right = by_name(run, cells), by_name(run, other.cells())
+    size = len(left)
+    found: Mask = np.zeros(size, bool)
+    if not size or not len(right):
+        return found
+    for places, fresh in alike([np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]):
+        group, ours = fresh.cumsum() - 1, places < size
+        there = np.zeros(int(group[-1]) + 1, bool)
+        there[group[~ours]] = True
+        found[places[ours]] = there[group[ours]]
+    return found
+
+
+def by_name(run: Scoped, cells: Cells) -> Cells:
+    """Entities turned into the texts of their names."""
+    entity = cells["kind"] == Kind.ENTITY
+    if not entity.any():
+        return cells
+    refs = cells["ref"].copy()
+    refs[entity] = run.scope.snapshot.entity_name[refs[entity]]
+    return Cells(len(cells), cells.__getitem__, {"kind": np.where(entity, np.int8(Kind.TEXT), cells["kind"]), "ref": refs})

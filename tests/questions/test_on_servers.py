@@ -1,0 +1,167 @@
+"""Generated questions on servers: the program gives the recorded answer there, and so do the recorded
+Cypher and SPARQL, as whoever takes the file runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import condgraph
+from condgraph import Graph
+from condgraph.cypher.answer import Neo4jAnswer
+from condgraph.cypher.compile.plan import compile_plan
+from condgraph.engine.store import Request
+from condgraph.engine.stored_schema import StoredSchema, describe_schema
+from condgraph.languages.registry import request
+from condgraph.questions import Question
+from condgraph.questions.beside import Compilers
+from condgraph.remote_neo4j import Neo4jGraph
+from condgraph.remote_sparql import SparqlGraph
+from condgraph.samples import FOLDER
+from condgraph.sparql.compile.group import Target
+from condgraph.sparql.store import RdfStore
+from tests.matrix.test_sparql_remote import opened
+from tests.questions.test_ugly import UGLY
+from tests.support.lanes import by_lane
+from tests.support.untidy_graphs import UNTIDY
+
+#: Graphs that a test makes itself, by their names.
+MADE: dict[str, Callable[[], list[Any]]] = {
+    **{name: lambda name=name: UNTIDY[name](2) for name in UNTIDY},  # type: ignore[misc]
+    **{name: UGLY[name] for name in ("names", "predicates", "times_far_out", "units", "mixed_values")},
+}
+#: Data sets: how many questions in the whole run (1,000 elsewhere in process), with a seed of its own.
+DATA = {
+    "oracle/kb.json": 1_000,
+    "data/metaqa/kb.txt": 300,
+    "data/wikidata12k/train.txt": 300,
+    "data/lpg_northwind/import": 300,
+}
+STORES = [
+    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
+]
+
+
+class Recorded(RdfStore):
+    """A server that is asked what was recorded, without it: its rows are read as those of an embedded
+    store.
+    """
+
+    def __init__(self, graph: Graph, there: SparqlGraph) -> None:
+        self._compilers, self._there = Compilers(graph.current, there.name), there
+        self.texts: list[str] = []
+
+    @property
+    def target(self) -> Target:
+        """What compiling knew when the question was made."""
+        return self._compilers._target
+
+    def select(self, text: str) -> Any:
+        """The solutions that the server gives."""
+        self.texts.append(text)
+        return self._there.store.select(text)
+
+    def ask(self, text: str) -> bool:
+        """What the server says."""
+        self.texts.append(text)
+        return self._there.store.ask(text)
+
+
+def of_sparql(here: Graph, there: SparqlGraph, question: Question, asked: Request) -> list[str]:
+    """What the recorded SPARQL gives."""
+    store = Recorded(here, there)
+    found = store.answer(asked).texts
+    assert store.texts[0] == question.sparql, question
+    return found
+
+
+def of_cypher(here: Graph, there: Neo4jGraph, question: Question, asked: Request) -> list[str]:
+    """What the recorded Cypher gives, run as text of people is: it only reads."""
+    schema = StoredSchema(describe_schema(here.current))
+    lowered = asked.lowered(here.current.schema)
+    compiled = compile_plan(lowered.plan, there.name, schema)
+    assert (compiled.text, compiled.parameters) == (question.cypher, question.parameters), question
+    rows = there.cypher(question.cypher, question.parameters)
+    return Neo4jAnswer(there.store, asked, lowered, compiled, list(rows)).texts
+
+
+def wrong(here: Graph, there: Any, questions: list[Question]) -> Iterator[tuple[Question, str, Any]]:
+    """What a server says otherwise than was recorded."""
+    of: Any = of_cypher if isinstance(there, Neo4jGraph) else of_sparql
+    for question in questions:
+        program: Any = question.program or question.llm_query
+        asked = request(program, question.language, None, {"on_unknown": "error"})
+        recorded = question.cypher if of is of_cypher else question.sparql
+        assert recorded is not None, question
+        for what, ask in (
+            ("program", lambda: there.query(program, language=question.language).texts),  # noqa: B023
+            ("recorded", lambda: of(here, there, question, asked)),  # noqa: B023
+        ):
+            found = said(ask)
+            if found != [question.answer]:
+                yield question, what, found
+
+
+def said(ask: Callable[[], Any]) -> Any:
+    """What is given, or the error."""
+    try:
+        return ask()
+    except condgraph.CondgraphError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def report(found: list[tuple[Question, str, Any]]) -> str:
+    """The first differences."""
+    lines = [f"{what} of {one.kopl or one.llm_query}\n   {one.answer!r}, not {str(given)[:400]}" for one, what, given in found[:6]]
+    return "\n".join([f"{len(found)} differences", *lines])
+
+
+@pytest.fixture(params=STORES)
+def opener(request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    """What opens a graph of a name on a store."""
+    if request.param == "neo4j":
+        uri = request.getfixturevalue("neo4j_uri")
+        return lambda name: condgraph.open(uri, graph=name)
+    server = request.getfixturevalue(f"{request.param}_server")
+    return lambda name: opened(server, name)
+
+
+def differences(opener: Callable[[str], Any], here: Graph, number: int, seed: int) -> list[tuple[Question, str, Any]]:
+    """What a store says otherwise of questions over a graph."""
+    with opener("questions asked there") as there:
+        there.delete()
+        there.push(here)
+        here.name = there.name
+        found = list(wrong(here, there, list(here.generate(number, seed=seed))))
+        there.delete()
+    return found
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_graphs_that_somebody_has(name: str, opener: Callable[[str], Any]) -> None:
+    here = condgraph.open("memory:")
+    here.add(MADE[name]())
+    found = differences(opener, here, by_lane(5, 12, 200), seed=17)
+    assert not found, report(found)
+
+
+def test_samples(opener: Callable[[str], Any]) -> None:
+    here = condgraph.open("memory:")
+    here.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
+    here.load(FOLDER / "countries.json")
+    here.load(FOLDER / "governments.tsv")
+    found = differences(opener, here, by_lane(12, 40, 500), seed=3)
+    assert not found, report(found)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("place", DATA)
+def test_data_sets(place: str, opener: Callable[[str], Any], shared: Path) -> None:
+    here = condgraph.open("memory:")
+    here.load(shared / place)
+    found = differences(opener, here, by_lane(0, 20, DATA[place]), seed=23)
+    assert not found, report(found)
