@@ -52,9 +52,10 @@ def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONC
             cancelled.set()
 
     def refused(error: CondgraphError) -> CallToolResult:
-        # The message with the nearest names for those who read texts, the same as a record.
-        content = TextContent(type="text", text=f"error[{error.code}]: {error}")
-        return CallToolResult(content=[content], structured_content=failure(error), is_error=True)
+        # The message with the nearest names for models, and the same as a record: as text too, since
+        # clients hold structured content to the tool's output schema where the call failed as well.
+        texts = f"error[{error.code}]: {error}", json.dumps(failure(error), ensure_ascii=False)
+        return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], is_error=True)
 
     class Server(MCPServer[Any]):
         """Refuses arguments that a tool does not have; the SDK would leave them out in silence."""

@@ -71,6 +71,20 @@ def run(call: Callable[[], Awaitable[Any]]) -> Any:
     return asyncio.run(bounded())
 
 
+def refusal(found: Any) -> Any:
+    """The record of an error, which stands behind the message.
+
+    It is no structured content: clients hold that to the tool's output schema also where the call
+    failed (the TypeScript SDK, and so the inspector), and show their own error for the graph's.
+    """
+    assert found.is_error, found
+    assert found.structured_content is None
+    message, record = found.content
+    wrong = json.loads(record.text)["error"]
+    assert message.text.startswith(f"error[{wrong['code']}]: {wrong['message']}")
+    return wrong
+
+
 async def agent(client: Client, question: tuple[str, str, dict[str, Any], Any]) -> dict[str, Any]:
     """An agent that knows nothing but the tools: it calls one, puts right what is said to be wrong
     with the nearest name, and calls again.
@@ -78,13 +92,13 @@ async def agent(client: Client, question: tuple[str, str, dict[str, Any], Any]) 
     _, tool, arguments, _ = question
     for _ in range(4):
         found = await client.call_tool(tool, arguments)
-        record: dict[str, Any] = found.structured_content
         if not found.is_error:
+            record: dict[str, Any] = found.structured_content
             if tool == "find" and not record["entities"]:
                 arguments = {"name": record["nearest"][0]}
                 continue
             return record
-        wrong = record["error"]
+        wrong = refusal(found)
         assert wrong["nearest"], wrong
         text = json.dumps(arguments)
         assert wrong["name"] in text
@@ -156,16 +170,16 @@ async def everything(client: Client, graph: condgraph.Graph) -> None:
         assert wrong.is_error
     misspelt = await client.call_tool("query", {"program": "Find($x) Count()", "parameter": {"x": "Nepal"}})
     assert misspelt.is_error
-    assert misspelt.structured_content["error"]["nearest"][0] == "parameters"
+    assert refusal(misspelt)["nearest"][0] == "parameters"
     assert "it takes: program, table, parameters" in misspelt.content[0].text
     for tool in tools.values():
         assert tool.input_schema["additionalProperties"] is False
     unknown = await client.call_tool("query", {"program": "Find(Nepall) Count()"})
     assert unknown.is_error
-    assert unknown.structured_content["error"]["nearest"][0] == "Nepal"
+    assert refusal(unknown)["nearest"][0] == "Nepal"
     assert "nearest: 'Nepal'" in unknown.content[0].text
     injected = await client.call_tool("query", {"program": "Find($x) Count()", "parameters": {"x": 'Nepal") FindAll("'}})
-    assert injected.structured_content["error"]["code"] == "unknown-name"
+    assert refusal(injected)["code"] == "unknown-name"
 
 
 def test_in_process(store: Path) -> None:
@@ -197,7 +211,7 @@ def test_deadlines_and_cancelling(store: Path) -> None:
     async def late() -> None:
         async with Client(mcp_server(Toolbox(graph, timeout=1e-9))) as client:
             found = await client.call_tool("query", {"program": "FindAll() Count()"})
-            assert found.structured_content["error"]["code"] == "deadline"
+            assert refusal(found)["code"] == "deadline"
 
     run(late)
     ended: list[float] = []
