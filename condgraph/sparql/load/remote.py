@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from condgraph.engine.errors import ParseError, StoreBusyError, StoreDamagedError, StoreError
+from condgraph.engine.errors import DeadlineError, ParseError, StoreBusyError, StoreDamagedError, StoreError
 from condgraph.engine.identity import content_digest
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.stored_schema import describe_schema
@@ -44,6 +44,9 @@ _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "count
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
 #: What it says of a load that is under way.
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
+
+#: Triples that are removed at once where all of them take a server too long.
+_AT_ONCE: Final = 10_000
 
 #: Hears how many triples are written so far.
 OnProgress = Callable[[int], None]
@@ -240,14 +243,37 @@ def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> Non
 def remove(endpoint: Endpoint, base: str) -> None:
     """Remove a graph's triples, whose subjects are all under BASE. Where others stand in the same
     named graph, these stay.
+
+    One request where the server's own limit of time suffices for it; else so many at once. Whoever
+    comes meanwhile, or after that was ended, finds a load into an empty graph that is under way, or
+    was ended, and never a graph of which a part is gone.
     """
     _clear(endpoint, base)
     foreign = f"?s ?p ?o FILTER(!STRSTARTS(STR(?s), {string(base)}))"
-    if not endpoint.query(f"ASK {{ {foreign} }}", graphs=(base,)):
-        endpoint.update(f"CLEAR SILENT GRAPH <{base}>")
-        return
     ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}))"
-    endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ GRAPH <{base}> {{ {ours} }} }}")
+    everything = not endpoint.query(f"ASK {{ {foreign} }}", graphs=(base,))
+    try:
+        if everything:
+            endpoint.update(f"CLEAR SILENT GRAPH <{base}>")
+        else:
+            endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ GRAPH <{base}> {{ {ours} }} }}")
+    except DeadlineError:
+        _remove_some_at_once(endpoint, base)
+
+
+def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
+    owner = Owner()
+    try:
+        _insert(endpoint, base, [_marked(base, Mark("removed", owner.name, adds=False))])
+        _forget(endpoint, base, (*_CONTENT, *_UNDER_WAY[:-1]))
+        # What the graph's own node says goes last.
+        ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
+        some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}> {{ {ours} }} }} LIMIT {_AT_ONCE}"
+        while endpoint.query(f"ASK {{ {ours} }}", graphs=(base,)):
+            endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ {{ {some} }} }}")
+        endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> ?p ?o }} }}")
+    finally:
+        owner.release()
 
 
 def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: set[str]) -> None:
