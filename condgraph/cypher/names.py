@@ -113,17 +113,18 @@ class Neo4jNames:
 
     def has_text(self, text: str) -> bool:
         """Some entity has this name or id, or some attribute this text."""
-        if self.has_name(text) or self.has_id(text):
+        if self.has_name(text) or self.name_of(text) is not None:
             return True
         layout, o = self._layout, Bound("o")
         query = f"{layout.values_of(None, None, table=False)}AND {o.key} = $key RETURN {layout.value_id('o')} AS sid LIMIT 1"
         return bool(self._rows(query, key=layout.key(text), attributes=list(map(layout.predicate_key, self._schema.attributes))))
 
-    def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
+    def name_of(self, ident: str) -> str | None:
+        """The name of the entity that has this id; None where none has."""
         layout = self._layout
-        text = f"MATCH {layout.entity('e')[0]} WHERE {layout.identified('e', '= $handle')} RETURN {layout.id('e')} AS id"
-        return bool(self._rows(text, handle=layout.handle(ident)))
+        text = f"MATCH {layout.entity('e')[0]} WHERE {layout.identified('e', '= $handle')} RETURN {layout.name('e')} AS name"
+        rows = self._rows(text, handle=layout.handle(ident))
+        return rows[0]["name"] if rows else None
 
     def without(self, names: Sequence[str]) -> list[str]:
         """Those of the names that no entity or concept has: one query."""

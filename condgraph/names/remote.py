@@ -53,8 +53,8 @@ class NameReader(Protocol):
     def has_text(self, text: str) -> bool:
         """Some entity has this name or id, or some attribute this text."""
 
-    def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
+    def name_of(self, ident: str) -> str | None:
+        """The name of the entity that has this id; None where none has."""
 
     def without(self, names: Sequence[str]) -> Iterable[str]:
         """Those of the names that no entity or concept has."""
@@ -107,7 +107,9 @@ class LinkingSchema(StoredSchema):
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
         """Entity names most like `name`, as `engine.schema.Schema` gives them."""
-        return nearest(name, dict.fromkeys(self.reader.all_names(beginnings(name))), most=most)
+        own = self.reader.name_of(name)
+        found = nearest(name, dict.fromkeys(self.reader.all_names(beginnings(name))), most=most)
+        return list(dict.fromkeys(found if own is None else [own, *found]))[:most]
 
     def has_text(self, text: str) -> bool:
         """Something in the graph is exactly this text."""
@@ -115,7 +117,8 @@ class LinkingSchema(StoredSchema):
 
     def has_id(self, ident: str) -> bool:
         """Some entity has this id."""
-        return self._remembered("has_id", ident)
+        found = self._names.get(("has_id", ident))
+        return self._remember("has_id", ident, self.reader.name_of(ident) is not None) if found is None else found
 
 
 class RemoteColumn(Column):

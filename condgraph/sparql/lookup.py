@@ -74,7 +74,10 @@ class LookupSchema(StoredSchema):
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
         """Entity names most like `name`, as `engine.schema.Schema` gives them."""
-        return nearest(name, self._graph.all_names(beginnings(name)), most=most)
+        graph = self._graph
+        rows = graph.select(f"SELECT ?name WHERE {{ {graph.target.names.entity(name)} <pred:name> ?name }}")
+        found = nearest(name, graph.all_names(beginnings(name)), most=most)
+        return list(dict.fromkeys([*(row["name"].value for row in rows), *found]))[:most]
 
 
 class LinkedStore(RdfStore):

@@ -93,15 +93,18 @@ class NativeNames:
             return True
         return bool(self._rows(self._is_there(self._layout.by_name("e", "= $key")), key=name)[0]["found"])
 
-    def has_id(self, ident: str) -> bool:
-        """Some node or concept has this id."""
-        if ident in self._schema.concept_ids().values():
-            return True
-        return bool(self._rows(self._is_there(self._layout.by_id("e", "= $key")), key=ident)[0]["found"])
+    def name_of(self, ident: str) -> str | None:
+        """The name of the node or concept that has this id; None where none has."""
+        concept = next((name for name, known in self._schema.concept_ids().items() if known == ident), None)
+        if concept is not None:
+            return concept
+        found = " ".join(self._layout.by_id("e", "= $key"))
+        rows = self._rows(f"{found} RETURN {self._layout.name('e')} AS name LIMIT 1", key=ident)
+        return rows[0]["name"] if rows else None
 
     def has_text(self, text: str) -> bool:
         """Some node has this name or id, or some attribute this text."""
-        if self.has_name(text) or self.has_id(text):
+        if self.has_name(text) or self.name_of(text) is not None:
             return True
         for query in self._layout.holdings.with_text("s", "$key"):
             if self._rows(f"{query} RETURN 1 AS found LIMIT 1", key=text):
