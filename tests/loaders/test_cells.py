@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import re
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import condgraph
 from condgraph.engine.reading.quick import quick
 from condgraph.engine.reading.shapes import LONGEST, careful, readings, shape
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
@@ -298,7 +301,8 @@ FORMS = st.lists(
     st.sampled_from(
         [*"0123456789", "19", "2004", "12", "31", ",", ".", ":", "/", "-", "–", " ", "$", "%", "(", ")", "March", "May "]
     )
-    | st.sampled_from(["th", "st", " km", " BC", "AD ", "s", " PM", "present", " to ", "½", "€", "million", "*", "[1]", "T", "+"]),
+    | st.sampled_from(["th", "st", " km", " BC", "AD ", "s", " PM", "present", " to ", "½", "€", "million", "*", "[1]", "T", "+"])
+    | st.sampled_from([" km2", " m3", "m/s2", " CO2", " billion", "e3", "E-1", "k"]),
     min_size=1,
     max_size=9,
 ).map("".join)
@@ -311,6 +315,45 @@ FORMS = st.lists(
 def test_the_shape_of_a_text_is_that_of_its_readings(form: str) -> None:
     form = collapse(form)
     assert shape(form) == tuple(reading._replace(value="") for reading in readings(form))
+
+
+@given(FORMS, st.randoms(use_true_random=False))
+@example("7 km2", random.Random(1))
+@example("2 m/s2", random.Random(1))
+def test_other_digits_read_before_do_not_count(form: str, rng: random.Random) -> None:
+    """Shapes are kept by what digits do not change: "5 km7", which is text, says nothing of "7 km2"."""
+    form = collapse(form)
+    for _ in range(10):
+        shape(collapse("".join(rng.choice("123456789") if "1" <= char <= "9" else char for char in form)))
+    assert shape(form) == tuple(reading._replace(value="") for reading in readings(form))
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("2e3 million", 2 * 10**9),
+        ("2.5e3 billion", 25 * 10**11),
+        ("2e-3 million", 2_000),
+        ("-1E+2 million", -(10**8)),
+        ("1.123456789012345678901234567890123e3 million", Decimal("1123456789.012345678901234567890123")),
+        # No number: a fraction behind an exponent.
+        ("234E3½", None),
+        ("1e999999999 million", None),
+    ],
+)
+def test_exponents_with_scales_and_fractions(cell: str, number: Any, tmp_path: Path) -> None:
+    """They ended a load with an error of `decimal`."""
+    assert [reading.value.number for reading in readings(cell)] == ([] if number is None else [number])  # type: ignore[union-attr]
+    (tmp_path / "t.csv").write_text(f"name,sales\na,{cell}\nb,{cell}\n")
+    with condgraph.open("memory:") as graph:
+        graph.load(tmp_path / "t.csv", key="name")
+        assert graph.kopl("Find(a) QueryAttr(sales)").texts == [cell]
+
+
+def test_units_with_digits_in_any_order() -> None:
+    """A column of areas is one whatever was read before it."""
+    assert texts(["5 km7", "6 km8"]) == ["'5 km7'", "'6 km8'"]
+    assert texts(["7 km2", "8 km2"]) == ["7 km2", "8 km2"]
 
 
 @given(st.integers(-(10**20), 10**20), st.sampled_from(["{}", "{:,}", "${:,}", "{} km", "{}%", "{:,}[2]", "{}."]))

@@ -133,7 +133,7 @@ def read_number(text: str) -> list[Reading]:
     extra = _FRACTIONS.get(parts["fraction"] or "")
     readings = []
     for tag, digits in _bodies(parts["body"]):
-        if extra and not digits.isdigit():
+        if extra and (parts["exponent"] or not digits.isdigit()):
             continue
         if parts["exponent"]:
             if tag not in ("num", "en"):
@@ -147,7 +147,8 @@ def read_number(text: str) -> list[Reading]:
             number = float(digits) if len(digits) < 17 and not parts["exponent"] else parse_number(digits)
         if extra or power:
             digits = f"{digits}.{extra}" if extra else digits
-            number = parse_number(format_number(Decimal(f"{digits}e{power}")))
+            sign, figures, exponent = Decimal(digits).as_tuple()
+            number = parse_number(format_number(Decimal((sign, figures, int(exponent) + power))))
         if negative:
             number = _negated(number)
         readings.append(Reading("number", tag, Quantity(number, unit), note))

@@ -22,9 +22,11 @@ _PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9]\d{0,14})\.\d{1,25}", re.ASCII).fullmatch
 _ISO_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII).fullmatch
 # The shape of a text rarely depends on which digits it has: only on zeros in front, and in years,
-# clocks and ordinals on all.
+# clocks, ordinals and behind letters (km2 is a unit, km5 is none) on all.
 _PATTERN: Final = str.maketrans("12345678", "9" * 8)
-_DIGITS_MATTER: Final = re.compile(r"\d{4}|:|\d ?(?:st|nd|rd|th|[ap]\.?m)|BC|AD|CE|B\.C|A\.D", re.ASCII | re.IGNORECASE).search
+_DIGITS_MATTER: Final = re.compile(
+    r"\d{4}|:|\d ?(?:st|nd|rd|th|[ap]\.?m)|BC|AD|CE|B\.C|A\.D|[^\x00-@\[-`{-\x7f€£¥–—−]\d", re.ASCII | re.IGNORECASE
+).search
 _PATTERNS: Final[dict[str, Shape]] = {}
 _MOST_PATTERNS: Final = 20_000
 _COMMON: Final = re.compile(
