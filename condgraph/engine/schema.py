@@ -7,7 +7,7 @@ made from here, so that one plan means the same on every store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,13 @@ AROUND: Final = 5_000
 def beginnings(name: str) -> list[str]:
     """What a name may be written as, where it is looked up by how it begins."""
     return list(dict.fromkeys((name, name.capitalize(), name.title(), name.lower(), name.upper())))
+
+
+def offered(name: str, own: Iterable[str], names: Iterable[str], most: int) -> list[str]:
+    """What is offered for an unknown name: `own`, the name of the entity whose id it is, however little
+    the two are alike, and then the nearest of some names.
+    """
+    return list(dict.fromkeys([*own, *nearest(name, names, most=most)]))[:most]
 
 
 class Schema:
@@ -206,7 +213,7 @@ class Schema:
             # form would.
             at = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
             names = np.unique(np.concatenate([names[max(i - AROUND, 0) : i + AROUND] for i in at]))
-        return list(dict.fromkeys([*own, *nearest(name, snapshot.texts.take(names), most=most)]))[:most]
+        return offered(name, own, snapshot.texts.take(names), most)
 
     def _used(self, offsets: str) -> tuple[str, ...]:
         numbers = np.flatnonzero(np.diff(self._snapshot.arrays.get(offsets)))

@@ -12,8 +12,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.errors import nearest
-from condgraph.engine.schema import Kinds, beginnings
+from condgraph.engine.schema import Kinds, beginnings, offered
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value, text_of
 from condgraph.engine.workers import built, shared
@@ -108,8 +107,8 @@ class LinkingSchema(StoredSchema):
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
         """Entity names most like `name`, as `engine.schema.Schema` gives them."""
         own = self.reader.name_of(name)
-        found = nearest(name, dict.fromkeys(self.reader.all_names(beginnings(name))), most=most)
-        return list(dict.fromkeys(found if own is None else [own, *found]))[:most]
+        names = dict.fromkeys(self.reader.all_names(beginnings(name)))
+        return offered(name, [] if own is None else [own], names, most)
 
     def has_text(self, text: str) -> bool:
         """Something in the graph is exactly this text."""

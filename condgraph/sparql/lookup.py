@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.errors import nearest
-from condgraph.engine.schema import beginnings
+from condgraph.engine.schema import beginnings, offered
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.store import RdfStore
@@ -76,8 +75,7 @@ class LookupSchema(StoredSchema):
         """Entity names most like `name`, as `engine.schema.Schema` gives them."""
         graph = self._graph
         rows = graph.select(f"SELECT ?name WHERE {{ {graph.target.names.entity(name)} <pred:name> ?name }}")
-        found = nearest(name, graph.all_names(beginnings(name)), most=most)
-        return list(dict.fromkeys([*(row["name"].value for row in rows), *found]))[:most]
+        return offered(name, [row["name"].value for row in rows], graph.all_names(beginnings(name)), most)
 
 
 class LinkedStore(RdfStore):

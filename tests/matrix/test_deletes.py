@@ -18,13 +18,10 @@ from condgraph import Graph
 from condgraph.engine.errors import DeadlineError, StoreError
 from condgraph.engine.facts import Statement
 from condgraph.engine.values import Quantity
-from tests.matrix.test_sparql_remote import opened
+from tests.support.stores import marked, opener_of
 
 #: Statements of a graph, which are ten times as many triples: more than are removed at once.
 MANY = 3_000
-SERVERS = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("virtuoso", "oxigraph", "fuseki")
-]
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +31,10 @@ def here() -> Graph:
     return graph
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=marked("virtuoso", "oxigraph", "fuseki"))
 def opener(request: pytest.FixtureRequest) -> Callable[[str], Any]:
     """What opens a graph of a name on a server."""
-    server = request.getfixturevalue(f"{request.param}_server")
-    return lambda name: opened(server, name)
+    return opener_of(request, request.param)
 
 
 def hurried(there: Any, monkeypatch: pytest.MonkeyPatch, ends_after: int = 1_000) -> list[str]:

@@ -12,11 +12,8 @@ import pytest
 import condgraph
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
-from tests.matrix.test_sparql_remote import opened
+from tests.support.stores import marked, opener_of
 
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
-]
 ITEMS: list[Any] = [
     Entity("Q11", "Ōgaki"),
     Entity("Q12", "q11 square"),
@@ -29,14 +26,10 @@ ITEMS: list[Any] = [
 ]
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=marked("neo4j", "virtuoso", "oxigraph"))
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
-    if request.param == "neo4j":
-        graph: Any = condgraph.open(request.getfixturevalue("neo4j_uri"), graph="ids for names")
-    else:
-        graph = opened(request.getfixturevalue(f"{request.param}_server"), "ids for names")
-    with graph:
+    with opener_of(request, request.param)("ids for names") as graph:
         graph.delete()
         yield graph
         graph.delete()

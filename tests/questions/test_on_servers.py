@@ -28,6 +28,7 @@ from tests.matrix.test_sparql_remote import opened
 from tests.questions.test_ugly import UGLY
 from tests.support.lanes import by_lane
 from tests.support.sparql_servers import fresh_virtuoso
+from tests.support.stores import marked, opener_of
 from tests.support.untidy_graphs import UNTIDY
 
 #: Graphs that a test makes itself, by their names.
@@ -42,9 +43,6 @@ DATA = {
     "data/wikidata12k/train.txt": 300,
     "data/lpg_northwind/import": 300,
 }
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
-]
 
 
 class Recorded(RdfStore):
@@ -121,22 +119,18 @@ def report(found: list[tuple[Question, str, Any]]) -> str:
     return "\n".join([f"{len(found)} differences", *lines])
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=marked("neo4j", "virtuoso", "oxigraph"))
 def opener(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Any]]:
     """What opens a graph of a name on a store.
 
     Each test has a Virtuoso of its own: it orders joins by samples that it keeps of whatever stood
     there before, and a table after MetaQA and Wikidata12k waits a minute for what takes 0.1 s.
     """
-    if request.param == "neo4j":
-        uri = request.getfixturevalue("neo4j_uri")
-        yield lambda name: condgraph.open(uri, graph=name)
-    elif request.param == "virtuoso":
+    if request.param == "virtuoso":
         with fresh_virtuoso() as server:
             yield lambda name: opened(server, name)
     else:
-        server = request.getfixturevalue(f"{request.param}_server")
-        yield lambda name: opened(server, name)
+        yield opener_of(request, request.param)
 
 
 def differences(opener: Callable[[str], Any], here: Graph, number: int, seed: int) -> list[tuple[Question, str, Any]]:

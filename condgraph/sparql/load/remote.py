@@ -233,9 +233,10 @@ def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> Non
         )
     if staged:
         _forget(endpoint, base, _CONTENT)
-        _each(endpoint, base, "added", f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} GRAPH <{base}.added/> {{ ?s ?p ?o }} }}")
+        most = endpoint.dialect.update_batch
+        _each(endpoint, f"{base}.added/", f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} GRAPH <{base}.added/> {{ ?s ?p ?o }} }}", most)
         put_back = f"DELETE {{ GRAPH <{base}.removed/> {{ ?s ?p ?o }} }} INSERT {{ GRAPH <{base}> {{ ?s ?p ?o }} }}"
-        _each(endpoint, base, "removed", put_back)
+        _each(endpoint, f"{base}.removed/", put_back, most)
     _forget(endpoint, base, _UNDER_WAY[:-1])
     _clear(endpoint, base)
 
@@ -250,13 +251,12 @@ def remove(endpoint: Endpoint, base: str) -> None:
     """
     _clear(endpoint, base)
     foreign = f"?s ?p ?o FILTER(!STRSTARTS(STR(?s), {string(base)}))"
-    ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}))"
-    everything = not endpoint.query(f"ASK {{ {foreign} }}", graphs=(base,))
+    at_once = f"CLEAR SILENT GRAPH <{base}>"
+    if endpoint.query(f"ASK {{ {foreign} }}", graphs=(base,)):
+        ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}))"
+        at_once = f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ GRAPH <{base}> {{ {ours} }} }}"
     try:
-        if everything:
-            endpoint.update(f"CLEAR SILENT GRAPH <{base}>")
-        else:
-            endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ GRAPH <{base}> {{ {ours} }} }}")
+        endpoint.update(at_once)
     except DeadlineError:
         _remove_some_at_once(endpoint, base)
 
@@ -267,10 +267,8 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
         _insert(endpoint, base, [_marked(base, Mark("removed", owner.name, adds=False))])
         _forget(endpoint, base, (*_CONTENT, *_UNDER_WAY[:-1]))
         # What the graph's own node says goes last.
-        ours = f"?s ?p ?o FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
-        some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}> {{ {ours} }} }} LIMIT {_AT_ONCE}"
-        while endpoint.query(f"ASK {{ {ours} }}", graphs=(base,)):
-            endpoint.update(f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }} WHERE {{ {{ {some} }} }}")
+        ours = f"FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
+        _each(endpoint, base, f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }}", _AT_ONCE, ours)
         endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> ?p ?o }} }}")
     finally:
         owner.release()
@@ -292,13 +290,13 @@ def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: s
     _insert(endpoint, base, [f"<{base}> <pred:staged> {string(load)}"])
 
 
-def _each(endpoint: Endpoint, base: str, name: str, change: str) -> None:
-    """Make a change with the triples of a named graph beside the graph, and take them from there,
-    so many at once.
+def _each(endpoint: Endpoint, graph: str, change: str, most: int, which: str = "") -> None:
+    """Make a change, which takes triples from a named graph, with those triples there (`which` is a
+    filter), at most so many at once, until none are left.
     """
-    some = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{base}.{name}/> {{ ?s ?p ?o }} }} LIMIT {endpoint.dialect.update_batch}"
-    while endpoint.query("ASK { ?s ?p ?o }", graphs=(f"{base}.{name}/",)):
-        endpoint.update(f"{change} WHERE {{ {{ {some} }} }}")
+    some = f"?s ?p ?o {which}".rstrip()
+    while endpoint.query(f"ASK {{ {some} }}", graphs=(graph,)):
+        endpoint.update(f"{change} WHERE {{ {{ SELECT ?s ?p ?o WHERE {{ GRAPH <{graph}> {{ {some} }} }} LIMIT {most} }} }}")
 
 
 def _clear(endpoint: Endpoint, base: str) -> None:
