@@ -20,7 +20,7 @@ from condgraph import Graph
 from condgraph.chains.backends.base import Free, Prompt
 from condgraph.chains.backends.choosing import mentioned
 from condgraph.chains.backends.hosted import ENOUGH, Hosted, Repaired
-from condgraph.chains.backends.sequences import best_triples, parts, sequences, walk_through
+from condgraph.chains.backends.sequences import best_triples, parts, walk_through
 from condgraph.chains.backends.trie import gbnf_of_parts, gbnf_of_texts, regex_of
 from condgraph.chains.backends.vllm import Vllm
 from condgraph.chains.every import Parts
@@ -33,6 +33,7 @@ from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.models.base import Completion, Completions
 from tests.chains.tokenizers_made import KINDS, made
 from tests.support.chain_judge import Fact, Judge
+from tests.support.chain_sequences import sequences
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 

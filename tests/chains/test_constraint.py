@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, trainers
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.sequences import sequences, walk_through
+from condgraph.chains.backends.sequences import walk_through
 from condgraph.chains.chain import Chain
 from condgraph.chains.tokens import Coder, coder_of, tokens_of
 from condgraph.engine.errors import ChainError, OptionError, UnknownNameError
@@ -24,6 +24,7 @@ from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity, text_of
 from tests.chains.tokenizers_made import KINDS, made
 from tests.support.chain_judge import Fact, Judge
+from tests.support.chain_sequences import sequences
 from tests.support.lanes import by_lane
 
 NAMES = (

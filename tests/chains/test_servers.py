@@ -12,7 +12,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.chains.backends.sequences import sequences, walk_through
+from condgraph.chains.backends.sequences import walk_through
 from condgraph.chains.methods import place_of
 from condgraph.chains.stored_place import StorePlace
 from condgraph.chains.walk import Walk
@@ -21,6 +21,7 @@ from condgraph.engine.facts import Entity, EntityKind, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from tests.chains.test_chains import JUDGE, ROWS, Toy
 from tests.chains.tokenizers_made import made
+from tests.support.chain_sequences import sequences
 from tests.support.neo4j_servers import pushed
 from tests.support.odd_names import NAMES, items
 

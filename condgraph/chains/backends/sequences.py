@@ -24,16 +24,10 @@ Scorer = Callable[[Sequence[int], int, Sequence[int]], tuple[Sequence[float], Se
 _LEAST: Final = -1e30
 
 
-def sequences(chain: Chain, most: int) -> list[tuple[int, ...]] | None:
-    """The token sequences of all triples that may follow, with the ids of this triple that are
-    written already; None where there are more than `most`.
-    """
-    found = parts(chain, most)
-    return None if found is None else found.sequences()
-
-
 def parts(chain: Chain, most: int) -> Parts | None:
-    """`sequences` with what heads have in common once, as grammars have it."""
+    """The token sequences of all triples that may follow, with the ids of this triple that are
+    written already, and what heads have in common once; None where there are more than `most`.
+    """
     return every(chain, walk_through, most)
 
 
