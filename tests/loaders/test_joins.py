@@ -14,7 +14,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import DeadlineError, FormatError, LoadError, OptionError
+from condgraph.engine.errors import DeadlineError, FormatError, LoadError, OptionError, UnknownNameError
 from condgraph.graph import Graph
 from condgraph.loaders.declaring import guess
 
@@ -369,3 +369,37 @@ def test_a_problem_names_the_table_of_a_database(tmp_path: Path) -> None:
     (problem,) = condgraph.open().load(path).problems
     assert (problem.table, problem.row, problem.field) == ("purchase", 2, "customer")
     assert "shop.db, table 'purchase', row 2, field 'customer': '7' is no key of 'customer'" in str(problem)
+
+
+def test_references_that_may_be_rows_of_their_own_table_are_said(tmp_path: Path) -> None:
+    """A manager is an employee, and Singapore is not the capital of itself: only people know."""
+    path = tmp_path / "staff.csv"
+    path.write_text("name,manager,place\nAnn,,Bern\nBob,Ann,Rome\nCid,Ann,Bern\nDee,Bob,Bob\n")
+    graph = condgraph.open("memory:")
+    report = graph.load(path, key="name", refs=["manager", "place"])
+    assert [(one.field, one.message) for one in report.problems] == [
+        (
+            "manager",
+            "2 of the 2 entities named here have the key of a row of this table, and are not that row: such as 'Ann', 'Bob' "
+            "(join={'manager': 'staff'} makes the column refer to the rows)",
+        ),
+        (
+            "place",
+            "1 of the 3 entities named here has the key of a row of this table, and is not that row: such as 'Bob' "
+            "(join={'place': 'staff'} makes the column refer to the rows)",
+        ),
+    ]
+    assert names(graph, "Find(Dee) Relate(manager, forward) QueryAttr(name)") == []
+    report = graph.load(path, key="name", join={"manager": "staff"}, refs=["place"], replace=True)
+    assert [one.field for one in report.problems] == ["place"]
+    assert names(graph, "Find(Dee) Relate(manager, forward) Relate(manager, forward) QueryAttr(name)") == ["Ann"]
+
+
+def test_a_table_is_no_concept() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"name": "Ann", "pay": 3}], name="staff", key="name")
+    with pytest.raises(UnknownNameError, match="unknown concept 'staff'") as caught:
+        graph.kopl("FindAll() FilterConcept(staff) Count()")
+    assert (
+        caught.value.hint == "it is a source, whose rows have no concept: FilterStr, FilterNum and the like find them by a column"
+    )

@@ -89,7 +89,12 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 
 def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_concept(texts[0]):
-        hint = "there is an entity of this name, and it is no concept" if low.schema.has_entity(texts[0]) else None
+        if low.schema.has_entity(texts[0]):
+            hint: str | None = "there is an entity of this name, and it is no concept"
+        elif texts[0] in low.schema.sources:
+            hint = "it is a source, whose rows have no concept: FilterStr, FilterNum and the like find them by a column"
+        else:
+            hint = None
         low.unknown("concept", texts[0], 0, near_names(texts[0], low.schema.concepts), hint)
     of = low.entities(inputs[0])
     if type(of) is AllEntities:

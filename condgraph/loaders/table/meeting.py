@@ -70,7 +70,7 @@ class Meeting:
     """
 
     def __init__(self, known: Callable[[], Snapshot | None] | None, own: str = "", gone: Collection[str] = ()) -> None:
-        self._known, self._own, self._gone = known, own, gone
+        self._known, self.own, self._gone = known, own, gone
         self._called: dict[tuple[str, str], frozenset[str]] = {}
 
     def of(self, own: str) -> Meeting:
@@ -145,7 +145,7 @@ class Meeting:
         return [
             name
             for name, _, keys in self._sources
-            if name != self._own and any(called_alike(column, key, name) for key in keys or ())
+            if name != self.own and any(called_alike(column, key, name) for key in keys or ())
         ]
 
     def called(self, table: str) -> str:
@@ -192,7 +192,7 @@ class Meeting:
         """
         rest = self._rest
         for name, numbers in self._tables:
-            if name == self._own:
+            if name == self.own:
                 left = numbers if rest is None or name not in self._gone else numbers[rest.entities[numbers]]
                 return self._by_key(name, left)
         return {}
@@ -208,9 +208,9 @@ class Meeting:
         snapshot, rest = self.snapshot, self._rest
         if snapshot is None:
             return []
-        prefix = f"{self._own}/"
+        prefix = f"{self.own}/"
         kinds, owner = snapshot.entity_kind, snapshot.arrays.get("ent.source")
-        found = list(self.former) if self._own in self._gone else []
+        found = list(self.former) if self.own in self._gone else []
         # Texts that begin alike stand together.
         low, high = snapshot.texts.rank(prefix), snapshot.texts.rank(prefix[:-1] + "0")
         named = (snapshot.entity_id >= low) & (snapshot.entity_id < high) & (kinds == EntityKind.ENTITY)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from condgraph.engine.errors import shortened
 from condgraph.loaders.table.meeting import Meeting, To
 
 #: References to nothing that are said of one column.
@@ -67,6 +68,8 @@ class Targets:
             elif tables:
                 self.table = tables[0]
                 self.known = meeting.rows(tables[0])
+        #: The cells of a column that refers to no table.
+        self._named: set[str] = set()
         #: What cells are that are no keys, and where the first of them stand.
         self._others: dict[str, str] = {}
         self._first: dict[str, int] = {}
@@ -74,6 +77,7 @@ class Targets:
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
         """The ids of what cells refer to; says which are not there."""
         if self.table is None:
+            self._named.update(cells)
             return cells
         known, others = self.known, self._others
         for cell, row in zip(cells, rows, strict=True):
@@ -98,7 +102,20 @@ class Targets:
         self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
 
     def finish(self, keys: Collection[str]) -> None:
-        """Say which cells that refer to rows of the table itself are no keys of it."""
+        """Say which cells that refer to rows of the table itself are no keys of it, and which are keys
+        of it although nothing says that they refer to them (Singapore is the capital of Singapore,
+        and a manager is an employee: only people know which of the two it is).
+        """
+        both = self._named.intersection(keys)
+        if both:
+            named = ", ".join(repr(shortened(cell, 60)) for cell in sorted(both)[:3])
+            one = len(both) == 1
+            self._warn(
+                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if one else 'have'} the key of a row of this "
+                f"table, and {'is' if one else 'are'} not that row: such as {named} "
+                f"(join={{{self.column!r}: {self._meeting.own!r}}} makes the column refer to the rows)",
+                field=self.column,
+            )
         lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
         for cell, row in lost[:_MOST_SAID]:
             self._say(cell, row)
