@@ -111,8 +111,8 @@ class Targets:
             named = ", ".join(repr(shortened(cell, 60)) for cell in sorted(both)[:3])
             one = len(both) == 1
             self._warn(
-                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if one else 'have'} the key of a row of this "
-                f"table, and {'is' if one else 'are'} not that row: such as {named} "
+                f"{len(both):,} of the {len(self._named):,} entities named here {'has' if one else 'have'} the key of a row of "
+                f"this table, and {'is' if one else 'are'} not that row: such as {named} "
                 f"(join={{{self.column!r}: {self._meeting.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
