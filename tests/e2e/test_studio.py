@@ -9,6 +9,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
+import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -386,6 +389,30 @@ def test_looking_history_and_links(browser: Any, served: str) -> None:
         page.click("nav a:has-text('History')")
         page.click("text=Forget all")
         assert "Nothing was asked yet" in page.inner_text("main")
+
+
+def test_the_page_of_the_api(browser: Any, served: str) -> None:
+    """Every operation stands there, and the command of one answers when it is run."""
+    with studio(browser, served) as page:
+        page.click("nav a:has-text('API')")
+        page.wait_for_selector(".operation")
+        stand = page.locator(".operation h2").all_inner_texts()
+        with urllib.request.urlopen(f"{served}/api/v1/openapi.json") as reply:
+            paths = json.load(reply)["paths"]
+        assert stand == [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+        commands = page.locator(".operation pre").all_inner_texts()
+        about = commands[stand.index("GET /api/v1/about")]
+        assert json.loads(subprocess.run(shlex.split(about), check=True, capture_output=True).stdout)["graph"] == "default"
+        query = commands[stand.index("POST /api/v1/query")].replace("…", "Find(Nepal) QueryName()")
+        said = json.loads(subprocess.run(shlex.split(query), check=True, capture_output=True).stdout)
+        assert said["rows"][0][0]["text"] == "Nepal", said
+        axe(page, "the API")
+        picture(page, "api")
+        page.click(".operation a:has-text('Answer') >> nth=0")
+        assert page.locator("#schema-Answer[open] td:has-text('evidence')").count() == 1
+        axe(page, "the API, a schema")
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_exports(browser: Any, served: str, tmp_path: Path) -> None:

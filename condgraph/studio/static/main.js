@@ -6,6 +6,7 @@ import { column, FOREIGN } from "./completion.js";
 import { announce, el, fill, number } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
+import { apiPage } from "./reference.js";
 import { link, place, remember, state } from "./state.js";
 
 const EXAMPLES = {
@@ -182,8 +183,8 @@ async function go() {
     else one.removeAttribute("aria-current");
     one.href = link(one.dataset.page);
   }
-  const pages = { entity: entityPage, schema: schemaPage, history: historyPage };
-  document.title = `${{ entity: "Entity", schema: "Schema", history: "History" }[page] ?? "Ask"} · condgraph studio`;
+  const pages = { entity: entityPage, schema: schemaPage, history: historyPage, api: apiPage };
+  document.title = `${{ entity: "Entity", schema: "Schema", history: "History", api: "API" }[page] ?? "Ask"} · condgraph studio`;
   if (pages[page]) {
     const where = el("div", { class: "page" });
     fill(main, where);
@@ -293,7 +294,7 @@ document.body.append(
   el("span", { id: "__________cytoscape_stylesheet", hidden: true }),
   el("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
   el("header", {}, el("strong", { class: "brand" }, "condgraph"),
-    el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),
+    el("nav", { "aria-label": "Pages" }, [["ask", "Ask"], ["schema", "Schema"], ["history", "History"], ["api", "API"]].map(([page, text]) => el("a", { href: `#/${page}`, "data-page": page }, text)),
       document.body.dataset.sparql ? el("a", { href: document.body.dataset.root }, "SPARQL") : null),
     el("span", { class: "right" }, el("label", { for: "graph" }, "Graph"), graphs, remove,
       el("button", { type: "button", onclick: () => picker.click() }, "Load files"), picker, el("label", { for: "theme" }, "Colours"), theme)),
