@@ -87,10 +87,7 @@ class LoginOptions:
 
 def opened(
     store: str,
-    graph: str,
-    user: str | None = None,
-    password: str | None = None,
-    database: str | None = None,
+    login: LoginOptions,
     *,
     read_only: bool = True,
     labels: bool | None = None,
@@ -103,12 +100,12 @@ def opened(
     also says what addresses an RDF store has beside the one for queries: `SPARQL_UPDATE`, and
     `SPARQL_STORE` (Graph Store Protocol).
     """
-    given: dict[str, Any] = {"user": user, "password": password, "database": database, "labels": labels}
+    given: dict[str, Any] = {"user": login.user, "password": login.password, "database": login.database, "labels": labels}
     if is_neo4j(store):
         given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:
             given |= {"layout": "condgraph", "mapping": None}
     elif store.partition("://")[0].lower() in SPARQL_SCHEMES:
         given |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
-    login: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return condgraph.open(store, graph=graph, read_only=read_only, **login)
+    said = {name: value for name, value in given.items() if value is not None}
+    return condgraph.open(store, graph=login.graph, read_only=read_only, **said)

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from condgraph.ask.records import AskStep
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import complain, guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.render import printable
 
 
@@ -31,7 +32,9 @@ class AskFormat(StrEnum):
     JSON = "json"
 
 
+@grouped
 def ask(
+    *,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in plain words.")],
     store: StoreOption,
     llm: Annotated[
@@ -64,10 +67,7 @@ def ask(
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to be replayed with --llm replay:FILE.")
     ] = None,
     prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     steps: Annotated[bool, typer.Option("--steps", help="Tell each step on standard error.")] = False,
     form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT,
 ) -> None:
@@ -81,7 +81,7 @@ def ask(
             raise typer.BadParameter(f"{one!r} is not of the form NAME=KEY", param_hint="--choose")
         chosen[name] = key
     # Demonstrations that are added are kept with the graph.
-    with guard(), opened(store, graph, user, password, database, read_only=demos is None) as at:
+    with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.models.budget import Budget
 
         if demos is not None:

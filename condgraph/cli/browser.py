@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import complain, guard
+from condgraph.cli.groups import grouped
 from condgraph.engine.errors import OptionError, UnsupportedError
 
 #: The style file in the folder.
@@ -19,12 +20,11 @@ STYLE: Final = "condgraph.grass"
 QUERIES: Final = "queries.zip"
 
 
+@grouped
 def browser(
+    *,
     store: StoreOption,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder, made where it is missing.")] = Path(
         "neo4j-browser"
     ),
@@ -33,7 +33,7 @@ def browser(
     """Write a style file and queries for Neo4j Browser: captions, colours for the commonest concepts,
     and what there is to look at in the graph. Drop the style onto Browser, then `queries.zip`.
     """
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         from condgraph.cypher import browser as made
         from condgraph.cypher.store import Neo4jStore
         from condgraph.remote_neo4j import Neo4jGraph
@@ -41,7 +41,7 @@ def browser(
         if not isinstance(at, Neo4jGraph) or not isinstance(at.store, Neo4jStore):
             raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph that condgraph keeps on Neo4j")
         labels = at.store.carried()
-        found = made.queries(at.schema(), graph, labels).items()
+        found = made.queries(at.schema(), login.graph, labels).items()
         queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(found, 1)}
         _write(output, {STYLE: made.style(labels or ()).encode(), QUERIES: _packed(queries), **queries}, force=force)
         if labels is None:

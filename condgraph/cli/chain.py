@@ -10,17 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from condgraph.cli.arguments import (
-    DatabaseOption,
-    FileOption,
-    GraphOption,
-    PasswordOption,
-    StoreOption,
-    TextArgument,
-    UserOption,
-    opened,
-)
+from condgraph.cli.arguments import FileOption, LoginOptions, StoreOption, TextArgument, opened
 from condgraph.cli.exits import Exit, complain, guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import json_value, printable
 
@@ -32,7 +24,9 @@ class ChainFormat(StrEnum):
     JSON = "json"
 
 
+@grouped
 def chain(
+    *,
     store: StoreOption,
     text: TextArgument = None,
     file: FileOption = None,
@@ -56,17 +50,14 @@ def chain(
     form: Annotated[ChainFormat, typer.Option("--format", help="How the answer is written.")] = ChainFormat.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the statements of the chain with their sources.")] = False,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
 ) -> None:
     """Answer a question by a chain of triples that a model writes and cannot invent, or judge a text
     as one (--verify).
     """
     with guard():
         given = program_text(text, file)
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         if verify:
             verdict = at.verify_chain(given, entity or [], timeout=timeout)
             if form is ChainFormat.JSON:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.progress import counting_progress
 from condgraph.cli.render import printable, write_table
 
@@ -29,7 +30,9 @@ class QuestionsFormat(StrEnum):
     MOVIES = "movies"
 
 
+@grouped
 def ask(
+    *,
     questions: Annotated[
         Path,
         typer.Argument(
@@ -62,17 +65,14 @@ def ask(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and a row a question, as JSON.")
     ] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline of it all.")] = None,
 ) -> None:
     """Ask questions whose answers are known, and say how many are right, beside a control without a
     model and the figures of papers.
     """
     # Demonstrations that are added are kept with the graph.
-    with guard(), opened(store, graph, user, password, database, read_only=demos is None) as at:
+    with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
         from condgraph.models.adapters import model_of
         from condgraph.models.base import ChatModel

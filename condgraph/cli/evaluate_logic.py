@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
 
 
 class EvaluationFormat(StrEnum):
@@ -21,7 +22,9 @@ class EvaluationFormat(StrEnum):
     JSON = "json"
 
 
+@grouped
 def logic(
+    *,
     store: StoreOption,
     held: Annotated[
         Path,
@@ -70,15 +73,12 @@ def logic(
     ] = None,
     form: Annotated[EvaluationFormat, typer.Option("--format", help="A table, or everything as JSON.")] = EvaluationFormat.TABLE,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
 ) -> None:
     """Tell how well logical queries are answered on a graph that misses edges: ranks, Hits@k,
     explanations that hold, and ranks by how many edges an answer needs.
     """
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         from condgraph.links.embeddings import model_of
         from condgraph.logic.evaluation.queries import read_cases, read_triples, write_cases
 

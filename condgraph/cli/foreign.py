@@ -16,6 +16,7 @@ from condgraph.cli.arguments import (
     DatabaseOption,
     FileOption,
     GraphOption,
+    LoginOptions,
     PasswordOption,
     StoreOption,
     TextArgument,
@@ -53,7 +54,7 @@ def sparql(
     """Run a SPARQL query, read-only, over the graph as RDF."""
     with guard():
         query = program_text(text, file)
-    with guard(query), opened(store, graph, user, password) as at:
+    with guard(query), opened(store, LoginOptions(graph, user, password)) as at:
         refuse_terminal(form)
         found = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
         for warning in found.warnings:
@@ -81,7 +82,7 @@ def cypher(
     """
     with guard():
         query = program_text(text, file)
-    with guard(query), opened(store, "default", user, password, database) as at:
+    with guard(query), opened(store, LoginOptions(user=user, password=password, database=database)) as at:
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):

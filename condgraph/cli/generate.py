@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.options import file_of
 
 
@@ -23,7 +24,9 @@ class QuestionFormat(StrEnum):
     TEXT = "text"
 
 
+@grouped
 def generate(
+    *,
     store: StoreOption,
     n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many questions.")] = 10,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same questions.")] = 0,
@@ -36,10 +39,7 @@ def generate(
     qualifiers: Annotated[
         float | None, typer.Option("--qualifiers", metavar="SHARE", min=0.0, max=1.0, help="The share of facts with qualifiers.")
     ] = None,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     form: Annotated[
         QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
     ] = QuestionFormat.JSONL,
@@ -53,7 +53,7 @@ def generate(
     """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section
     4). Why there are fewer than wanted is told on standard error.
     """
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         from condgraph.questions.distribution import Distribution
         from condgraph.questions.formats import write
 

@@ -56,7 +56,7 @@ def logic(
     """Answer a logical query, like ?x : exists ?v. capital(?x, ?v) and not country(?v, "France")."""
     with guard():
         program = program_text(text, file)
-    with guard(program), opened(store, login.graph, login.user, login.password, login.database) as at:
+    with guard(program), opened(store, login) as at:
         query, branches = (program, ()) if asked.structure is None else (asked.structure, _branches(program))
         found = at.logic(
             query,

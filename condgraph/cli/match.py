@@ -98,7 +98,7 @@ def match(
     """
     with guard():
         program = program_text(text, file)
-    with guard(program), opened(store, login.graph, login.user, login.password, login.database) as at:
+    with guard(program), opened(store, login) as at:
         found = at.match(program, **search.of_match(), timeout=timeout, limit=limit)
         if output.prompt:
             for warning in found.warnings:

@@ -39,7 +39,7 @@ def mcp(
     """Give agents the graph as MCP tools: schema, find, query, match, evidence, and ask with a model.
     All of them only read.
     """
-    with guard(), opened(store, login.graph, login.user, login.password, login.database) as graph:
+    with guard(), opened(store, login) as graph:
         from condgraph.agents.mcp_server import application, mcp_server
         from condgraph.agents.toolbox import Toolbox
 

@@ -10,24 +10,24 @@ from typing import Annotated
 import typer
 
 from condgraph.cli import complete
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import Exit, complain, guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.render import printable
 from condgraph.engine.errors import OptionError, StoreBusyError
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
+@grouped
 def delete(
+    *,
     store: StoreOption,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     yes: YesOption = False,
 ) -> None:
     """Remove a graph from a store, and nothing else. It asks first."""
-    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+    with guard(), opened(store, login, read_only=False) as at:
         try:
             counts = at.status().counts
             holds = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
@@ -35,12 +35,14 @@ def delete(
             # Half loaded, or half deleted: it can be deleted all the same.
             complain(f"warning: {error}")
             holds = ""
-        _ask(f"Delete graph {graph!r}{holds} in {at.place}?", yes=yes)
+        _ask(f"Delete graph {login.graph!r}{holds} in {at.place}?", yes=yes)
         at.delete()
-        typer.echo(f"graph {graph!r} is deleted")
+        typer.echo(f"graph {login.graph!r} is deleted")
 
 
+@grouped
 def unload(
+    *,
     store: StoreOption,
     sources: Annotated[
         list[str],
@@ -48,54 +50,49 @@ def unload(
             metavar="SOURCES...", help="Names of sources, as `condgraph status` lists them.", autocompletion=complete.sources
         ),
     ],
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
 ) -> None:
     """Take sources away from a graph, all of them or none; what other sources say as well stays."""
-    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+    with guard(), opened(store, login, read_only=False) as at:
         report = at.unload(*sources, wait=wait)
         for warning in report.warnings:
             complain(f"warning: {printable(warning)}")
         typer.echo(str(report))
 
 
+@grouped
 def abandon(
+    *,
     store: StoreOption,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     yes: YesOption = False,
 ) -> None:
     """Take back a load that was ended half way, so that the graph holds what it held before. It
     asks first.
     """
-    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
-        _ask(f"Take back the unfinished load of graph {graph!r} in {at.place}?", yes=yes)
+    with guard(), opened(store, login, read_only=False) as at:
+        _ask(f"Take back the unfinished load of graph {login.graph!r} in {at.place}?", yes=yes)
         typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
 
 
+@grouped
 def convert(
+    *,
     store: StoreOption,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
 ) -> None:
     """Bring a graph that an earlier version wrote to Neo4j into the layout of this one, in place."""
     from condgraph.remote_neo4j import Neo4jGraph
 
-    with guard(), opened(store, graph, user, password, database, read_only=False) as at:
+    with guard(), opened(store, login, read_only=False) as at:
         if not isinstance(at, Neo4jGraph):
             raise OptionError("only graphs on Neo4j are converted", hint="others: export with the version that wrote it, and load")
         counts = at.convert()
         statements = counts["relations"] + counts["attributes"]
-        typer.echo(f"graph {graph!r} is converted: {counts['entities']:,} entities, {statements:,} statements")
+        typer.echo(f"graph {login.graph!r} is converted: {counts['entities']:,} entities, {statements:,} statements")
 
 
 def _ask(question: str, *, yes: bool) -> None:

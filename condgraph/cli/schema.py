@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from condgraph.cli import complete
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
 from condgraph.cli.render import printable, write_table
 from condgraph.overview.rows import MOST_ROWS, heading, sections
 
@@ -23,12 +24,11 @@ class SchemaFormat(StrEnum):
     TEXT = "text"
 
 
+@grouped
 def schema(
+    *,
     store: StoreOption,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     source: Annotated[
         str | None,
         typer.Option("--source", metavar="NAME", help="Only what stands in this source.", autocompletion=complete.sources),
@@ -53,7 +53,7 @@ def schema(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         found = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
         if form is SchemaFormat.JSON:
             typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -15,16 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
+from condgraph.cli.serve_options import ClientOptions, QueryOptions, ReplicaOptions, StudioOptions
 from condgraph.engine.addresses import shown
 from condgraph.engine.errors import CondgraphError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
     from condgraph.endpoint.backend import OxigraphBackend
-    from condgraph.endpoint.clients import Bounds
     from condgraph.endpoint.replica import Replica
     from condgraph.graph import Graph
     from condgraph.sparql.embedded import EmbeddedStore
@@ -36,134 +35,11 @@ _LOOK: Final = 1.0
 _OLD: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class QueryOptions:
-    """What a query may take."""
-
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every query.")] = 30.0
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most results of a query; 0 for all.")] = 10_000
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", min=1, help="Queries that run at once; by default two a processor.")
-    ] = None
-    memory: Annotated[
-        int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
-    ] = 2048
-    grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
-    ] = 10.0
-    data_timeout: Annotated[
-        float, typer.Option("--data-timeout", metavar="SECONDS", min=0.001, help="The deadline of a whole graph (/data).")
-    ] = 600.0
-
-    @property
-    def at_once(self) -> int:
-        """Queries that run at once."""
-        return self.workers or 2 * (os.cpu_count() or 2)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
-    """What clients may take of the server."""
-
-    connections: Annotated[int, typer.Option("--connections", metavar="N", min=1, help="The most open connections.")] = 2_000
-    client_connections: Annotated[
-        int,
-        typer.Option("--client-connections", metavar="N", min=1, help="The most open connections of one client, by its address."),
-    ] = 256
-    head_timeout: Annotated[
-        float, typer.Option("--head-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's head.")
-    ] = 10.0
-    body_timeout: Annotated[
-        float, typer.Option("--body-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's body.")
-    ] = 30.0
-    idle_timeout: Annotated[
-        float, typer.Option("--idle-timeout", metavar="SECONDS", min=0.001, help="How long a connection may wait for a request.")
-    ] = 15.0
-    write_timeout: Annotated[
-        float,
-        typer.Option("--write-timeout", metavar="SECONDS", min=0.001, help="How soon a client is ended who reads under 8 KiB/s."),
-    ] = 30.0
-    head_size: Annotated[int, typer.Option("--head-size", metavar="KIB", min=1, help="The longest head of a request.")] = 64
-    body_size: Annotated[int, typer.Option("--body-size", metavar="KIB", min=1, help="The longest body of a request.")] = 4096
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option("--trusted-proxy", metavar="ADDRESS", help="A proxy, or a network, whose X-Forwarded-For is believed."),
-    ] = None
-
-    def bounds(self) -> Bounds:
-        """These as bounds of the server."""
-        from condgraph.endpoint.clients import Bounds
-
-        return Bounds(
-            connections=self.connections,
-            per_client=self.client_connections,
-            head_timeout=self.head_timeout,
-            body_timeout=self.body_timeout,
-            idle_timeout=self.idle_timeout,
-            write_timeout=self.write_timeout,
-            head_bytes=self.head_size << 10,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class StudioOptions:
-    """Who may use the studio and its API, and what it may do."""
-
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file", envvar="CONDGRAPH_TOKEN_FILE", metavar="FILE", exists=True, dir_okay=False,
-            help="Users and their tokens, a line NAME:TOKEN each; needed where HOST is not this machine alone.",
-        ),
-    ] = None  # fmt: skip
-    allow_origin: Annotated[
-        list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help="A page of another server that may use the API.")
-    ] = None
-    rate: Annotated[
-        float, typer.Option("--rate", metavar="N", min=0.0, help="The most requests of a client a second, to the API; 0 for any.")
-    ] = 50.0
-    llm: Annotated[
-        str | None,
-        typer.Option("--llm", envvar="CONDGRAPH_LLM", metavar="MODEL", help="The model that questions in words are asked of."),
-    ] = None
-    ask_timeout: Annotated[
-        float, typer.Option("--ask-timeout", metavar="SECONDS", min=0.001, help="The deadline of a question in words.")
-    ] = 120.0
-    drop_size: Annotated[
-        int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most of files that are dropped on a scratch graph.")
-    ] = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaOptions:
-    """SPARQL over a graph that stands in Neo4j."""
-
-    replica_size: Annotated[
-        int,
-        typer.Option(
-            "--replica-size", metavar="N",
-            help="The most statements of a graph in Neo4j that are read into process for SPARQL; 0 for no SPARQL.",
-        ),
-    ] = 1_000_000  # fmt: skip
-    refresh: Annotated[
-        float | None,
-        typer.Option(
-            "--refresh",
-            metavar="SECONDS",
-            min=1.0,
-            help="Read a graph in Neo4j anew when it is so old; one that condgraph did not write, after 60.",
-        ),
-    ] = None
-
-
 @grouped
 def serve(
     *,
     store: StoreOption,
-    graph: Annotated[str, typer.Option("--graph", metavar="NAME", help="The graph in the store.")] = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7878,
     base: Annotated[
@@ -179,7 +55,7 @@ def serve(
     """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
     folder or in Neo4j; a graph that is loaded anew is served anew.
     """
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import application
         from condgraph.endpoint.clients import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
@@ -193,7 +69,6 @@ def serve(
         local = "://" not in at.place
         if not local:
             at.status(timeout=queries.timeout)  # a server that cannot be reached is told at once
-        login = {name: value for name, value in (("user", user), ("password", password), ("database", database)) if value}
         api = _api(at, store, login, host, queries, studio)
         log_to_stderr(requests=not quiet)
         copy = None if local else _replica(at, base, replica)
@@ -203,7 +78,7 @@ def serve(
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if backend is not None else ""
             pages = "" if api.guard.closed else f"; the studio at {address}/studio/"
-            typer.echo(f"{address}/ serves {graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
+            typer.echo(f"{address}/ serves {login.graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
         site = application(backend, limits, routes=routes(api, sparql=backend is not None), closing=api.close)
@@ -213,7 +88,7 @@ def serve(
         if backend is not None:
             following: Callable[[], None]
             if copy is None:
-                following = partial(_follow, at, base, backend, api, graph_directory(Path(at.place), graph), stop)
+                following = partial(_follow, at, base, backend, api, graph_directory(Path(at.place), login.graph), stop)
             else:
                 following = partial(copy.follow, partial(_use, backend, api), complain, stop)
             watching = Thread(target=following, daemon=True)
@@ -233,7 +108,7 @@ def serve(
             api.close()
 
 
-def _api(at: Graph, store: str, login: dict[str, str], host: str, queries: QueryOptions, studio: StudioOptions) -> Api:
+def _api(at: Graph, store: str, login: LoginOptions, host: str, queries: QueryOptions, studio: StudioOptions) -> Api:
     """The API as the options say."""
     from condgraph.studio.api import Api, ApiLimits
     from condgraph.studio.guard import Guard, Rates, Tokens, is_loopback, origins_of
@@ -245,7 +120,9 @@ def _api(at: Graph, store: str, login: dict[str, str], host: str, queries: Query
         closed = "the API is closed: the server listens beyond its own machine and has no tokens (--token-file)"
         complain(f"warning: {closed}")
     place = store if "://" in at.place else os.path.abspath(store)
-    source = {"place": place, "graph": at.name, "login": login, "llm": studio.llm}
+    credentials = {"user": login.user, "password": login.password, "database": login.database}
+    given = {name: value for name, value in credentials.items() if value}
+    source = {"place": place, "graph": at.name, "login": given, "llm": studio.llm}
     limits = ApiLimits(
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condgraph.cli.arguments import DatabaseOption, GraphOption, PasswordOption, StoreOption, UserOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
+from condgraph.cli.groups import grouped
 
 if TYPE_CHECKING:
     from condgraph.links.ranks import Ranking
 
 
+@grouped
 def train_links(
+    *,
     store: StoreOption,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model, a .npz file.")],
     rank: Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Complex numbers in a vector.")] = 100,
@@ -38,10 +41,7 @@ def train_links(
     patience: Annotated[int, typer.Option("--patience", metavar="N", min=1, help="Looks without a better one, until it ends.")] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same model.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing of epochs.")] = False,
-    graph: GraphOption = "default",
-    user: UserOption = None,
-    password: PasswordOption = None,
-    database: DatabaseOption = None,
+    login: LoginOptions,
 ) -> None:
     """Train a model that scores links which the graph may miss (ComplEx with N3), for logical
     queries over what is missing. Epochs are told on standard error.
@@ -51,7 +51,7 @@ def train_links(
         if not quiet:
             typer.echo(f"epoch {epoch}: loss {loss:.4f}" + ("" if ranking is None else f", validation {ranking}"), err=True)
 
-    with guard(), opened(store, graph, user, password, database) as at:
+    with guard(), opened(store, login) as at:
         found = at.train_links(
             output, on_epoch=told, rank=rank, epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3,
             predict_relation=predict_relation, negatives=negatives, validation=validation, every=every, patience=patience,

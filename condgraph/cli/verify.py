@@ -65,7 +65,7 @@ def verify(
     """
     with guard():
         claim = program_text(text, file)
-    with guard(claim), opened(store, login.graph, login.user, login.password, login.database) as at:
+    with guard(claim), opened(store, login) as at:
         closed = True if rules.closed_world else rules.closed or ()
         found = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
         if form is VerdictFormat.JSON:
