@@ -37,9 +37,28 @@ def train_links(
     validation: Annotated[
         float, typer.Option("--validation", metavar="SHARE", help="The share of edges held out to see when to stop.")
     ] = 0.05,
+    valid: Annotated[
+        Path | None,
+        typer.Option(
+            "--valid",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="The edges to see that by, in place of a share: id, predicate, id; tabs.",
+        ),
+    ] = None,
     every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Epochs between two looks at these.")] = 5,
     patience: Annotated[int, typer.Option("--patience", metavar="N", min=1, help="Looks without a better one, until it ends.")] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same model.")] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Keep there where training stands, and go on from there if it is a file."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="A device of PyTorch: cuda, cpu, ..., or auto; NumPy by default.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing of epochs.")] = False,
     login: LoginOptions,
 ) -> None:
@@ -52,10 +71,12 @@ def train_links(
             typer.echo(f"epoch {epoch}: loss {loss:.4f}" + ("" if ranking is None else f", validation {ranking}"), err=True)
 
     with guard(), opened(store, login) as at:
+        from condgraph.logic.evaluation.queries import read_triples
+
         found = at.train_links(
-            output, on_epoch=told, rank=rank, epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3,
-            predict_relation=predict_relation, negatives=negatives, validation=validation, every=every, patience=patience,
-            seed=seed,
+            output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=told, rank=rank,
+            epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3, predict_relation=predict_relation,
+            negatives=negatives, validation=validation, every=every, patience=patience, seed=seed, device=device,
         )  # fmt: skip
         typer.echo(str(found))
         typer.echo(f"written to {output}")

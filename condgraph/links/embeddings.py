@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from condgraph.engine.bounds import cached
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
 from condgraph.links.forms import FORMS, Floats, questions
 from condgraph.links.model import LinkModel
+
+if TYPE_CHECKING:
+    from condgraph.links.torch_step import DeviceModel
 
 #: Scores that one piece of work holds, at most: 64 MB of float32.
 PIECE: Final = 1 << 24
@@ -71,6 +74,12 @@ class Embeddings:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         return self.asked(heads, relation, inverse) @ self.targets(inverse).T
+
+    def on(self, device: str) -> DeviceModel:
+        """The same model, whose scores are worked out on a device of PyTorch (`cuda`, `cpu`, ...)."""
+        from condgraph.links.torch_step import DeviceModel
+
+        return DeviceModel(self, device)
 
     def asked(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
         """The vectors of the questions (`forms.questions`), shape (heads, dimension)."""

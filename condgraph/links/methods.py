@@ -40,6 +40,7 @@ class LinkMethods:
         *,
         valid: Iterable[tuple[str, str, str]] | None = None,
         on_epoch: OnEpoch | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
         cancelled: Event | None = None,
         **options: Any,
@@ -51,7 +52,8 @@ class LinkMethods:
         and others. Training stops early where a validation part ranks no better: `valid`, triples
         of (id, predicate, id), or a share of the graph that is held out. `on_epoch` hears the
         epoch, its loss, and the ranking. With a `timeout` (seconds) it is an error to take longer;
-        `seconds=` ends training with the best so far.
+        `seconds=` ends training with the best so far. Where training stands is kept in the file
+        `checkpoint`, and goes on from there where that file is there already.
         """
         from condgraph.links.edges import Edges
         from condgraph.links.train import options_of, train
@@ -61,7 +63,7 @@ class LinkMethods:
         with within(timeout, cancelled):
             edges = Edges.of_snapshot(self.snapshot().current)
             held = None if valid is None else edges.numbered(valid)
-            found = train(edges, options_of(options), valid=held, on_epoch=on_epoch)
+            found = train(edges, options_of(options), valid=held, on_epoch=on_epoch, checkpoint=checkpoint)
             if path is not None:
                 found.model.save(path)
             return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from condgraph.engine.bounds import check
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import check_scores, rows_of
 from condgraph.links.model import LinkModel
+
+#: So many scores are counted against all others sooner than those are sorted.
+_FEW: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,12 @@ def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.fl
     """
     rivals = np.ones(len(scores), bool)
     rivals[right] = rivals[others] = False
-    kept = np.sort(scores[rivals])
-    mine = scores[right]
+    kept, mine = scores[rivals], scores[right]
+    if len(right) <= _FEW:
+        greater = np.fromiter((np.count_nonzero(kept > one) for one in mine), np.int64, len(mine))
+        equal = np.fromiter((np.count_nonzero(kept == one) for one in mine), np.int64, len(mine))
+        return 1.0 + greater + equal / 2
+    kept.sort()
     below, upto = np.searchsorted(kept, mine, side="left"), np.searchsorted(kept, mine, side="right")
     return 1.0 + (len(kept) - upto) + (upto - below) / 2
 

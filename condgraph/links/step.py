@@ -9,12 +9,15 @@ cost one row of scores. Beside it, N3 of every edge's vectors, and relation pred
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.links.edges import Ints
+from condgraph.links.embeddings import Embeddings
 from condgraph.links.forms import Floats, halves, questions
+from condgraph.links.model import LinkModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Batch:
     """Questions: heads and relations (b,), and their tails, `tails[i]` being of question `row[i]`.
 
     `sample` are the entities that tails are told from, ascending and distinct, all tails among
-    them; None for all entities. `share` is the part of the other entities that was sampled.
+    them; None for all entities. `share` is the part of the entities that are no tails here of which
+    the sample was drawn.
     """
 
     heads: Ints
@@ -38,17 +42,63 @@ class Adagrad:
 
     def __init__(self, vectors: Floats, rate: float) -> None:
         self.vectors, self.rate = vectors, rate
-        self._moved = np.zeros_like(vectors)
+        self.moved = np.zeros_like(vectors)
 
     def move(self, gradient: Floats, rows: Ints | None = None) -> None:
         """Go against a gradient: of the whole table, or of `rows`, each once."""
         if rows is None:
-            self._moved += gradient * gradient
-            self.vectors -= self.rate * gradient / (np.sqrt(self._moved) + 1e-10)
+            self.moved += gradient * gradient
+            self.vectors -= self.rate * gradient / (np.sqrt(self.moved) + 1e-10)
             return
-        moved = self._moved[rows] + gradient * gradient
-        self._moved[rows] = moved
+        moved = self.moved[rows] + gradient * gradient
+        self.moved[rows] = moved
         self.vectors[rows] -= self.rate * gradient / (np.sqrt(moved) + 1e-10)
+
+
+class Learner(Protocol):
+    """What trains: the tables of a model, in NumPy or on a device of PyTorch."""
+
+    def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
+        """Move both tables by one batch; its loss for each edge, without N3."""
+
+    def vectors(self) -> tuple[Floats, Floats]:
+        """Copies of the vectors of entities and of relations."""
+
+    def moved(self) -> tuple[Floats, Floats]:
+        """Copies of how much each of these numbers has moved (Adagrad)."""
+
+    def restore(self, moved: tuple[Floats, Floats]) -> None:
+        """Go on from where `moved` was."""
+
+    def scorer(self, model: Embeddings) -> LinkModel:
+        """A model as it is scored quickest here."""
+
+
+class NumpyLearner:
+    """The tables in memory."""
+
+    def __init__(self, entities: Floats, relations: Floats, rate: float) -> None:
+        self.entities, self.relations = Adagrad(entities, rate), Adagrad(relations, rate)
+
+    def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
+        """See `Learner.step`."""
+        return step(self.entities, self.relations, batch, n3=n3, predict_relation=predict_relation)
+
+    def vectors(self) -> tuple[Floats, Floats]:
+        """See `Learner.vectors`."""
+        return self.entities.vectors.copy(), self.relations.vectors.copy()
+
+    def moved(self) -> tuple[Floats, Floats]:
+        """See `Learner.moved`."""
+        return self.entities.moved.copy(), self.relations.moved.copy()
+
+    def restore(self, moved: tuple[Floats, Floats]) -> None:
+        """See `Learner.restore`."""
+        self.entities.moved, self.relations.moved = moved
+
+    def scorer(self, model: Embeddings) -> LinkModel:
+        """See `Learner.scorer`."""
+        return model
 
 
 def step(entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, predict_relation: float) -> float:
@@ -64,10 +114,10 @@ def step(entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, pred
     asked = questions("complex", heads, rel)
     scores = asked @ candidates.T
     if batch.share < 1:
-        # An entity that was drawn stands for 1 / share others; a tail of the question for itself.
-        own = scores[batch.row, place]
-        scores -= np.float32(np.log(batch.share))
-        scores[batch.row, place] = own
+        # An entity that was drawn stands for 1 / share others; a tail of any question is here for sure.
+        stands_for = np.full(scores.shape[1], -np.log(batch.share), np.float32)
+        stands_for[place] = 0
+        scores += stands_for
     loss, pull = _softmax(scores, batch.row, place, count)
     d_asked = pull @ candidates
     d_candidates = pull.T @ asked

@@ -1,5 +1,5 @@
 """Training ComplEx with N3 and relation prediction on the edges of a graph, until a validation part
-ranks no better; NumPy alone.
+ranks no better; in NumPy alone, or in PyTorch on a GPU.
 
 Every relation has an inverse with vectors of its own (reciprocals), so that heads are asked for as
 tails are. Each of a graph's (h, r) is one question, with all of its tails at once.
@@ -7,6 +7,7 @@ tails are. Each of a graph's (h, r) is one question, with all of its tails at on
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,14 +17,16 @@ import numpy as np
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
+from condgraph.links.checkpoint import Standing, keep, kept
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.forms import Floats
 from condgraph.links.ranks import Ranking, rank_edges
-from condgraph.links.step import Adagrad, Batch, sampled, step
+from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
 
 #: Validation edges that are ranked after an epoch, at most; the report has all of them.
 LOOKED_AT: Final = 2000
+_NO_BETTER: Final = "no longer better on validation"
 #: What hears of an epoch: its number, the loss for each edge, the ranking where there was one.
 OnEpoch = Callable[[int, float, Ranking | None], None]
 
@@ -32,7 +35,9 @@ OnEpoch = Callable[[int, float, Ranking | None], None]
 class TrainOptions:
     """How to train. `rank` counts complex numbers of a vector. `negatives` other entities are told
     from the right ones at a time, None for all. Training ends after `epochs`, after `seconds`, or
-    when `patience` looks at the validation part (every `every` epochs) have seen nothing better.
+    when `patience` looks at the validation part (every `every` epochs) have seen nothing better. `device` is
+    where: None for NumPy, else a device of PyTorch (`cpu`, `cuda`, `cuda:1`, `mps`), or `auto` for
+    its GPU, where it has one, and NumPy otherwise.
     """
 
     rank: int = 100
@@ -47,6 +52,7 @@ class TrainOptions:
     validation: float = 0.05
     seconds: float | None = None
     seed: int = 0
+    device: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rank", "batch", "epochs", "every", "patience"):
@@ -99,12 +105,21 @@ class Training:
 
 
 def train(
-    edges: Edges, options: TrainOptions | None = None, *, valid: Edges | None = None, on_epoch: OnEpoch | None = None
+    edges: Edges,
+    options: TrainOptions | None = None,
+    *,
+    valid: Edges | None = None,
+    on_epoch: OnEpoch | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Training:
     """Train a model on edges. `valid` are edges of the same numbers; without them the share
     `options.validation` of the edges is held out, by the seed.
 
-    Raises `LinkModelError` where there are no edges, or training diverges; `DeadlineError`.
+    At every look at the validation part, and at the end, it is kept in the file `checkpoint` where
+    training stands; where that file is there already, training goes on from it.
+
+    Raises `LinkModelError` where there are no edges, training diverges, or the checkpoint is of
+    other edges or options; `MissingExtraError` for a `device` without torch; `DeadlineError`.
     """
     options = options or TrainOptions()
     begin = time.perf_counter()
@@ -113,47 +128,112 @@ def train(
     rng = np.random.default_rng(options.seed)
     if valid is None:
         edges, valid = held_out(edges, options.validation, rng)
-    n, m = len(edges.entities), len(edges.relations)
-    groups = _Questions(edges)
-    entities = Adagrad(_start(rng, n, options.rank), options.rate)
-    relations = Adagrad(_start(rng, 2 * m, options.rank), options.rate)
-
-    def model() -> Embeddings:
-        e, r = entities.vectors.copy(), relations.vectors.copy()
-        about = {"trained by": "condgraph", "edges": len(edges.triples), **asdict(options)}
-        return Embeddings("complex", tuple(edges.entities), tuple(edges.relations), e, r[:m], r[m:], about=about)
-
-    looked = _some(valid, rng)
-    best, best_at, best_mrr, worse, ended, epoch = None, 0, -1.0, 0, "all epochs", 0
-    for epoch in range(1, options.epochs + 1):
-        losses = [
-            step(entities, relations, batch, n3=options.n3, predict_relation=options.predict_relation)
-            for batch in _watched(groups.batches(rng, options.batch, options.negatives, n))
-        ]
-        loss = float(np.mean(losses))
-        if not np.isfinite(loss):
-            raise LinkModelError(f"training diverged in epoch {epoch}: the loss is {loss}", hint="a smaller `rate` may help")
+    run = _Run(edges, valid, options, rng)
+    if checkpoint is not None:
+        run.go_on(checkpoint)
+    first = run.epoch + 1
+    ended = "all epochs"
+    if run.worse >= options.patience:
+        ended, first = _NO_BETTER, options.epochs + 1
+    for epoch in range(first, options.epochs + 1):
+        loss = run.learn()
         late = options.seconds is not None and time.perf_counter() - begin >= options.seconds
-        ranking = None
-        if len(looked.triples) and (epoch % options.every == 0 or late or epoch == options.epochs):
-            now = model()
-            ranking = rank_edges(now, looked, [edges, valid])
-            if ranking.mrr > best_mrr:
-                best, best_at, best_mrr, worse = now, epoch, ranking.mrr, 0
-            else:
-                worse += 1
+        look = epoch % options.every == 0 or late or epoch == options.epochs
+        ranking = run.look() if look and len(run.looked.triples) else None
+        if checkpoint is not None and look:
+            run.keep(checkpoint)
         if on_epoch is not None:
             on_epoch(epoch, loss, ranking)
-        if worse >= options.patience:
-            ended = "no longer better on validation"
+        if run.worse >= options.patience:
+            ended = _NO_BETTER
             break
         if late:
             ended = "the time was up"
             break
-    if best is None:
-        best, best_at = model(), epoch
-    whole = rank_edges(best, valid, [edges, valid]) if len(valid.triples) else None
-    return Training(best, whole, best_at, epoch, ended, time.perf_counter() - begin, len(edges.triples))
+    best, best_at = (run.best, run.best_at) if run.best is not None else (run.learner.vectors(), run.epoch)
+    model = run.model(*best)
+    whole = rank_edges(run.learner.scorer(model), valid, [edges, valid]) if len(valid.triples) else None
+    return Training(model, whole, best_at, run.epoch, ended, time.perf_counter() - begin, len(edges.triples))
+
+
+class _Run:
+    """A training under way: what learns, how far it is, and the best so far."""
+
+    def __init__(self, edges: Edges, valid: Edges, options: TrainOptions, rng: np.random.Generator) -> None:
+        self.edges, self.valid, self.options, self.rng = edges, valid, options, rng
+        self.groups = _Questions(edges)
+        n, m = len(edges.entities), len(edges.relations)
+        self._begin(_start(rng, n, options.rank), _start(rng, 2 * m, options.rank))
+        self.looked = _some(valid, rng)
+        self.epoch, self.best_at, self.best_mrr, self.worse = 0, 0, -1.0, 0
+        self.best: tuple[Floats, Floats] | None = None
+
+    def _begin(self, entities: Floats, relations: Floats) -> None:
+        device = self.options.device
+        if device == "auto":
+            from condgraph.links.torch_step import best_device
+
+            device = best_device()
+        if device is None:
+            self.learner: Learner = NumpyLearner(entities, relations, self.options.rate)
+        else:
+            from condgraph.links.torch_step import TorchLearner
+
+            self.learner = TorchLearner(entities, relations, self.options.rate, device)
+
+    def learn(self) -> float:
+        """One epoch; the mean loss of its batches for each edge."""
+        options = self.options
+        self.epoch += 1
+        losses = [
+            self.learner.step(batch, n3=options.n3, predict_relation=options.predict_relation)
+            for batch in _watched(self.groups.batches(self.rng, options.batch, options.negatives, len(self.edges.entities)))
+        ]
+        loss = float(np.mean(losses))
+        if not np.isfinite(loss):
+            raise LinkModelError(f"training diverged in epoch {self.epoch}: the loss is {loss}", hint="a smaller `rate` may help")
+        return loss
+
+    def look(self) -> Ranking:
+        """Rank the validation edges that are looked at, and keep the vectors if they are the best."""
+        now = self.learner.vectors()
+        ranking = rank_edges(self.learner.scorer(self.model(*now)), self.looked, [self.edges, self.valid])
+        if ranking.mrr > self.best_mrr:
+            self.best, self.best_at, self.best_mrr, self.worse = now, self.epoch, ranking.mrr, 0
+        else:
+            self.worse += 1
+        return ranking
+
+    def model(self, entities: Floats, relations: Floats) -> Embeddings:
+        """The model of two tables."""
+        m = len(self.edges.relations)
+        about = {"trained by": "condgraph", "edges": len(self.edges.triples), **asdict(self.options)}
+        names = tuple(self.edges.entities), tuple(self.edges.relations)
+        return Embeddings("complex", *names, entities, relations[:m], relations[m:], about=about)
+
+    def keep(self, place: str | os.PathLike[str]) -> None:
+        """Write where it stands."""
+        tables = (*self.learner.vectors(), *self.learner.moved())
+        dice = self.rng.bit_generator.state
+        keep(place, Standing(tables, self.best, self.epoch, self.best_at, self.best_mrr, self.worse, dice), self._of())
+
+    def go_on(self, place: str | os.PathLike[str]) -> None:
+        """Go on from what `keep` wrote, where there is such a file."""
+        n, m, width = len(self.edges.entities), len(self.edges.relations), 2 * self.options.rank
+        found = kept(place, self._of(), ((n, width), (2 * m, width)))
+        if found is None:
+            return
+        self._begin(*found.tables[:2])
+        self.learner.restore(found.tables[2:])
+        self.epoch, self.best_at, self.best_mrr, self.worse = found.epoch, found.best_at, found.best_mrr, found.worse
+        self.best = found.best
+        self.rng.bit_generator.state = found.dice
+
+    def _of(self) -> dict[str, Any]:
+        """What a checkpoint is of: how long to train, and where, may change."""
+        free = ("epochs", "every", "patience", "seconds", "device", "validation")
+        given = {name: value for name, value in asdict(self.options).items() if name not in free}
+        return {**given, "edges": self.edges.fingerprint, "validation edges": self.valid.fingerprint}
 
 
 def held_out(edges: Edges, share: float, rng: np.random.Generator) -> tuple[Edges, Edges]:

@@ -5,6 +5,7 @@ against counting, and what it learns.
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from typing import Any
 
@@ -18,7 +19,7 @@ from condgraph.engine.values import Quantity
 from condgraph.links.edges import Edges
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.ranks import Ranking, rank_among, rank_edges
-from condgraph.links.step import Adagrad, Batch, step
+from condgraph.links.step import Adagrad, Batch, sampled, step
 from condgraph.links.train import TrainOptions, held_out, train
 from tests.support.pace import quick_enough
 
@@ -192,3 +193,84 @@ def test_a_graph_is_trained_by_its_ids(tmp_path: Any) -> None:
     assert found.model.entities == ("Q2", "Q1")
     assert found.edges == 1
     assert Embeddings.load(tmp_path / "m.npz").fingerprint == found.model.fingerprint
+
+
+def test_a_sample_stands_for_all_entities() -> None:
+    """Tails of other questions are in a sample for sure, so that they count once, not as many."""
+    rng = np.random.default_rng(3)
+    e, r = (0.7 * rng.standard_normal(shape).astype(np.float32) for shape in ((200, 6), (2, 6)))
+    heads, relations, row = np.array([4, 9]), np.array([0, 1]), np.array([0, *[1] * 30])
+    tails = np.concatenate([[7], 100 + np.arange(30)])
+
+    def lost(sample: Any, share: float) -> float:
+        batch = Batch(heads, relations, row, tails, sample, share)
+        return step(Heard(e.copy(), 0.1), Heard(r.copy(), 0.1), batch, n3=0.0, predict_relation=0.0)
+
+    draws = [lost(*sampled(rng, 200, tails, 60)) for _ in range(300)]
+    assert float(np.mean(draws)) == pytest.approx(lost(None, 1.0), rel=0.02)
+
+
+@pytest.mark.parametrize("negatives", [None, 15])
+def test_training_that_goes_on_is_the_same_as_one_that_never_ended(tmp_path: Any, negatives: int | None) -> None:
+    edges, options = ring(40), {"rank": 8, "batch": 20, "n3": 0.01, "every": 2, "negatives": negatives, "patience": 99}
+    whole = train(edges, TrainOptions(epochs=11, **options))  # type: ignore[arg-type]
+    place, heard = tmp_path / "state.npz", list[int]()
+    for epochs in (1, 4, 4, 7, 11):
+        part = train(
+            edges,
+            TrainOptions(epochs=epochs, **options),  # type: ignore[arg-type]
+            checkpoint=place,
+            on_epoch=lambda epoch, *_: heard.append(epoch),
+        )
+        assert part.epochs == epochs
+    # The extra looks at the ends of parts may only keep a better epoch than the whole looked at.
+    assert heard == list(range(1, 12))
+    assert part.validation is not None
+    assert whole.validation is not None
+    assert part.best == whole.best or part.validation.mrr > whole.validation.mrr
+    once = train(edges, TrainOptions(epochs=11, **{**options, "every": 11}))  # type: ignore[arg-type]
+    place.unlink()
+    for epochs in (5, 11):
+        train(edges, TrainOptions(epochs=epochs, **{**options, "every": 11}), checkpoint=place)  # type: ignore[arg-type]
+    with np.load(place) as found:
+        m = len(edges.relations)
+        np.testing.assert_array_equal(found["entities"], once.model.entity_vectors)
+        np.testing.assert_array_equal(found["relations"][:m], once.model.relation_vectors)
+
+
+def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Any) -> None:
+    place, options = tmp_path / "state.npz", {"rank": 4, "epochs": 2, "batch": 20}
+    train(ring(), TrainOptions(**options), checkpoint=place)  # type: ignore[arg-type]
+    before = place.read_bytes()
+    for other, what in (({"rank": 5}, "rank 4, not 5"), ({"seed": 1}, "seed 0, not 1"), ({"n3": 0.2}, "n3 0.05, not 0.2")):
+        with pytest.raises(LinkModelError, match=what):
+            train(ring(), TrainOptions(**{**options, **other}), checkpoint=place)  # type: ignore[arg-type]
+    with pytest.raises(LinkModelError, match="other edges"):
+        train(ring(25), TrainOptions(**options), checkpoint=place)  # type: ignore[arg-type]
+    kept, valid = held_out(ring(), 0.05, np.random.default_rng(0))
+    assert train(kept, TrainOptions(**options), valid=valid, checkpoint=place).ended == "all epochs"  # type: ignore[arg-type]
+    with pytest.raises(LinkModelError, match="other validation edges"):
+        train(kept, TrainOptions(**options), valid=kept, checkpoint=place)  # type: ignore[arg-type]
+    assert place.read_bytes() == before
+    for junk in (b"", b"no arrays", before[: len(before) // 2]):
+        place.write_bytes(junk)
+        with pytest.raises(LinkModelError, match="cannot be read as a training"):
+            train(ring(), TrainOptions(**options), checkpoint=place)  # type: ignore[arg-type]
+    Embeddings("complex", ("a", "b"), ("r",), np.ones((2, 8), np.float32), np.ones((1, 8), np.float32)).save(place)
+    with pytest.raises(LinkModelError, match="cannot be read as a training"):
+        train(ring(), TrainOptions(**options), checkpoint=place)  # type: ignore[arg-type]
+
+
+def test_training_that_was_ended_has_its_checkpoint(tmp_path: Any) -> None:
+    graph = condgraph.open("memory:")
+    graph.add(Entity(f"n{number:02}", f"n{number:02}") for number in range(24))
+    graph.add(Statement(f"n{i:02}", f"plus {step}", Ref(f"n{(i + step) % 24:02}")) for i in range(24) for step in (1, 2, 3))
+    place = tmp_path / "state.npz"
+    with pytest.raises(DeadlineError):
+        graph.train_links(timeout=1.0, rank=4, epochs=10**6, every=1, patience=10**6, checkpoint=place)
+    with np.load(place) as found:
+        done = json.loads(found["about"].tobytes())["epoch"]
+    again = graph.train_links(rank=4, epochs=done + 1, every=1, patience=10**6, checkpoint=place)
+    assert done >= 1
+    assert again.epochs == done + 1
+    assert not list(tmp_path.glob(".state*"))
