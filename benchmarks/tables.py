@@ -1,7 +1,7 @@
 """Loading clean tables: processor seconds of 200,000 rows of five columns (an id, a text, a whole
 number, a decimal, a day), and of a folder of three such tables of which two have a reference in the
 place of the text or the id (420,000 rows): what a row costs there beside one of the single table,
-and how many times as much another revision takes.
+and how many times as much another revision takes; and the bytes of the store of the single table.
 
     python benchmarks/tables.py [--rows 200000] [--times 3] [--before DIR] [--out DIR]
 
@@ -33,6 +33,13 @@ graph = condgraph.open("memory:")
 begin = time.process_time()
 graph.load(table)
 print(time.process_time() - begin)
+"""
+
+STORE = """
+import sys, condgraph
+graph = condgraph.open(sys.argv[2])
+graph.load(sys.argv[1])
+print(graph.status().bytes)
 """
 
 
@@ -81,6 +88,20 @@ def seconds(checkout: Path, small: Path, table: Path) -> float:
     return float(done.stdout)
 
 
+def stored(checkout: Path, table: Path) -> int:
+    """Bytes of the store of a table, as the code of a checkout writes it."""
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run(
+            [sys.executable, "-c", STORE, str(table), f"{place}/store"],
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+            cwd=table.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return int(done.stdout)
+
+
 def main() -> None:
     """Measure, print, and keep the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -99,6 +120,8 @@ def main() -> None:
             for name, checkout in checkouts.items():
                 for what, before, source in zip(("a table", "a folder"), small, large, strict=True):
                     taken.setdefault((name, what), []).append(seconds(checkout, before, source))
+        size = large[0].stat().st_size
+        stores = [(name, stored(checkout, large[0])) for name, checkout in checkouts.items()]
     least = {key: min(all_of) for key, all_of in taken.items()}
     sizes = {"a table": given.rows, "a folder": given.rows * 2 + given.rows // 10}
     rows = []
@@ -115,8 +138,15 @@ def main() -> None:
         "columns": ["revision", "what", "rows", "processor, s", "a row, µs", "times a row of a table", "times this revision"],
         "rows": rows,
     }
-    print(markdown(result))
-    write("tables", [result], given.out)
+    sizes_of = {key: result[key] for key in ("command", "date", "machine")} | {
+        "name": "store",
+        "title": "The store of a clean table",
+        "columns": ["revision", "table, MB", "store, MB", "times the table"],
+        "rows": [[name, round(size / 1e6, 2), round(of / 1e6, 2), round(of / size, 2)] for name, of in stores],
+    }
+    for one in (result, sizes_of):
+        print(markdown(one))
+    write("tables", [result, sizes_of], given.out)
 
 
 if __name__ == "__main__":

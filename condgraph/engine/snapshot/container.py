@@ -106,6 +106,11 @@ class ArrayFile:
             self._arrays[name] = found
         return found
 
+    def length(self, name: str) -> int:
+        """How many numbers an array has, without looking at them."""
+        entry = self._table.get(name)
+        return len(self.get(name)) if entry is None else entry["length"]
+
     def view(self, name: str) -> memoryview:
         """The same as a memoryview."""
         found = self._views.get(name)

@@ -33,9 +33,12 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
+from condgraph.engine.snapshot.packed import PackedFile, packed
 from condgraph.engine.snapshot.removal import VECTORS, remove_files, remove_generation
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
+#: Versions that are read. In stores of version 2 all columns are as they are.
+_READ: Final = (2, FORMAT_VERSION)
 #: Questions with their programs, which are kept with a graph through all its generations.
 DEMONSTRATIONS: Final = "demonstrations.jsonl"
 _MANIFEST: Final = "manifest.json"
@@ -77,7 +80,9 @@ def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
         if manifest is None or not manifest["generation"]:
             return None
         try:
-            return manifest, ArrayFile(directory / manifest["generation"] / _COLUMNS, manifest["arrays"])
+            return manifest, PackedFile(
+                directory / manifest["generation"] / _COLUMNS, manifest["arrays"], manifest.get("packed", {})
+            )
         except StoreDamagedError:
             # A writer may have switched and cleaned up between the two reads: then the manifest has
             # changed.
@@ -105,10 +110,10 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     if found is None or int(found[2], 16) != zlib.crc32(body):
         raise StoreDamagedError(f"{path} is not what was written", hint=LOST)
     version = int(found[1])
-    if version != FORMAT_VERSION:
+    if version not in _READ:
         raise StoreVersionError(
-            f"{path} has format {version}, this version reads {FORMAT_VERSION}",
-            hint="export it with the version that wrote it, and load the export",
+            f"{path} has format {version}, this version reads {_READ[0]} to {_READ[-1]}",
+            hint="export it with the version that wrote it (condgraph export -d STORE -o FILE.jsonl), and load the export",
         )
     manifest: dict[str, Any] = json.loads(body)
     return manifest
@@ -122,9 +127,10 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
         name = f"g{number:06d}"
         folder = directory / name
         folder.mkdir()
-        table = write_arrays(folder / _COLUMNS, arrays)
+        parts, forms = packed(arrays)
+        table = write_arrays(folder / _COLUMNS, parts)
         _fsync_directory(folder)
-        _write_manifest(directory, {"generation": name, "written": time.time(), "arrays": table, **about})
+        _write_manifest(directory, {"generation": name, "written": time.time(), "arrays": table, "packed": forms, **about})
     except OSError as error:
         raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
     _clean(directory, keep=name)

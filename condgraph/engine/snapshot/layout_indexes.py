@@ -43,9 +43,9 @@ def lay_adjacency(columns: Columns, relations: Columns, attributes: Columns, ent
     """The statements of each subject, and the relations of each object."""
     subjects = np.concatenate([relations["s"], attributes["s"]])
     columns["out.items"] = stable_order(subjects, entities).astype(I32)
-    columns["out.offsets"] = offsets_of(subjects, entities)
+    columns["out.offsets"] = offsets_of(subjects, entities).astype(I32)
     columns["in.items"] = stable_order(relations["o"], entities).astype(I32)
-    columns["in.offsets"] = offsets_of(relations["o"], entities)
+    columns["in.offsets"] = offsets_of(relations["o"], entities).astype(I32)
 
 
 def lay_qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int32], predicates: int, statements: int) -> None:

@@ -5,6 +5,7 @@ ids and numbers.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,16 +27,40 @@ class Named:
 
     def __init__(self, arrays: ArrayFile) -> None:
         self.arrays = arrays
-        get, view = arrays.get, arrays.view
         self.texts = Pool(arrays)
-        self.entity_id, self.entity_name, self.entity_kind = get("ent.id"), get("ent.name"), get("ent.kind")
-        self._name_view, self._id_view, self._by_id = view("ent.name"), view("ent.id"), view("ent.by_id")
-        self._predicates = view("pred.text")
+        self._predicates = arrays.view("pred.text")
         self._names: dict[str, Numbers] = {}
         self._concept_names: dict[str, tuple[int, ...]] = {}
         self._predicate_numbers: dict[str, int] = {}
         self._known_names: dict[int, str] = {}
         self._differ: bool | None = None
+
+    @cached_property
+    def entity_id(self) -> Numbers:
+        """The id of each entity, as the number of its text."""
+        return self.arrays.get("ent.id")
+
+    @cached_property
+    def entity_name(self) -> Numbers:
+        """The name of each entity, as the number of its text."""
+        return self.arrays.get("ent.name")
+
+    @cached_property
+    def entity_kind(self) -> NDArray[np.int8]:
+        """What each entity is (`EntityKind`)."""
+        return self.arrays.get("ent.kind")
+
+    @cached_property
+    def _name_view(self) -> memoryview:
+        return self.arrays.view("ent.name")
+
+    @cached_property
+    def _id_view(self) -> memoryview:
+        return self.arrays.view("ent.id")
+
+    @cached_property
+    def _by_id(self) -> memoryview:
+        return self.arrays.view("ent.by_id")
 
     def named(self, name: str) -> Numbers:
         """The entities and concepts of exactly this name, in order; empty where there are none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,17 +31,48 @@ class Ordered:
     position in `qkey.items`.
     """
 
-    __slots__ = ("_arrays", "_family", "a", "b", "items", "kind", "order", "precision", "ref", "unit", "x")
-
     def __init__(self, arrays: ArrayFile, family: str, items: str = "") -> None:
         self._arrays, self._family = arrays, family
-        view = arrays.view
-        self.kind, self.a, self.b = view(f"{family}.kind"), view(f"{family}.a"), view(f"{family}.b")
-        self.ref, self.unit, self.precision = view(f"{family}.ref"), view(f"{family}.unit"), view(f"{family}.precision")
-        self.x: memoryview = arrays.get(f"{family}.a").view(np.float64).data
         #: The cells in order; None where the numbers of the cells are the order.
         self.items: NDArray[Any] | None = arrays.get(items) if items else None
-        self.order: memoryview | None = view(items) if items else None
+        self.order: memoryview | None = arrays.view(items) if items else None
+
+    # Each is looked at when it is first asked for; from then on it is a plain attribute.
+
+    @cached_property
+    def kind(self) -> memoryview:
+        """The type of each."""
+        return self._arrays.view(f"{self._family}.kind")
+
+    @cached_property
+    def a(self) -> memoryview:
+        """The number (its bits) or the start of each."""
+        return self._arrays.view(f"{self._family}.a")
+
+    @cached_property
+    def b(self) -> memoryview:
+        """The end of each."""
+        return self._arrays.view(f"{self._family}.b")
+
+    @cached_property
+    def ref(self) -> memoryview:
+        """The text or entity of each."""
+        return self._arrays.view(f"{self._family}.ref")
+
+    @cached_property
+    def unit(self) -> memoryview:
+        """The unit of each."""
+        return self._arrays.view(f"{self._family}.unit")
+
+    @cached_property
+    def precision(self) -> memoryview:
+        """The precision of each."""
+        return self._arrays.view(f"{self._family}.precision")
+
+    @cached_property
+    def x(self) -> memoryview:
+        """The number of each, as a float."""
+        return self._arrays.get(f"{self._family}.a").view(np.float64).data
 
     def left(self, part: memoryview, value: float, low: int, high: int) -> int:
         """The first place of the sorted run `[low, high)` whose part is not less than the value."""

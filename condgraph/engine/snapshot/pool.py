@@ -1,8 +1,8 @@
 """The string pool: every distinct text of a graph once, sorted by code point, so that comparing
 numbers compares texts.
 
-Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (int64, one more than texts), and a hash
-index, `pool.buckets` and `pool.items`: the texts whose CRC-32 ends in the bits b are
+Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (one more than texts; 32 bits wide, 64
+where they have to be), and a hash index, `pool.buckets` and `pool.items`: the texts whose CRC-32 ends in the bits b are
 `items[buckets[b]:buckets[b + 1]]`. UTF-8 keeps code-point order, so the number of a text is its
 rank.
 """
@@ -49,7 +49,10 @@ def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[n
     if len(data) > len(joined):
         # From characters to bytes: each begins with a byte that continues none.
         offsets = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))[offsets]
-    size = 1 << max(4, len(ordered).bit_length())
+    if len(data) < 2**31:
+        offsets = offsets.astype(np.int32)
+    # Two or three texts share a bucket: finer ones would cost more to keep than to tell apart.
+    size = 1 << max(4, len(ordered).bit_length() - 2)
     hashes = np.fromiter(map(zlib.crc32, map(str.encode, ordered)), np.uint32, len(ordered))
     slots = (hashes & np.uint32(size - 1)).astype(np.int64)
     buckets = np.zeros(size + 1, np.int32)
@@ -90,9 +93,10 @@ class Pool:
             return [data[begin + offsets[n] : begin + offsets[n + 1]].decode() for n in numbers.tolist()]
         if len(numbers) > _SOME and current() is not None:
             return [text for some in pieces(numbers, _SOME) for text in self.take(some)]
-        first, last = self._ends.take(numbers), self._ends[1:].take(numbers)
+        first, last = self._ends.take(numbers).astype(np.int64), self._ends[1:].take(numbers).astype(np.int64)
         if begin:
-            first, last = first + begin, last + begin
+            first += begin
+            last += begin
         return [data[low:high].decode() for low, high in zip(first.tolist(), last.tolist(), strict=True)]
 
     def find(self, text: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,14 +42,12 @@ class Snapshot(Named):
         get, view = arrays.get, arrays.view
         self.relation_subject, self.relation_object = get("rel.s"), get("rel.o")
         self.attribute_subject = get("att.s")
-        self.source, self.row = get("st.src"), get("st.row")
         self.relation_offsets, self.attribute_offsets = view("rel.offsets"), view("att.offsets")
         self.out_items, self.in_items = get("out.items"), get("in.items")
-        self._out_offsets, self._in_offsets = view("out.offsets"), view("in.offsets")
         self._out_view, self._in_view = view("out.items"), view("in.items")
         self._concepts, self._con_offsets = view("con.entity"), view("con.offsets")
         #: How many entities, relations and statements there are.
-        self.entities = len(self.entity_id)
+        self.entities = arrays.length("ent.id")
         self.relations = len(self.relation_subject)
         self.statements = self.relations + len(self.attribute_subject)
         #: Whether some number is not exactly its float.
@@ -75,6 +74,26 @@ class Snapshot(Named):
     def of(cls, columns: dict[str, NDArray[Any]], counts: dict[str, int]) -> Snapshot:
         """A snapshot in memory."""
         return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory"})
+
+    # What has to be worked out from the file waits until it is asked for.
+
+    @cached_property
+    def source(self) -> Numbers:
+        """The first source of each statement."""
+        return self.arrays.get("st.src")
+
+    @cached_property
+    def row(self) -> Numbers:
+        """The row there."""
+        return self.arrays.get("st.row")
+
+    @cached_property
+    def _out_offsets(self) -> memoryview:
+        return self.arrays.view("out.offsets")
+
+    @cached_property
+    def _in_offsets(self) -> memoryview:
+        return self.arrays.view("in.offsets")
 
     @property
     def schema(self) -> Schema:
