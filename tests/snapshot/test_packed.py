@@ -56,6 +56,7 @@ def test_numbers_are_read_back_whatever_they_are(few: Any, edges: list[int], tim
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=60), st.integers(0, 6), st.integers(1, 60))
 @example([0.0, -0.0], 0, 20)
+@example([-0.0, 1.5, 2.5], 1, 20)
 @example([0.1, 0.2, 0.30000000000000004], 1, 20)
 @example([5e-324, 1e308], 0, 20)
 def test_floats_are_read_back_bit_by_bit(few: list[float], digits: int, times: int) -> None:

@@ -140,9 +140,10 @@ def _decimals(block: NDArray[Any], digits: int) -> NDArray[np.int64] | None:
             scaled = np.rint(np.ascontiguousarray(part).view(np.float64) * scale)
             if not (np.abs(scaled) < _EXACT).all():
                 return None
-            if not ((scaled / scale).view(np.int64) == part).all():
+            # As whole numbers, since -0.0 is none.
+            whole = scaled.astype(np.int64)
+            if not ((whole / scale).view(np.int64) == part).all():
                 return None
-    whole = scaled.astype(np.int64)
     # Times in seconds are no floats: as floats they are all but nothing.
     return whole if whole.any() or not block.any() else None
 
