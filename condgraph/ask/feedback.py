@@ -7,6 +7,7 @@ functions or options that it cannot call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from condgraph.engine.errors import (
     shortened,
 )
 from condgraph.languages.kopl.table import FUNCTIONS
+from condgraph.languages.llm.functions import TABLE
+from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
 from condgraph.names.resolve import resolve
 from condgraph.names.words import near_names
 from condgraph.overview.words import quoted
@@ -29,8 +32,11 @@ if TYPE_CHECKING:
 #: Characters of a program's part that is wrong, and of the whole feedback.
 _PART: Final = 60
 MOST: Final = 1_500
+#: Names that are offered for one.
+MOST_NAMES: Final = 8
+_FUNCTIONS: Final = ", ".join(one.name for one in TABLE)
 #: What a hint for people says that is of no use to a model.
-_FOR_PEOPLE: Final = ("()", "source=", "timeout=", "limit=", "put in double quotes in")
+_FOR_PEOPLE: Final = ("status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in")
 
 
 def feedback_of(attempt: Attempt, known: Known) -> str:
@@ -56,10 +62,13 @@ def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
+        lines.append(_qualifier(error, known))
+        if error.kind == "function" and attempt.language == "llm_query":
+            lines.append(f"The functions are {_FUNCTIONS}.")
     elif error.candidates:
         lines.append(f"Nearest names: {_listed(error.candidates)}")
     if error.hint and not any(word in error.hint for word in _FOR_PEOPLE):
-        lines.append(error.hint)
+        lines.append(error.hint[:1].upper() + error.hint[1:])
     if error.code == "parse":
         lines.append(_brackets(attempt.program))
     return lines
@@ -70,7 +79,14 @@ def candidates(error: UnknownNameError, known: Known) -> list[str]:
     the names of its kind.
     """
     found = list(error.candidates)
-    if error.kind in ("relation", "attribute", "predicate", "key"):
+    output = AN_OUTPUT.fullmatch(error.name.strip())
+    if output is not None and error.kind != "output":
+        found = [f"output_of_query{output[1]}", *found]
+    if error.name in known.qualifiers.names and error.kind in ("relation", "attribute"):
+        return found[:MOST_NAMES]
+    if error.kind == "key":
+        return found[:MOST_NAMES]
+    if error.kind in ("relation", "attribute", "predicate"):
         found += near_names(error.name, known.predicates.names)
     elif error.kind == "concept":
         found += near_names(error.name, known.concepts.names)
@@ -82,9 +98,18 @@ def candidates(error: UnknownNameError, known: Known) -> list[str]:
         found = entities(error.name, known, found)
     if not found and error.kind in ("relation", "attribute", "concept", "predicate"):
         names = known.concepts if error.kind == "concept" else known.predicates
-        order = sorted(range(len(names.names)), key=lambda at: (-names.sizes[at], names.names[at]))
+        order = sorted(known.of_kind(error.kind), key=lambda at: (-names.sizes[at], names.names[at]))
         found = [names.names[at] for at in order]
-    return list(dict.fromkeys(found))[:8]
+    return list(dict.fromkeys(found))[:MOST_NAMES]
+
+
+def _qualifier(error: UnknownNameError, known: Known) -> str:
+    """Which facts have a qualifier that was taken for a predicate."""
+    if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
+        return ""
+    rows = [one for one in known.survey["predicates"] if any(key == error.name for key, _ in one[4])]
+    rows.sort(key=lambda one: -(one[1] + one[2]))
+    return f"Facts of these have it: {_listed([one[0] for one in rows[:MOST_NAMES]])}"
 
 
 def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
@@ -119,7 +144,30 @@ def _of_nothing(attempt: Attempt) -> list[str]:
     lines = ["The program ran and gave nothing."]
     warnings = [one for one in answer.warnings if not one.startswith("the answer does not need")]
     lines += [one[:1].upper() + one[1:] for one in warnings[:4]]
+    if attempt.language == "kopl":
+        lines += _of_types(warnings)
     return lines
+
+
+def _of_types(warnings: Sequence[str]) -> list[str]:
+    """Which functions compare values of the types that a program compared with something else."""
+    found: dict[str, None] = {}
+    for one in warnings:
+        compared = _COMPARED.search(one)
+        if compared is None:
+            continue
+        has, unit, given = compared.groups()
+        if has == given == "quantity" and unit:
+            found[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
+        for kind, ending in _COMPARE.items():
+            if has == kind != given:
+                found[f"Values that are {_KINDS[kind]} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
+    return list(found)
+
+
+_COMPARED: Final = re.compile(r"values? \((\w+)(?: in ([^)]+))?\) cannot be compared with an? (\w+)")
+_COMPARE: Final = {"text": "Str", "quantity": "Num", "time": "Year"}
+_KINDS: Final = {"text": "texts", "quantity": "numbers", "time": "times"}
 
 
 def _brackets(program: str) -> str:

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from condgraph.models.base import ChatModel
 
 
-def held_to(graph: Host, model: ChatModel, via: str, question: str, found: Sequence[Mention]) -> Grammar | None:
-    """The grammar of programs over the names that the question may mean; None where the model takes
-    none, or the graph has no names.
+def held_to(
+    graph: Host, model: ChatModel, via: str, question: str, found: Sequence[Mention], source: str | None = None
+) -> Grammar | None:
+    """The grammar of programs over the names that the question may mean, in a source where one is said;
+    None where the model takes none, or the graph has no names.
     """
     # The nodes of a pattern are compared with names, and may be what the question says.
     names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
     try:
-        return constraint(cast("Asking", graph), model, "llm_query" if via == "query" else via, question, names)
+        language = "llm_query" if via == "query" else via
+        scope = source if language == "llm_query" else None
+        return constraint(cast("Asking", graph), model, language, question, names, scope)
     except OptionError:
         return None
 

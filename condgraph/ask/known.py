@@ -143,6 +143,16 @@ class Known:
             return frozenset(texts) - frozenset(missing(texts))
         return frozenset(text for text in texts if self.schema.has_entity(text))
 
+    def of_kind(self, kind: str) -> list[int]:
+        """The places of the predicates that are relations ("relation"), attributes ("attribute"), or of
+        all; of the concepts for "concept".
+        """
+        if kind == "concept":
+            return list(range(len(self.concepts.names)))
+        column = {"relation": 1, "attribute": 2}.get(kind)
+        rows = self.survey["predicates"]
+        return [place for place, one in enumerate(rows) if column is None or one[column]]
+
     def of_source(self, source: str) -> list[int]:
         """The places of the predicates that stand in a source."""
         return self._of_source.get(source, [])

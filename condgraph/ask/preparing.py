@@ -105,7 +105,7 @@ class Preparing:
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [one for one in similar if one.demo.language == self.via]
-            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found)
+            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found, source)
             if self.grammar is not None:
                 about.append(f"held to a grammar ({self.grammar.format})")
         with self.step("excerpt") as about:

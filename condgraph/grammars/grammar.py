@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.grammars import forms, kopl, kopl_tree, llm_query, llm_tree, logic, logic_tree, pattern
 from condgraph.grammars.kept import kept
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
@@ -30,16 +30,21 @@ _WRITERS: Final = {"gbnf": forms.gbnf, "lark": forms.lark, "regex": forms.regex}
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A grammar: `text` in its `format`, for JSON schemas `schema` as well; the names of `entities`
-    that it allows; `warnings` of what it leaves out.
+    """A grammar: `text` in its `format`, of JSON schemas `schema` as well, for which nothing is `written`
+    before it is asked for; the names of `entities` that it allows; `warnings` of what it leaves out.
     """
 
     language: str
     format: Format
-    text: str = field(repr=False)
+    written: str | None = field(repr=False)
     entities: tuple[str, ...]
     schema: dict[str, Any] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The grammar; a schema as JSON."""
+        return json.dumps(self.schema, ensure_ascii=False) if self.written is None else self.written
 
     def program(self, written: str) -> str:
         """The program that a text under this grammar is; raises `ParseError` for another text. Where
@@ -74,6 +79,7 @@ def grammar_of(
     steps: int,
     *,
     none: bool = False,
+    source: str | None = None,
 ) -> Grammar:
     """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it has a
     way to say that nothing in the graph answers.
@@ -85,10 +91,16 @@ def grammar_of(
             )
     if not 0 <= depth <= 4 or not 0 <= steps <= 20:
         raise OptionError("depth is from 0 to 4, and steps from 0 to 20")
+    if source is not None:
+        if language != "llm_query":
+            raise OptionError("source= is an option of grammars of LLM queries", hint="programs of other languages have no scope")
+        sources = [one[0] for one in graph._survey()["sources"]]
+        if source not in sources:
+            raise UnknownNameError("source", source, candidates=nearest(source, sources))
+    how = _How(language, format, depth, steps, none, source)
     if entities is None and question is None:
         # All names of the graph: the same text until it changes.
-        key = "all", language, format, depth, steps, none
-        return kept(graph._survey(), key, lambda: _made(graph, language, everybody(graph), [], format, depth, steps, none))
+        return kept(graph._survey(), ("all", how), lambda: _made(graph, how, everybody(graph), []))
     warnings = []
     if entities is not None:
         allowed = list(entities)
@@ -96,52 +108,70 @@ def grammar_of(
         allowed = candidates(graph, question or "")
         if not allowed:
             warnings.append("the question names nothing of the graph: programs begin with all entities")
-    return _made(graph, language, allowed, warnings, format, depth, steps, none)
+    return _made(graph, how, allowed, warnings)
 
 
-def _made(
-    graph: Asking, language: str, allowed: Iterable[str], warnings: list[str], format: str, depth: int, steps: int, none: bool
-) -> Grammar:
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a grammar is made: what `Graph.grammar` takes, but names."""
+
+    language: str
+    format: str
+    depth: int
+    steps: int
+    none: bool
+    source: str | None
+
+
+def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str]) -> Grammar:
     """The grammar over these entities."""
-    names = vocabulary(graph, allowed)
+    language, format = how.language, how.format
+    names = vocabulary(graph, allowed, how.source)
     if language == "llm_query" and (left := sum(not llm_query.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{left} entities have names that cannot stand in quotes, and are left out"]
     if language == "pattern" and (left := sum(not pattern.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
     told = tuple(warnings)
     if format == "json-schema":
-        schema = _schema(graph, language, names, none)
-        return Grammar(language, "json-schema", json.dumps(schema, ensure_ascii=False), names.entities, schema, told)
-    text = _text(graph, language, names, format, depth, steps, none)
-    return Grammar(language, format, text, names.entities, None, told)  # type: ignore[arg-type]
+        return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), told)
+    return Grammar(language, format, _text(graph, how, names), names.entities, None, told)  # type: ignore[arg-type]
 
 
-def _schema(graph: Asking, language: str, names: Vocabulary, none: bool) -> dict[str, Any]:
+def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
     """The rules as a JSON schema; what does not say which entities there are, is made once for a graph."""
+    language, none = how.language, how.none
     if language == "pattern":
         return pattern.schema(names, none=none)
-    rule = "entity" if language == "llm_query" else "name"
+    rule = _named_rule(language)
     entities = [one for one in names.entities if language != "llm_query" or llm_query.writable(one)]
-    found = kept(graph._survey(), ("schema", language, none, bool(entities)), lambda: _TREES[language].schema(names, none=none))
+    found = kept(graph._survey(), ("schema", how, bool(entities)), lambda: _TREES[language].schema(names, none=none))
     definitions = found["$defs"]
     return {**found, "$defs": {**definitions, rule: {"enum": entities}}} if rule in definitions else found
 
 
-def _text(graph: Asking, language: str, names: Vocabulary, format: str, depth: int, steps: int, none: bool) -> str:
+def _named_rule(language: str) -> str:
+    """The definition of a schema that lists the entities."""
+    return "entity" if language == "llm_query" else "name"
+
+
+def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
     """The rules as text. Those that do not say which entities there are, are written once for a graph."""
-    write = _WRITERS[format]
-    rule, part = _ENTITIES[language](names) if format != "regex" else ("", None)
+    language, write = how.language, _WRITERS[how.format]
+    rule, part = _ENTITIES[language](names)
 
     def others() -> str:
-        rules = _rules(language, names, depth, steps)
-        if none:
+        rules = _rules(language, names, how.depth, how.steps)
+        if how.none:
             rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
-        return write({name: one for name, one in rules.items() if name != rule})
+        return write({name: one for name, one in rules.items() if part is None or name != rule})
 
-    if part is None:
-        rule = ""
+    if how.format == "regex":
+        # One expression, in which no rule stands by itself.
+        part = None
         return others()
-    return kept(graph._survey(), ("rules", language, format, depth, steps, none), others) + write({rule: part})
+    # Rules without entities are others than those with some.
+    text = kept(graph._survey(), ("rules", how, part is None and not names.entities), others)
+    return text if part is None else text + write({rule: part})
 
 
 def _quoted_names(names: Vocabulary) -> tuple[str, Part | None]:
@@ -166,7 +196,12 @@ def _rules(language: str, names: Vocabulary, depth: int, steps: int) -> Rules:
 
 
 def constraint(
-    graph: Asking, model: ChatModel, language: str, question: str, entities: Iterable[str] | None = None
+    graph: Asking,
+    model: ChatModel,
+    language: str,
+    question: str,
+    entities: Iterable[str] | None = None,
+    source: str | None = None,
 ) -> Grammar | None:
     """The grammar that a model can be held to while it writes a program for a question: GBNF where it
     takes that, else a JSON schema; None where it takes neither, the language has none, or a schema
@@ -177,11 +212,16 @@ def constraint(
     """
     accepts = model.accepts
     if "gbnf" in accepts:
-        return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True)
+        return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True, source=source)
     if "json-schema" not in accepts:
         return None
-    found = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True)
-    return found if _listed(found.schema) <= MOST_LISTED else None
+    found = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True, source=source)
+    if language == "pattern":
+        return found if _listed(found.schema) <= MOST_LISTED else None
+    named = _listed((found.schema or {})["$defs"].get(_named_rule(language)))
+    # What a schema lists beside the entities of a question is the same for all questions.
+    others = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(found.schema) - named)
+    return found if others + named <= MOST_LISTED else None
 
 
 def _listed(schema: Any) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Surveys of which something is kept, and how much of each.
 _SURVEYS: Final = 4
-_EACH: Final = 24
+_EACH: Final = 48
 _KEPT: Final[OrderedDict[int, tuple[Any, dict[Hashable, Any]]]] = OrderedDict()
 _LOCK: Final = Lock()
 
@@ -34,7 +34,8 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
             return value
     value = make()
     with _LOCK:
-        if len(found) >= _EACH:
-            found.clear()
+        while len(found) >= _EACH:
+            # What was made first: a graph of many tables is asked about one after the other.
+            del found[next(iter(found))]
         found[key] = value
     return value

@@ -24,6 +24,7 @@ class Grammars:
         format: Format = "gbnf",
         depth: int = 2,
         steps: int = 6,
+        source: str | None = None,
         timeout: float | None = None,
     ) -> Grammar:
         """A grammar of programs that parse, and whose names are the graph's: for a server that holds
@@ -33,11 +34,12 @@ class Grammars:
         Entities are those given, else those that the `question` names, else all; a graph on a
         server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, and how
         many `exists` of a logical query within each other; `steps` how many steps of KoPL lead on in
-        a row, and how many lines an LLM query has. `timeout` is in seconds. Raises `OptionError` for
+        a row, and how many lines an LLM query has. `source` scopes LLM queries: only what stands in that source
+        is named, and the programs are asked with the same `source=`. `timeout` is in seconds. Raises `OptionError` for
         an unknown language or format, and where the graph has no names.
         """
         from condgraph.grammars.grammar import grammar_of
 
         check_bounds(timeout)
         with within(self.timeout if timeout is None else timeout):
-            return grammar_of(self, language, question, entities, format, depth, steps)
+            return grammar_of(self, language, question, entities, format, depth, steps, source=source)

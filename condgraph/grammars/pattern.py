@@ -42,7 +42,7 @@ def rules(names: Vocabulary) -> Rules:
     """The rules of patterns over these names."""
     letter = Chars((("a", "z"),))
     unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
-    known = known_of(names)
+    known, kinds = known_of(names), _kinds(names)
     node = alt(Ref("unknown"), Ref("known")) if known is not None else Ref("unknown")
     more = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
     triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
@@ -52,14 +52,24 @@ def rules(names: Vocabulary) -> Rules:
         "triple": triple,
         "node": node,
         **({"known": known} if known is not None else {}),
+        **({"kind": trie(map(quoted, kinds))} if kinds else {}),
         "relation": alt('"UNKNOWN relation"', trie(map(quoted, _relations(names)))),
     }
 
 
 def known_of(names: Vocabulary) -> Part | None:
-    """The entities and concepts that a node can be; None where there are none."""
-    known = _known(names)
-    return trie(map(quoted, known)) if known else None
+    """The entities and concepts that a node can be; None where there are none. Concepts, which are the same
+    for all questions, have a rule of their own.
+    """
+    kinds = _kinds(names)
+    its = sorted(filter(writable, {*names.entities} - set(kinds)))
+    parts: list[Part] = [Ref("kind")] if kinds else []
+    parts += [trie(map(quoted, its))] if its else []
+    return alt(*parts) if parts else None
+
+
+def _kinds(names: Vocabulary) -> list[str]:
+    return sorted(filter(writable, names.concepts))
 
 
 def _known(names: Vocabulary) -> list[str]:

@@ -69,15 +69,15 @@ class Vocabulary:
     scopes: Mapping[str, tuple[str, ...]]
 
 
-def vocabulary(graph: Asking, entities: Iterable[str]) -> Vocabulary:
-    """The names of a graph, with the entities that are given."""
+def vocabulary(graph: Asking, entities: Iterable[str], source: str | None = None) -> Vocabulary:
+    """The names of a graph, or of one source of it, with the entities that are given."""
     survey = graph._survey()
     named = tuple(sorted({one for one in entities if one}))
-    return replace(kept(survey, "vocabulary", lambda: _names(survey)), entities=named)
+    return replace(kept(survey, ("vocabulary", source), lambda: _names(survey, source)), entities=named)
 
 
-def _names(survey: Survey) -> Vocabulary:
-    """The names of a survey, without entities."""
+def _names(survey: Survey, source: str | None) -> Vocabulary:
+    """The names of a survey, without entities; of one source its predicates alone."""
     keys: dict[str, frozenset[str]] = {}
     qualifiers: dict[str, frozenset[str]] = {}
     units_of: dict[str, set[str]] = {}
@@ -86,6 +86,8 @@ def _names(survey: Survey) -> Vocabulary:
     scopes: dict[str, tuple[str, ...]] = {}
     relations = []
     for number, (name, with_entities, with_values, values, with_keys, sources, *_) in enumerate(survey["predicates"]):
+        if source is not None and all(one != source for one, _ in sources):
+            continue
         if with_entities:
             relations.append(name)
         if with_values:
@@ -97,8 +99,8 @@ def _names(survey: Survey) -> Vocabulary:
             qualified.setdefault(name, {})[key] = kinds
             units_of.setdefault(key, set()).update(value[1] for value in its)
         if tables := _tables(survey, number):
-            columns[name] = tables
-            scopes |= {name: tuple(source for source, _ in sources)} if len(sources) > 1 else {}
+            columns[name] = tables if source is None else tuple(one for one in tables if one == source)
+            scopes |= {name: tuple(one for one, _ in sources)} if len(sources) > 1 and source is None else {}
     units = {unit for several in units_of.values() for unit in several}
     concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
     written = {name: tuple(sorted(several - {NO_UNIT, ""})) for name, several in units_of.items()}

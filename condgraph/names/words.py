@@ -48,7 +48,7 @@ _GROUPS: Final = (
     "wife husband spouse married",
     "child children son daughter father mother parent",
     "job occupation profession work",
-    "tall height high elevation",
+    "tall height high elevation altitude",
     "long length duration",
     "big large size area",
     "heavy weight mass",
@@ -59,7 +59,7 @@ _GROUPS: Final = (
     "founded inception established foundation",
     "language spoken speak",
     "religion faith",
-    "leader head president minister",
+    "leader head president minister premier chancellor",
     "award prize won winner",
     "genre kind type",
     "money currency",
@@ -78,6 +78,8 @@ def _table() -> dict[str, frozenset[str]]:
 
 
 _OTHERS: Final = _table()
+#: Words of a name for which others are looked at.
+_MOST_SAID: Final = 8
 
 
 def words_of(text: str) -> list[str]:
@@ -126,7 +128,7 @@ def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
     other = meant(name, names)
     alike = nearest(name, names, most=most)
     said = {stem(word) for word in words_of(name)} - STOP
-    said |= {stem(word) for word in others(fold(name))}
+    said |= {stem(other) for word in words_of(name)[:_MOST_SAID] for other in others(word)}
     sharing = [one for one in names if said and said & {stem(word) for word in words_of(one)}] if len(name) <= 300 else []
     # Names that share all the words come first, the short ones before the long.
     sharing.sort(key=lambda one: (-len(said & {stem(word) for word in words_of(one)}), len(one), one))

@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -107,6 +108,81 @@ def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
     assert 100 * outcomes[True] >= LEAST * outcomes.total(), missed[:5]
 
 
+# -- faults that models make, beside letters ---------------------------------------------------------
+
+
+def other(program: str, fault: str, pick: random.Random) -> tuple[str, str] | None:
+    """A program with one fault of another kind, and the text that puts it right; None where it cannot have
+    it.
+    """
+    names = re.findall(r"(?:Find|Relate|QueryAttr|FilterConcept|FilterNum)\(\"?([^,)\"]+)", program)
+    name = pick.choice(names)
+    if fault == "case":
+        wrong = pick.choice([name.upper(), name.lower(), name.title()])
+        return (program.replace(name, wrong, 1), name) if wrong != name else None
+    if fault == "plural":
+        wrong = name[:-1] + "ies" if name.endswith("y") else name + "s"
+        return program.replace(name, wrong, 1), name
+    if fault == "underscore":
+        wrong = pick.choice([name.replace(" ", "_"), name.replace(" ", "-"), name.title().replace(" ", "")])
+        return (program.replace(name, wrong, 1), name) if " " in name else None
+    if fault == "synonym":
+        words = {"country": "nation", "height": "altitude", "head of government": "prime minister", "capital": "capital city of"}
+        known = [one for one in words if f"({one}," in program or f"({one})" in program]
+        return (program.replace(f"({known[0]}", f"({words[known[0]]}", 1), known[0]) if known else None
+    call = pick.choice([one for one in re.finditer(r"(\w+)\(([^()]*)\)", program) if one[2]])
+    function, texts = call[1], call[2].split(", ")
+    if fault == "too few":
+        wrong = f"{function}({', '.join(texts[:-1])})"
+        # What is told is how the function is written.
+        return program.replace(call[0], wrong, 1), f"{function}("
+    if fault == "too many":
+        wrong = f"{function}({', '.join(texts)}, all)"
+        return (program.replace(call[0], wrong, 1), texts[0].strip('"')) if len(texts) < 3 else None
+    if fault == "swapped":
+        order = pick.choice([one for one in permutations(texts) if list(one) != texts]) if len(texts) > 1 else None
+        return None if order is None else (program.replace(call[0], f"{function}({', '.join(order)})", 1), f"({', '.join(texts)})")
+    if fault == "kind":
+        for one, wrong, right in (("Relate(", "QueryAttr({})", "Relate"), ("QueryAttr(", "Relate({}, forward)", "QueryAttr")):
+            if call[0].startswith(one):
+                return program[: call.start()] + wrong.format(texts[0]), right
+        return None
+    # A qualifier that is asked for as an attribute.
+    return (program[: call.start()] + "QueryAttr(start time)", "QFilterYear") if call.start() else None
+
+
+OTHERS = ["case", "plural", "underscore", "synonym", "too few", "too many", "swapped", "kind", "qualifier"]
+
+
+def more_programs(graph: Graph) -> list[str]:
+    """Those of `programs`, and others with qualifiers and two relations."""
+    found = programs(graph)
+    for country in graph.kopl("FindAll() FilterConcept(country) QueryName()").texts:
+        found.append(f"Find({country}) Relate(head of government, forward) QFilterYear(start time, 1980, >) QueryName()")
+    return [*found, "FindAll() FilterConcept(country) Relate(capital, forward) FilterConcept(capital city) Count()"]
+
+
+@pytest.mark.parametrize("fault", OTHERS)
+@pytest.mark.parametrize("seed", ["first", "second"])
+def test_feedback_of_other_faults_holds_what_puts_it_right(graph: Graph, fault: str, seed: str) -> None:
+    pick = random.Random(f"others {fault} {seed}")
+    outcomes: Counter[bool] = Counter()
+    missed = []
+    for program in pick.choices(more_programs(graph), k=80):
+        seeded = other(program, fault, pick)
+        if seeded is None:
+            continue
+        wrong, right = seeded
+        found = graph.ask("Which?", Scripted(wrong), retries=0, via="kopl", demos=0)
+        told = found.attempts[0].feedback
+        fine = found.texts == graph.kopl(program).texts if found.status == "answered" else right in told
+        outcomes[fine] += 1
+        if not fine:
+            missed.append((wrong, right, found.status, told))
+    assert outcomes.total() >= 10
+    assert 100 * outcomes[True] >= LEAST * outcomes.total(), missed[:5]
+
+
 class Repairing:
     """A model that writes a wrong program, and knows of the graph only what it is told of it: it puts
     the first name of each list in the place of what is said to be wrong.
@@ -146,6 +222,49 @@ def test_a_model_that_repairs_from_the_feedback_alone_gets_there(graph: Graph, f
         right += found.texts == graph.kopl(program).texts
     assert tried >= 5
     assert right >= 0.9 * tried, (right, tried)
+
+
+def queries(*lines: str) -> str:
+    return "\n".join(f'Query{number}: "{line}"' for number, line in enumerate(lines, start=1))
+
+
+HIGH = "get_information(relation='height', head_entity='Toubkal')"
+
+
+@pytest.mark.parametrize(
+    ("program", "right"),
+    [
+        (queries("get_info(relation='capital', head_entity='Nepal')"), '"get_information"'),
+        (queries("get_information(rel='capital', head='Nepal')"), '"relation"'),
+        (queries("get_information(relation='capital', entity='Nepal')"), '"head_entity"'),
+        (queries("get_information('capital', 'Nepal')"), "relation"),
+        (queries("get_information(relation='Nepal', head_entity='capital')"), '"capital"'),
+        (queries("get_information(relation='capital', tail_entity='Nepal')"), "'capital' forward"),
+        (queries("get_information(relation='start time', head_entity='India')"), '"head of government"'),
+        (queries("get_information(relation='head of government', head_entity='India', key='begin')"), '"start time"'),
+        (queries("get_information(relation='height', tail_entity>'4 kilograms')"), "'m'"),
+        (queries(HIGH, "number(set='output_of_query1')"), '"count"'),
+        (queries(HIGH, "max(set='output_of_query7')"), '"output_of_query1"'),
+        (queries(HIGH, "max(set='query1')"), '"output_of_query1"'),
+        (queries(HIGH, "max(set='the result of step 1')"), '"output_of_query1"'),
+        (queries(HIGH, "get_information(relation='country', head_entity='query1')"), '"output_of_query1"'),
+    ],
+)
+def test_feedback_of_faults_of_llm_queries(graph: Graph, program: str, right: str) -> None:
+    found = graph.ask("Which?", Scripted(program), retries=0, via="query", demos=0)
+    assert found.status in ("failed", "empty")
+    assert right in found.attempts[0].feedback
+    assert "llm_function" not in found.attempts[0].feedback
+
+
+def test_a_text_that_only_looks_like_a_result_stays_a_text() -> None:
+    """A value beside a result, and the name of an entity, are no results."""
+    graph = condgraph.open()
+    graph.add([Statement("a", "stage", "step 1"), Statement("query1", "stage", "step 2")])
+    stage = "get_information(relation='stage', head_entity='a')"
+    assert graph.query(queries(stage, "equal(set1='output_of_query1', set2='step 1')")).texts == ["yes"]
+    assert graph.query(queries(stage, "get_information(relation='stage', head_entity='query1')")).texts == ["step 2"]
+    assert graph.query(queries(stage, "set_union(set1='output_of_query1', set2='query1')")).texts == ["query1", "step 1"]
 
 
 # -- the errors themselves -------------------------------------------------------------------------

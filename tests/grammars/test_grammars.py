@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.engine.errors import OptionError, ParseError
+from condgraph.engine.errors import OptionError, ParseError, UnknownNameError
 from condgraph.engine.facts import Member, Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.grammars.grammar import constraint
@@ -212,6 +212,43 @@ def test_units_with_quotes_and_columns_beside_facts() -> None:
         assert allows(rows) == text.accepts(program) == right
         if right:
             assert graph.query(program).texts == ["1", "2"]
+
+
+@pytest.mark.parametrize("form", ["gbnf", "json-schema"])
+def test_a_source_scopes_llm_queries(several: dict[str, Graph], form: Any) -> None:
+    """Of one source there is what stands in it, also what another has by the same name; each program
+    resolves where it is asked in that source.
+    """
+    graph, rng = several["shop"], random.Random(12)
+    columns = {"customers": {"id", "name", "city"}, "orders": {"id", "customer", "amount"}}
+    for source, its in columns.items():
+        made = graph.grammar("llm_query", format=form, source=source, question="Where does Ann live?")
+        grammar, schemas = Gbnf(made.text) if form == "gbnf" else None, Schemas(made.schema or {})
+        seen: set[str] = set()
+        for _ in range(by_lane(60, 400, 4000)):
+            program = grammar.derive(rng) if grammar is not None else made.program(json.dumps(schemas.derive(rng)))
+            graph.explain(program, language="llm_query", source=source, on_unknown="empty")
+            seen |= set(re.findall(r"relation='([^']*)'", program))
+            assert "source=" not in program
+        assert seen == its
+    with pytest.raises(UnknownNameError, match="unknown source 'order'"):
+        graph.grammar("llm_query", source="order")
+    with pytest.raises(OptionError, match="LLM queries"):
+        graph.grammar("kopl", source="orders")
+
+
+def test_ask_holds_a_model_to_the_source_that_is_asked(several: dict[str, Graph]) -> None:
+    from condgraph.ask.held import held_to
+
+    class Model:
+        accepts = frozenset(("gbnf",))
+
+    graph = several["shop"]
+    whole, scoped = (held_to(graph, Model(), "query", "Who lives in Oslo?", [], source) for source in (None, "customers"))  # type: ignore[arg-type]
+    assert whole is not None
+    assert scoped is not None
+    assert "amount" in whole.text
+    assert "amount" not in scoped.text
 
 
 # -- logical queries -------------------------------------------------------------------------------
@@ -481,6 +518,12 @@ def test_rules_are_written_once_for_a_graph(language: Any, monkeypatch: pytest.M
     assert "a new relation" in graph.grammar(language, entities=["Ann"]).text
     assert "a new relation" in graph.grammar(language).text
     assert made == [language] * 2
+    # Also where a question names nothing.
+    for _ in range(2):
+        nothing = graph.grammar(language, entities=[])
+    # Patterns have their concepts in any case.
+    assert made == [language] * (2 if language == "pattern" else 3)
+    assert "Ann" not in nothing.text
 
 
 def test_a_graph_without_relations_has_its_entities() -> None:

@@ -14,7 +14,7 @@ from itertools import combinations, islice, pairwise
 from typing import Final
 
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, CallSpan, Knows, Span, Step, signature
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, CallSpan, Knows, Span, Step, form, signature
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
@@ -63,6 +63,9 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
         if len(steps) > MOST_STEPS:
             raise ParseError(f"the program has more than {MOST_STEPS} steps", span=span)
     return steps, places
+
+
+_NESTED: Final = "calls stand one behind the other, and none within another: Find(Nepal) QueryName()"
 
 
 def parted(text: str) -> str | None:
@@ -188,8 +191,9 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
 def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: Span | None) -> None:
     """Complain where a function has more or fewer texts than it takes."""
     if len(texts) != len(roles):
-        takes = ", ".join(roles) or "no arguments"
-        raise ParseError(f"{function} takes {len(roles)} arguments ({takes}) and has {len(texts)}", span=span)
+        takes = ", ".join(roles) or "none"
+        many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
+        raise ParseError(f"{function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}")
 
 
 def _split(
@@ -206,8 +210,11 @@ def _split(
     """
     if not roles:
         if program[start:close].strip():
-            raise ParseError(f"{function} takes no arguments", span=(start, close), hint=parted(program[start : close + 1]))
+            hint = parted(program[start : close + 1]) or (_NESTED if "(" in program[start:close] else None)
+            raise ParseError(f"{function} takes no arguments", span=(start, close), hint=hint)
         return (), ()
+    if not program[start:close].strip():
+        check_arity(function, roles, (), (start, close))
     inside = [(begin, end) for begin, (end, _) in strings.items()]
     commas = [i for i in range(start, close) if program[i] == ","] if len(roles) > 1 else []
     if inside:
@@ -215,8 +222,7 @@ def _split(
         ends = [end for _, end in inside]
         commas = [i for i in commas if not ((at := bisect_right(ends, i)) < len(inside) and inside[at][0] < i)]
     if len(commas) < len(roles) - 1:
-        pieces = [] if not program[start:close].strip() else [""] * (len(commas) + 1)
-        check_arity(function, roles, pieces, (start, close))
+        check_arity(function, roles, [""] * (len(commas) + 1), (start, close))
     cuts = _cuts(program, start, close, commas, roles, knows)
     edges = [start - 1, *cuts, close]
     texts: list[str] = []

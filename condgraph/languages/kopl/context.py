@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any, Final, TypeVar
 
 from condgraph.engine.algebra import (
@@ -33,7 +34,7 @@ from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import collapse
 from condgraph.languages.kopl.careful import parted
 from condgraph.languages.kopl.syntax import places
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step, form
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
 from condgraph.languages.parameters import Given, hole
 from condgraph.names.words import near_names
@@ -178,7 +179,10 @@ class Lowering:
 
     def unknown(self, kind: str, name: str, i: int, candidates: list[str], hint: str | None = None) -> None:
         """Complain of a name, or remember that it means nothing."""
-        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint or self._unclosed(name))
+        hint = hint or self._unclosed(name)
+        if not self.lenient and hint is None:
+            candidates, hint = self._misplaced(name, i, candidates)
+        error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint)
         if not self.lenient:
             raise error
         self.warnings.append(f"{error}; it means nothing here")
@@ -198,6 +202,29 @@ class Lowering:
             return hint
         return f"the parenthesis of {self.function} is not closed before {found[1]}; a name that holds this is put in double quotes"
 
+    def _misplaced(self, name: str, i: int, candidates: list[str]) -> tuple[list[str], str | None]:
+        """What to say of a text that is no name of its role, where others of the call are in its place, or
+        it holds more than one: the names that may be meant, and how the call is written.
+        """
+        function, texts, _ = self.steps[len(self.results)]
+        roles = FUNCTIONS[function].texts
+        if any(isinstance(text, Given) for text in texts):
+            return candidates, None
+        for order in permutations(texts):
+            if order != texts and all(map(self._fits, roles, order)):
+                return [order[i]], f"its arguments are in another order: {function}({', '.join(order)})"
+        first = name.partition(",")[0].strip()
+        if first != name and roles[i] in _NAMED and self._fits(roles[i], first):
+            many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
+            return [first, *candidates], f"{function} takes {many}: {form(function)}"
+        return candidates, None
+
+    def _fits(self, role: str, text: str) -> bool:
+        """Whether a text can be of a role: a name of it, or a value that is no name of the others."""
+        if role in ("value", "qvalue"):
+            return not any(self.knows(other, text) for other in (*CLOSED, "key", "qkey", "relation"))
+        return self.knows(role, text)
+
     def relation(self, name: str, i: int) -> str:
         """A relation by its exact name."""
         if not self.schema.has_relation(name):
@@ -209,13 +236,18 @@ class Lowering:
         """An attribute by its exact name."""
         if not self.schema.has_attribute(name):
             hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
+            if hint is None and self.schema.has_qualifier(name):
+                hint = _QUALIFIER
             self.unknown("attribute", name, i, near_names(name, self.schema.attributes), hint)
         return name
 
     def qualifier(self, name: str, i: int) -> str:
         """A qualifier key by its exact name."""
         if not self.schema.has_qualifier(name):
-            self.unknown("qualifier", name, i, near_names(name, self.schema.qualifiers))
+            hint = None
+            if self.schema.has_attribute(name):
+                hint = "it is an attribute: QueryAttr reads it, FilterStr, FilterNum, FilterYear and FilterDate test it"
+            self.unknown("qualifier", name, i, near_names(name, self.schema.qualifiers), hint)
         return name
 
     def closed(self, text: str, i: int, role: str) -> str:
@@ -223,9 +255,10 @@ class Lowering:
         words = CLOSED[role]
         if text not in words:
             what = {"op": "operator", "direction": "direction"}.get(role, "choice")
+            candidates, order = self._misplaced(text, i, nearest(text, words))
             hint = f"{_SPELLINGS[text]!r} is written here" if text in _SPELLINGS else "it is one of " + " ".join(words)
-            hint = self._unclosed(text) or hint
-            raise UnknownNameError(what, text, candidates=nearest(text, words), span=self.span(i), hint=hint)
+            hint = self._unclosed(text) or order or hint
+            raise UnknownNameError(what, text, candidates=candidates, span=self.span(i), hint=hint)
         return text
 
     def operator(self, text: str, i: int) -> Operator:
@@ -251,6 +284,12 @@ class Lowering:
             raise
 
 
+#: Roles whose texts are names of the graph.
+_NAMED: Final = frozenset(("relation", "key", "qkey"))
+_QUALIFIER: Final = (
+    "it is a qualifier of facts: QueryAttrQualifier and QueryRelationQualifier read it, "
+    "QFilterStr, QFilterNum, QFilterYear and QFilterDate test it"
+)
 _SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!="}
 
 

@@ -90,7 +90,7 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
     if not low.schema.has_concept(texts[0]):
         if low.schema.has_entity(texts[0]):
-            hint: str | None = "there is an entity of this name, and it is no concept"
+            hint: str | None = "there is an entity of this name, and it is no concept: Find begins with it"
         elif texts[0] in low.schema.sources:
             hint = "it is a source, whose rows have no concept: FilterStr, FilterNum and the like find them by a column"
         else:

@@ -70,6 +70,26 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
 }
 
 
+#: What a role is called in messages, where its short name says too little.
+_SAID: Final = {"key": "attribute", "qkey": "qualifier", "qvalue": "value", "op": "operator"}
+
+
+def form(function: str) -> str:
+    """How a function is written, and the words that may stand in it.
+
+    >>> form("Relate"), form("Find")
+    ('Relate(relation, direction), where direction is forward or backward', 'Find(name)')
+    """
+    roles = FUNCTIONS[function].texts
+    closed = [
+        f"{_SAID.get(role, 'the last' if role in ('between', 'among') else role)} is {' or '.join(CLOSED[role])}"
+        for role in roles
+        if role in CLOSED
+    ]
+    said = ", ".join("word" if role in ("between", "among") else _SAID.get(role, role) for role in roles)
+    return f"{function}({said})" + (f", where {closed[0]}" if closed else "")
+
+
 #: Of each function, how many results it takes, and how many texts.
 SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
 
@@ -117,6 +137,10 @@ def signature(function: str, span: Span | None = None, hint: str | None = None) 
 _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 
 
+_BEGINS: Final = "a program begins with Find(name) or FindAll(), and every function takes what stands before it"
+_TWO: Final = "two sets stand before it: Find(...) ... Find(...) ... And()"
+
+
 def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:
     """Post-fix: each function takes the latest results that nobody took yet."""
     if not steps:
@@ -129,6 +153,7 @@ def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:
             raise ParseError(
                 f"{step.function} takes the results of {needs} earlier steps, and {len(stack)} are left",
                 span=places[i].call if places else None,
+                hint=_BEGINS if not i else _TWO if needs > 1 else None,
             )
         taken = tuple(stack[len(stack) - needs :])
         del stack[len(stack) - needs :]

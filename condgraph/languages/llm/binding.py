@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
-from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, OPERATOR_WORDS, Function
+from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, OPERATOR_WORDS, Function, near_functions
 from condgraph.languages.llm.syntax.tree import (
     NOWHERE,
     Argument,
@@ -113,7 +113,7 @@ def bind(call: Call) -> Bound:
         return _calculation(call)
     function = BY_NAME.get(name)
     if function is None:
-        return Foreign(call, tuple(nearest(name, BY_NAME)))
+        return Foreign(call, near_functions(name))
     if function.name == "if":
         return _conditional(call, name)
     if function.name == "keep":

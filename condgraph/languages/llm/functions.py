@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import Final
+
+from condgraph.engine.errors import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +266,27 @@ OPERATOR_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("/", "divide", "division", "ratio"), "/"),
     }
 )
+
+#: What models call things that the table has by other names, as parts of a name.
+_MEANT: Final = (
+    ("info", "get_information"), ("search", "get_information"), ("lookup", "get_information"), ("retrieve", "get_information"),
+    ("number", "count"), ("size", "count"), ("length", "count"), ("how_many", "count"),
+    ("filter", "keep"), ("where", "keep"), ("select", "keep"), ("join", "set_intersection"), ("minus", "set_difference"),
+)  # fmt: skip
+_MOST_NEAR: Final = 6
+#: How like a name is that is taken before those that models usually mean.
+_SURE: Final = 0.88
+
+
+def near_functions(name: str) -> tuple[str, ...]:
+    """The functions that a name may mean which none has: the name that it is but for a letter, what models
+    usually call so, then those with a name like it, by their own names.
+
+    >>> near_functions("get_info")[0], near_functions("set_unoin")[0], near_functions("number")[0]
+    ('get_information', 'set_union', 'count')
+    """
+    folded = name.casefold()
+    usual = [function for word, function in _MEANT if word in folded]
+    alike = [BY_NAME[one].name for one in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
+    first = [one for one in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, one).ratio() > _SURE]
+    return tuple(dict.fromkeys([*first, *usual, *alike]))[:_MOST_NEAR]

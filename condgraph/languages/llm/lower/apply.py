@@ -36,22 +36,25 @@ from condgraph.engine.algebra import (
     Validity,
     Values,
 )
-from condgraph.engine.errors import OptionError, PlanError, nearest
+from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.outside import remembering, takes_call
-from condgraph.engine.values import Kind
+from condgraph.engine.values import Kind, collapse
 from condgraph.languages.llm.binding import Application, Foreign
 from condgraph.languages.llm.lower.native import lower_compare, lower_conditional, lower_equal, lower_native, lower_part
 from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values
 from condgraph.languages.llm.lower.sets import bag_like, lower_keep, lower_negation, lower_set, operands_of
 from condgraph.languages.llm.lower.tables import lower_group, lower_having, lower_limit, lower_order, lower_top, on_table
-from condgraph.languages.llm.syntax.tree import Literal
+from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
+from condgraph.languages.llm.syntax.tree import Literal, OutputRef
 from condgraph.vectors.encoder import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering
 
 Rule = Callable[["Lowering", Application], Result]
+#: Functions that take a text beside a result.
+_COMPARING: Final = frozenset(("equal", "is_in", "compare", "set_difference", "keep", "if"))
 
 
 def lower_application(lowering: Lowering, call: Application) -> Result:
@@ -61,6 +64,23 @@ def lower_application(lowering: Lowering, call: Application) -> Result:
         raise PlanError(f"{call.function} has no meaning here", span=call.span)
     result = rule(lowering, call)
     return result.of(result.node, span=call.span)
+
+
+def complain_of_outputs(lowering: Lowering, call: Application) -> None:
+    """Complain of a text in the place of a result that names none but means one ('query1'): as a text it
+    would be the answer. Beside a result it may be a value that it is compared with.
+    """
+    if any(isinstance(one, OutputRef) for one in call.operands) and call.function in _COMPARING:
+        return
+    labels = [query.label for query in lowering.program.queries]
+    for one in call.operands:
+        if not isinstance(one, Literal) or (found := AN_OUTPUT.fullmatch(one.text.strip())) is None:
+            continue
+        if found[1] in labels and not lowering.context.schema.has_entity(collapse(one.text)):
+            raise UnknownNameError(
+                "output", one.text, candidates=[f"output_of_query{found[1]}"], span=one.span,
+                hint=f"write output_of_query{found[1]}",
+            )  # fmt: skip
 
 
 def lower_foreign(lowering: Lowering, call: Foreign) -> Result:

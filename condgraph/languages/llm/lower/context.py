@@ -27,12 +27,15 @@ from condgraph.languages.llm.lower.matching import Matching, words
 from condgraph.languages.llm.syntax.tree import Expression, Items, Literal, Span
 from condgraph.names.graph_names import ENTITY_THRESHOLD, Linker
 from condgraph.names.resolve import THRESHOLD, resolve
+from condgraph.names.words import near_names
 from condgraph.vectors.encoder import fold
 
 #: Words for when a fact holds, folded, with the part they ask for.
 TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "start", "end time": "end", "end_time": "end"}
 #: What stands for a missing cell, folded; tables have no statement for these.
 MISSING: Final = frozenset({"", "n/a", "na", "none", "null", "-", "–", "—", "--", "empty", "blank", "missing", "nan"})
+#: Keys that are offered for one that there is none of.
+_MOST_KEYS: Final = 12
 ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
 
 
@@ -120,6 +123,12 @@ class Context(Matching):
         if not names:
             candidates = list(dict.fromkeys(match.name for match in resolution.near))
             hint = None if source is None else f"looked for in the source {source!r}"
+            if what == "key":
+                keys = list(self.schema.qualifiers) + (["time", "start time", "end time"] if self.linker.temporal else [])
+                candidates = list(dict.fromkeys([*near_names(expression.text, keys), *candidates, *keys]))[:_MOST_KEYS]
+                hint = hint or "a key is a qualifier of the facts, or says when they hold"
+            elif self.schema.has_qualifier(collapse(expression.text)):
+                hint = f"it is a qualifier of facts: key={collapse(expression.text)!r} beside their relation"
             self.unknown(UnknownNameError(what, expression.text, candidates=candidates, span=expression.span, hint=hint))
             return ()
         self.near(what, expression.text, resolution.matches)

@@ -45,7 +45,7 @@ from condgraph.engine.outside import Asked, LlmFunction
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.languages.llm.binding import Application, Search, bind
-from condgraph.languages.llm.lower.apply import lower_application, lower_foreign, nth
+from condgraph.languages.llm.lower.apply import complain_of_outputs, lower_application, lower_foreign, nth
 from condgraph.languages.llm.lower.context import Context
 from condgraph.languages.llm.lower.joins import joined_rows
 from condgraph.languages.llm.lower.native import apply, asks_truth, comparison, literal_value
@@ -148,7 +148,10 @@ class Lowering:
             bound = bind(expression)
             if isinstance(bound, Search):
                 return SearchRule(self, bound).lower()
-            return lower_application(self, bound) if isinstance(bound, Application) else lower_foreign(self, bound)
+            if not isinstance(bound, Application):
+                return lower_foreign(self, bound)
+            complain_of_outputs(self, bound)
+            return lower_application(self, bound)
         if isinstance(expression, Comparison):
             left, right = self.evaluate(expression.left), self.evaluate(expression.right)
             return comparison(self, left, right, expression.op, bare=True)

@@ -83,6 +83,10 @@ _CLOSING: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}]" + _AFTER, re.VERBOSE
 _LIKELY: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
 
 REFERENCE: Final = re.compile(r"output_?(?:of_?)?query_?(?P<label>\d+(?:_[a-z]\w*)?)(?![\w])", re.IGNORECASE)
+#: What is no reference, but means one where a result is wanted: 'query1', 'step 1', 'result_of_query1'.
+AN_OUTPUT: Final = re.compile(
+    r"(?:the[ _])?(?:(?:outputs?|results?|answers?)[ _]?(?:(?:of|from)[ _])?)?(?:query|step|output|result)[ _]?(\d+)", re.IGNORECASE
+)
 _CANONICAL: Final = re.compile(r"output_of_query\d+")
 _TOKEN: Final = re.compile(
     rf"""
