@@ -8,6 +8,7 @@ gold        the names of the data
 words       the question's own words for each relation
 phrases     verb phrases of the first set, in the direction in which one would say them
 second      verb phrases of the second set, which was written later and never tuned to
+third       verb phrases of the third set, written when the table had grown; never tuned to
 typos       one letter of the topic and of each relation missing, doubled or exchanged
 flips       the question's words, a third of the edges the other way round
 dropped     the question's words without the first hop
@@ -127,8 +128,8 @@ FIRST: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "cause_of_death": (("died of", "was killed by", "died from"), ("killed",)),
 }  # fmt: skip
 
-#: The second set is in a file of its own (`noise_second.py`), written when the table of everyday
-#: words was fixed.
+#: The second and the third set are in files of their own (`noise_second.py`, `noise_third.py`),
+#: written when the table of everyday phrases, and that of families of words, was fixed.
 
 
 def _phrased(question: Question, phrases: dict[str, tuple[tuple[str, ...], tuple[str, ...]]], dice: random.Random) -> Triples:
@@ -195,6 +196,13 @@ def second(question: Question, dice: random.Random) -> Triples | None:
     return _phrased(question, SECOND, dice) if all(hop.relation in SECOND for hop in question.hops) else None
 
 
+def third(question: Question, dice: random.Random) -> Triples | None:
+    """Verb phrases of the third set."""
+    from noise_third import THIRD
+
+    return _phrased(question, THIRD, dice) if all(hop.relation in THIRD for hop in question.hops) else None
+
+
 def typos(question: Question, dice: random.Random) -> Triples | None:
     """A letter wrong in the topic and in each relation."""
     written = _written(question, tuple(typo(hop.relation, dice) for hop in question.hops))
@@ -228,6 +236,6 @@ def added(question: Question, dice: random.Random) -> Triples | None:
 
 
 RULES: Final[dict[str, Callable[[Question, random.Random], Triples | None]]] = {
-    "gold": gold, "words": words, "phrases": phrases, "second": second, "typos": typos, "flips": flips,
+    "gold": gold, "words": words, "phrases": phrases, "second": second, "third": third, "typos": typos, "flips": flips,
     "dropped": dropped, "added": added,
 }  # fmt: skip

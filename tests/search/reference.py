@@ -19,6 +19,7 @@ import numpy as np
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.patterns.words import TABLE
+from tests.search.everyday import fit
 from tests.search.worlds import ASKED
 
 #: Words that say nothing before a phrase.
@@ -99,6 +100,10 @@ class Reference:
         self.parents = parents
         self.nodes: list[Node] = sorted({(0, ident) for ident in self.names} | {e.object for e in self.edges if e.object[0] == 1})
         self.predicates = sorted({edge.predicate for edge in self.edges})
+        stated = [item for item in self.items if isinstance(item, Statement)]
+        #: All names of predicates, those of qualifiers among them, by whose words relations are read.
+        self.vocabulary = sorted({item.predicate for item in stated} | {key for item in stated for key, _ in item.qualifiers})
+        self.vocabulary.append("instance of")
 
     def text(self, node: Node) -> str:
         return self.names[node[1]] if node[0] == 0 else node[1]
@@ -113,9 +118,13 @@ class Reference:
         return int(np.rint(1_000_000 * np.sqrt(np.square(u - v).sum())))
 
     def related(self, relation: str, predicate: str) -> int:
-        """The term of a relation: its own, or that of a word that the table says means the same."""
+        """The term of a relation: its own, or that of a word that the table says means the same; the
+        less, the better its words fit.
+        """
         if (relation, predicate) not in self.relations:
-            self.relations[relation, predicate] = self._related(relation, predicate)
+            term = self._related(relation, predicate)
+            left = 1000 - fit(relation, predicate, self.vocabulary)
+            self.relations[relation, predicate] = min(term, 60_000 + term * left // 1000)
         return self.relations[relation, predicate]
 
     def _related(self, relation: str, predicate: str) -> int:

@@ -1,5 +1,5 @@
 """How far a relation of a pattern is from every predicate of a graph: by an encoder, and by the
-table of everyday words (`patterns.words`).
+tables of everyday phrases and words (`patterns.words`, `patterns.families`).
 
 Predicates are few, so their vectors are made when they are first asked for. Both sides are compared
 as words (`vectors.spelling`).
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from condgraph.patterns.families import FITS, Names
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.words import words_for
 from condgraph.vectors.encoder import Encoder, LexicalEncoder
@@ -34,6 +35,7 @@ class Relations:
         self._names, self._encoder = names, encoder
         self._lock = Lock()
         self._vectors: Vectors | None = None
+        self._fits: Names | None = None
         self._queries: dict[str, Any] = {}
         self._found: dict[str, Costs] = {}
 
@@ -49,7 +51,8 @@ class Relations:
 
     def every(self, relation: str) -> Costs:
         """One term a predicate, in millionths: the least of the relation's own distance, and of the
-        distances of words for it with what these add.
+        distances of words for it with what these add; and that much less by as much as its words
+        fit the predicate.
         """
         found = self._found.get(relation)
         if found is None:
@@ -58,8 +61,14 @@ class Relations:
             found = self._distances(spelled(relation))
             for word, cost in words_for(relation).items():
                 found = np.minimum(found, self._distances(word) + cost)
-            self._found[relation] = found
+            left = 1000 - np.array(self._words().fits(relation), np.int64)
+            found = self._found[relation] = np.minimum(found, FITS + found * left // 1000)
         return found
+
+    def _words(self) -> Names:
+        if self._fits is None:
+            self._fits = Names(self._names)
+        return self._fits
 
     def _distances(self, word: str) -> Costs:
         vectors = self._of_names()

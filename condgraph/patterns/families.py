@@ -1,0 +1,238 @@
+"""Families of relations: which words of a phrase speak of which relation, in whatever order they
+stand.
+
+The table of everyday words (`patterns.words`) knows phrases; this one knows words. A line has a
+family (`directed`), behind `~` the family that says the same the other way round (`parents`,
+`children`), and its words. `helm*` begins so, `came+out` are words that stand together in a phrase
+and then count for nothing else, `?make` speaks of the family weakly. Where there are two ways
+round, a noun means the other one before "of" or "to" ("is the father of"), a verb (`^raise*`) with
+"by", and `=born+to` neither.
+
+How well a phrase fits a predicate is a whole number of thousandths, so that every store agrees:
+what a word says is doubted (`STRONG`, `WEAK`), two words are doubted less, and the fit is that of
+the phrase with a family, times that of the predicate's name with it. The words of the predicates of
+a graph are families too: a word that two of them have says half.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+
+from condgraph.names.words import STOP, stem
+from condgraph.vectors.spelling import spelled
+
+#: What a predicate costs at least that a relation fits by its words alone, in millionths.
+FITS: Final = 60_000
+#: How much words say, in thousandths: alone, together, weakly; those of a predicate's name where
+#: one begins with the other; with one letter wrong.
+STRONG: Final = 900
+TOGETHER: Final = 950
+WEAK: Final = 450
+BEGINS: Final = 700
+#: What is left of a family that says the same the other way round.
+TURNED: Final = 800
+#: Letters of a stem from which on another may begin with it, and letters of a word from which on
+#: one may be wrong.
+_STEM: Final = 4
+_LONG: Final = 5
+
+TABLE: Final = Path(__file__).with_name("families.txt").read_text(encoding="utf-8").strip()
+_WORD: Final = re.compile(r"[^\W_]+")
+#: Words of relations that say nothing alone, beside those of questions.
+_EMPTY: Final = STOP | frozenset(
+    [
+        "s",
+        "d",
+        "ll",
+        "re",
+        "ve",
+        "having",
+        "being",
+        "get",
+        "gets",
+        "got",
+        "which",
+        "up",
+        "off",
+        "out",
+        "was",
+        "himself",
+        "herself",
+        "themselves",
+        "itself",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """Words of a family: `parts` stand together in a phrase, a part ending in `*` begins a word;
+    `kind` says when it means the other way round.
+    """
+
+    family: str
+    parts: tuple[str, ...]
+    weight: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class _Table:
+    inverse: dict[str, str]
+    #: Items of one word by the word, of several words by the first.
+    single: dict[str, list[Item]]
+    several: dict[str, list[Item]]
+
+
+@cache
+def _table() -> _Table:
+    found = _Table({}, {}, {})
+    for line in TABLE.splitlines():
+        head, _, words = line.partition(":")
+        family, _, other = (part.strip() for part in head.partition("~"))
+        if other:
+            found.inverse[family] = other
+        for word in words.split():
+            bare = word.lstrip("?^=")
+            parts = tuple(bare.split("+"))
+            weight = WEAK if "?" in word[:2] else STRONG if len(parts) == 1 else TOGETHER
+            kind = "fixed" if "=" in word[:2] else "verb" if "^" in word[:2] else "noun"
+            (found.single if len(parts) == 1 else found.several).setdefault(parts[0], []).append(Item(family, parts, weight, kind))
+    return found
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a relation, folded."""
+    return _WORD.findall(spelled(text).casefold())
+
+
+def _begun(token: str) -> Iterable[str]:
+    """What a table may call a word: what it begins with, shortest first, and itself."""
+    for end in range(2, len(token) + 1):
+        yield token[:end] + "*"
+    yield token
+
+
+def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
+    """How well a phrase fits each family, from the items that it has."""
+    turns = {"noun": words[-1:] in (["of"], ["to"]), "verb": "by" in words, "fixed": False}
+    inverse = _table().inverse
+    doubt: dict[str, int] = {}
+    for item in items:
+        family = inverse.get(item.family, item.family) if turns[item.kind] else item.family
+        doubt[family] = doubt.get(family, 1000) * (1000 - item.weight) // 1000
+    return {family: 1000 - left for family, left in doubt.items()}
+
+
+@lru_cache(4096)
+def _items(text: str) -> tuple[tuple[Item, frozenset[str]], ...]:
+    """The items of the table that a phrase has, with the words that each takes."""
+    table, words = _table(), tokens(text)
+    there: dict[str, set[str]] = {}
+    for token in words:
+        for begun in _begun(token):
+            there.setdefault(begun, set()).add(token)
+    several = [
+        (item, frozenset().union(*(there[part] for part in item.parts)))
+        for begun in there
+        for item in table.several.get(begun, ())
+        if all(part in there for part in item.parts)
+    ]
+    # "Shot on location" is not "shot on"; what stands together says nothing alone.
+    longest = [one for one in several if not any(one[1] < taken and one[0].family != other.family for other, taken in several)]
+    used = {(token, item.family) for item, taken in longest for token in taken}
+    taken_words = {token for token, _ in used}
+    found = list(longest)
+    for token in dict.fromkeys(words):
+        # Of a family's items that say as much the longest counts, the word itself before all.
+        best: dict[str, Item] = {}
+        for begun in _begun(token):
+            for item in table.single.get(begun, ()):
+                if item.family not in best or item.weight >= best[item.family].weight:
+                    best[item.family] = item
+        found += [(item, frozenset([token])) for item in best.values() if token not in taken_words or (token, item.family) in used]
+    return tuple(found)
+
+
+def fits(text: str) -> dict[str, int]:
+    """How well a phrase fits each family, in thousandths; those that it says nothing of are left
+    out.
+
+    >>> fits("was helmed by"), fits("is the father of")["children"]
+    ({'directed': 900}, 989)
+    """
+    return _told((item for item, _ in _items(text)), tokens(text))
+
+
+class Names:
+    """Names of predicates, and how well phrases fit them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._families = []
+        self._own = []
+        for name in names:
+            words = [word for word in dict.fromkeys(tokens(name)) if word not in _EMPTY]
+            taken = frozenset().union(*(words for _, words in _items(name)))
+            # A name of which the table knows half says less of its family.
+            known = 1000 if not words else 600 + 400 * len(taken.intersection(words)) // len(words)
+            self._families.append({family: min(fit + 100, 1000) * known // 1000 for family, fit in fits(name).items()})
+            self._own.append({stem(word): word for word in words})
+        counts: dict[str, int] = {}
+        for own in self._own:
+            for word in own:
+                counts[word] = counts.get(word, 0) + 1
+        self._counts = counts
+
+    def fits(self, relation: str) -> list[int]:
+        """How well a relation fits each name, in thousandths; its spelling aside."""
+        inverse, said = _table().inverse, fits(relation)
+        told = self._both_ways(said)
+        words = [word for word in dict.fromkeys(tokens(relation)) if word not in _EMPTY]
+        meant = {word: self._meant(word) for word in words}
+        found = []
+        for families, own in zip(self._families, self._own, strict=True):
+            best = max((told.get(family, 0) * fit // 1000 for family, fit in families.items()), default=0)
+            doubt = 1000
+            for stems in meant.values():
+                doubt = doubt * (1000 - max((weight for one, weight in stems.items() if one in own), default=0)) // 1000
+            # "Is the parent of" has the word of `parents`, and says the other way round.
+            turned = any(said.get(inverse.get(family, ""), 0) > said.get(family, 0) for family in families)
+            found.append(max(best, (1000 - doubt) * (TURNED if turned else 1000) // 1000))
+        return found
+
+    def _both_ways(self, told: dict[str, int]) -> dict[str, int]:
+        inverse = _table().inverse
+        found = dict(told)
+        for family, fit in told.items():
+            other = inverse.get(family)
+            if other is not None:
+                found[other] = max(found.get(other, 0), fit * TURNED // 1000)
+        return found
+
+    def _meant(self, word: str) -> dict[str, int]:
+        """The stems of names that a word of a phrase means, with what that says."""
+        own = stem(word)
+        if own in self._counts:
+            return {own: STRONG // self._counts[own]}
+        begun = {
+            other: BEGINS // count
+            for other, count in self._counts.items()
+            if min(len(own), len(other)) >= _STEM and (own.startswith(other) or other.startswith(own))
+        }
+        if begun or len(word) < _LONG:
+            return begun
+        return {other: STRONG // count for other, count in self._counts.items() if _one_wrong(own, other)}
+
+
+def _one_wrong(one: str, other: str) -> bool:
+    """Whether a word is another but for one letter: missing, too many, another, or two exchanged."""
+    if min(len(one), len(other)) < _LONG - 1 or abs(len(one) - len(other)) > 1:
+        return False
+    at = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    rest, left = one[at:], other[at:]
+    return rest[1:] == left or rest == left[1:] or rest[1:] == left[1:] or (rest[1::-1] == left[:2] and rest[2:] == left[2:])
