@@ -17,11 +17,9 @@ import contextlib
 import importlib.util
 import io
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ import pytest
 
 import condgraph
 from condgraph.samples import SAMPLES, copy_to
+from tests.support import commands
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
@@ -141,14 +140,7 @@ def run_command(command: str, shown: str, place: str) -> None:
     """Run a command line of a page, and compare what it writes with what the page shows, if it
     shows anything.
     """
-    ran = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONUTF8": "1"},
-        stdin=subprocess.DEVNULL,
-    )
+    ran = commands.run(*shlex.split(command)[1:])
     written = ran.stdout + ran.stderr
     assert "Traceback" not in written, f"{place}: {command}\n{written}"
     if shown.strip():

@@ -61,7 +61,8 @@ class Forks:
     def run(self, path: Path, changed: str | None, tests: Sequence[str], seconds: float) -> tuple[str, str]:
         """Whether some test notices that `path` has the text `changed` ("killed", "survived",
         "elsewhere" where a process of its own has to say), and the test that did. None changes
-        nothing.
+        nothing. What takes more than `seconds` of the processor, or ten times as many of the clock
+        and a minute, is killed.
         """
         request = {"path": str(path), "changed": changed, "tests": list(tests), "seconds": seconds}
         self._out.write(json.dumps(request) + "\n")
@@ -97,13 +98,15 @@ def _tried(session: Any, items: Mapping[str, Any], request: Mapping[str, Any]) -
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+            bound = int(request["seconds"]) + 1
+            resource.setrlimit(resource.RLIMIT_CPU, (bound, bound + 5))
             # Graphs that tests share are of this change alone.
             os.environ["PYTEST_DEBUG_TEMPROOT"] = str(place)
             status = _child(session, [items[name] for name in request["tests"]], request, place / "failed")
         finally:
             sys.stdout.flush()
             os._exit(status)
-    end = _waited(child, request["seconds"])
+    end = _waited(child, 60 + 10 * request["seconds"])
     failed = place / "failed"
     test = failed.read_text() if failed.exists() else ""
     shutil.rmtree(place, ignore_errors=True)

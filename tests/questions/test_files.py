@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.questions import Distribution, Question, accuracy, equal, read, split, write
 from condgraph.questions.record import ANSWERS
 from condgraph.samples import FOLDER
+from tests.support import commands
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "condgraph", "generate", "-d", str(tmp_path / "store"), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return commands.run("generate", "-d", tmp_path / "store", *arguments)
 
     assert run("-n", "5", "-o", str(output)).returncode == 0
     graph = condgraph.open(tmp_path / "store")
@@ -147,7 +146,8 @@ def test_the_distribution(questions: list[Question], tmp_path: Path) -> None:
     with condgraph.open(tmp_path / "store") as graph:
         graph.load(FOLDER / "countries.json")
     command = ["generate", "-d", str(tmp_path / "store"), "-n", "4", "--format", "text", "--shares"]
-    done = subprocess.run([sys.executable, "-m", "condgraph", *command], capture_output=True, text=True, check=True)
+    done = commands.run(*command)
+    assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 4
     assert done.stderr.startswith("4 questions\n")
 
@@ -180,5 +180,6 @@ def test_questions_and_answers_as_text(tmp_path: Path) -> None:
     assert out.getvalue().splitlines() == [f"{one.question}\t{one.answer}" for one in given]
     there = tmp_path / "questions.txt"
     asked = ["generate", "-d", str(tmp_path / "store"), "-n", "3", "--seed", "2", "--format", "text", "-o", str(there)]
-    done = subprocess.run([sys.executable, "-m", "condgraph", *asked], capture_output=True, text=True, check=True)
+    done = commands.run(*asked)
+    assert done.returncode == 0
     assert (done.stdout, there.read_text("utf-8")) == ("", out.getvalue())
