@@ -19,7 +19,7 @@ from typing import Any
 from condgraph.engine.facts import Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders.database.server import DatabaseUrl
-from condgraph.loaders.property_graph.load import GraphFiles
+from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.recognise import Recognised
 from condgraph.loaders.table.arrow import is_frame
 

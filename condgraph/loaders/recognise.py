@@ -28,6 +28,7 @@ from condgraph.loaders.files import heads_in, read_head, stem_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.kqapro import load as kqapro
 from condgraph.loaders.property_graph import load as property_graph
+from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.rdf import load as rdf
 from condgraph.loaders.spreadsheet import load as spreadsheet
 from condgraph.loaders.statements import quintuples, triples, wikidata
@@ -113,7 +114,7 @@ def location_of(data: Any, places: Mapping[Path, str] | None = None) -> str:
     """
     if isinstance(data, server.DatabaseUrl):
         return data.location
-    if isinstance(data, property_graph.GraphFiles):
+    if isinstance(data, GraphFiles):
         first = data.paths[0]
         return places[first].rpartition("/")[0] if places and first in places else str(first.parent)
     if places and isinstance(data, Path) and data in places:
@@ -136,7 +137,7 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
             path = Path(one)
             stem = stem_of(path) if path.name else stem_of(path.resolve())
             parts.append([stem, *reversed([part for part in path.parts[:-1] if part not in (path.anchor, ".")])])
-        elif isinstance(one, (server.DatabaseUrl, property_graph.GraphFiles)):
+        elif isinstance(one, (server.DatabaseUrl, GraphFiles)):
             parts.append([one.called])
         else:
             parts.append([type(one).__name__.casefold()])
@@ -325,7 +326,7 @@ def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
     files = [data for form, data in found if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
     if len(files) < 2:
         return found
-    whole = property_graph.FORMAT, property_graph.GraphFiles(tuple(files))
+    whole = property_graph.FORMAT, GraphFiles(tuple(files))
     return [whole, *((form, data) for form, data in found if data not in files)]
 
 

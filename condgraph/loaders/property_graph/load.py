@@ -11,110 +11,27 @@ statements. Only an empty cell is missing.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import FormatError, LoadError, OptionError
-from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement
+from condgraph.engine.errors import LoadError, OptionError
+from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Sourced, Statement
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.folder.keys import plain
-from condgraph.loaders.property_graph.headers import Column, column_of, kind_of
+from condgraph.loaders.property_graph.files import DELIMITERS, GraphFile, GraphFiles, base_of, files_of, header_of, opened
+from condgraph.loaders.property_graph.headers import Column, kind_of
 from condgraph.loaders.property_graph.model import is_model, refuse_models
 from condgraph.loaders.table.cells import Cell, Profile
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.options import truth_option
-from condgraph.loaders.table.text import TextTable
 
-_DELIMITERS: Final = ",;\t|"
 _NONE: Final = frozenset(("",))
-_HEADER: Final = re.compile(r"[-_ .]?headers?$", re.IGNORECASE)
 _SUFFIXES: Final = (".csv", ".tsv", ".txt", "")
-
-
-@dataclass(frozen=True)
-class GraphFiles:
-    """Several files that are one property graph."""
-
-    paths: tuple[Path, ...]
-
-    @property
-    def called(self) -> str:
-        """What the source is called: the folder of its files."""
-        return self.paths[0].resolve().parent.name or "graph"
-
-
-class _File:
-    """One file: its columns, and the reading that its problems go to."""
-
-    def __init__(self, path: Path, header: Sequence[str] | None, reading: Reading, options: Options, alone: bool) -> None:
-        self.path = path
-        stem = stem_of(path)
-        self.source = (
-            reading.source
-            if alone
-            else Source(f"{reading.source.name}/{stem}", str(path), "property-graph", reading.source.content)
-        )
-        self.reading = Reading(replace(self.source, location=str(path)), reading.on_error, None, reading.problems)
-        given = {name: options[name] for name in ("delimiter", "encoding") if name in options}
-        self.text = TextTable.open(path, self.reading, {**given, "header": header is None}, _DELIMITERS)
-        self.headers = list(self.text.headers if header is None else header)
-        if header is not None and len(self.headers) != len(self.text.headers):
-            raise LoadError(f"the file has {len(self.text.headers)} columns, and its header {len(self.headers)}", file=str(path))
-        self.columns = [column_of(one) for one in self.headers]
-        for at, column in enumerate(self.columns, 1):
-            if column.role == "property" and not column.name:
-                # As tables name them; a predicate has a name.
-                self.columns[at - 1] = replace(column, name=f"column {at}")
-                self.reading.warn(f"column {at} has no header and is named 'column {at}'", field=f"column {at}")
-        self.kind = kind_of(self.headers)
-
-    def at(self, role: str) -> list[int]:
-        """The positions of columns of a role."""
-        return [at for at, column in enumerate(self.columns) if column.role == role]
-
-
-def _opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[_File]:
-    """The files with their headers, which may stand in files of their own."""
-    headers = {path: _header(path) for path in paths}
-    own = {_HEADER.sub("", stem_of(path)): rows[0] for path, rows in headers.items() if len(rows) == 1 and kind_of(rows[0])}
-    files = []
-    for path, rows in headers.items():
-        if rows and kind_of(rows[0]):
-            if len(rows) > 1 or _HEADER.search(stem_of(path)) is None:
-                files.append(_File(path, None, reading, options, len(paths) == 1))
-            continue
-        stem = stem_of(path)
-        base = max((one for one in own if stem.startswith(one)), key=len, default=None)
-        if base is None:
-            raise FormatError(
-                "the header says neither nodes nor relationships", file=str(path), hint="columns are :ID, ~id or _id and the like"
-            )
-        files.append(_File(path, own[base], reading, options, False))
-    return files
-
-
-def _header(path: Path) -> list[list[str]]:
-    """The first two records of a file."""
-    return sample_rows(read_head(path), _DELIMITERS)[1][:2]
-
-
-def _files_of(source: Any) -> list[Path]:
-    if isinstance(source, GraphFiles):
-        return list(source.paths)
-    path = path_of(source)
-    if not path.is_dir():
-        return [path]
-    found = [one for one in sorted(path.iterdir()) if one.is_file() and not is_document(one)]
-    if not found:
-        raise FormatError("the folder has no CSV files", file=str(path))
-    return found
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
@@ -123,7 +40,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     if not isinstance(array, str) or not array:
         raise OptionError("array_delimiter= is a text")
     keep = truth_option(options, "edge_ids") or False
-    files = _opened(_files_of(source), reading, options)
+    files = opened(files_of(source), reading, options)
     lists = _Lists(array)
     profiles: dict[tuple[bool, str], Profile] = {}
     for done, file in enumerate(files):
@@ -190,14 +107,14 @@ def _is_list(cell: str) -> bool:
     return isinstance(found, list) and not any(isinstance(one, (list, dict)) for one in found)
 
 
-def _edge_rows(file: _File, columns: Sequence[Sequence[str]], size: int) -> Sequence[bool]:
+def _edge_rows(file: GraphFile, columns: Sequence[Sequence[str]], size: int) -> Sequence[bool]:
     """Which rows are relationships."""
     if file.kind != "both":
         return [file.kind == "edges"] * size
     return [bool(cell.strip()) for cell in columns[file.at("start")[0]]]
 
 
-def _survey(file: _File, profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
+def _survey(file: GraphFile, profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
     """The first pass over a file: what properties look like."""
     for chunk, _ in file.text.chunks(file.reading, file.headers):
         check()
@@ -215,7 +132,7 @@ def _survey(file: _File, profiles: dict[tuple[bool, str], Profile], lists: _List
 class _Typed:
     """How the properties of nodes and relationships are read, by their types over all files."""
 
-    def __init__(self, files: Sequence[_File], profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
+    def __init__(self, files: Sequence[GraphFile], profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
         declared: dict[str, set[str]] = {}
         for file in files:
             for column in file.columns:
@@ -255,7 +172,7 @@ class _Graph:
         parts = text[1:].split(":") if text.startswith(":") else text.split(self.lists.delimiter)
         return [label for part in parts if (label := collapse(part))]
 
-    def nodes(self, file: _File) -> Iterator[Item]:
+    def nodes(self, file: GraphFile) -> Iterator[Item]:
         """The nodes of a file."""
         (at, *more), labels = file.at("id"), file.at("label")
         if more:
@@ -299,7 +216,7 @@ class _Graph:
             if found is not None:
                 yield found
 
-    def edges(self, file: _File) -> Iterator[Item]:
+    def edges(self, file: GraphFile) -> Iterator[Item]:
         """The relationships of a file."""
         starts, ends, types = file.at("start"), file.at("end"), file.at("type") or file.at("label")
         if len(starts) != 1 or len(ends) != 1:
@@ -355,17 +272,17 @@ def _sniff(path: Path, head: bytes) -> int:
         files = [one for one in path.iterdir() if not is_document(one)]
         if not files or not all(one.is_file() and suffix_of(one) in _SUFFIXES for one in files):
             return 0
-        headers = {one: _header(one) if head_text(read_head(one)) is not None else [] for one in files}
+        headers = {one: header_of(one) if head_text(read_head(one)) is not None else [] for one in files}
         kinds = {one: kind_of(rows[0]) if rows else "" for one, rows in headers.items()}
         if not any(kind in ("nodes", "both") for kind in kinds.values()):
             return 0
-        own = [_HEADER.sub("", stem_of(one)) for one, rows in headers.items() if kinds[one] and len(rows) == 1]
+        own = [base_of(one) for one, rows in headers.items() if kinds[one] and len(rows) == 1]
         return 96 if all(kinds[one] or any(stem_of(one).startswith(base) for base in own) for one in files) else 0
     if head_text(head) is None:
         return 0
     if is_model(head):
         return 97
-    rows = sample_rows(head, _DELIMITERS)[1]
+    rows = sample_rows(head, DELIMITERS)[1]
     return 95 if rows and kind_of(rows[0]) else 0
 
 

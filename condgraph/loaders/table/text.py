@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from condgraph.engine.errors import numbered
 from condgraph.loaders.base import Reading
-from condgraph.loaders.files import file_errors, known_encoding, marked_encoding, open_bytes, raw_position
+from condgraph.loaders.encodings import known_encoding, marked_encoding
+from condgraph.loaders.files import file_errors, open_bytes, raw_position
 from condgraph.loaders.table.cells import undecodable
 from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
 from condgraph.loaders.table.dialect import explained

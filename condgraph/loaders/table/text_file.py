@@ -20,7 +20,8 @@ from typing import Any, Final, Self
 
 from condgraph.engine.errors import LoadError, OptionError, nearest, numbered
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.files import file_errors, guessed_encoding, open_bytes, open_text
+from condgraph.loaders.encodings import guessed_encoding
+from condgraph.loaders.files import file_errors, open_bytes, open_text
 from condgraph.loaders.table.cells import undecodable
 from condgraph.loaders.table.clean import Place
 from condgraph.loaders.table.dialect import (
