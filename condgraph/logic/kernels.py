@@ -21,6 +21,8 @@ from condgraph.logic.vector import NOTHING, Ids, Scores, Vector, scaled_all
 SORTED_BELOW: Final = 4_096
 #: Heads whose rows are gathered at once.
 AT_ONCE: Final = 4_096
+#: Entries whose products are worked out at once.
+IN_CACHE: Final = 65_536
 
 
 def project(matrix: Matrix, key: Key, frontier: Vector, least: float = 0.0, candidates: Ids | None = None) -> Vector:
@@ -61,9 +63,26 @@ def _one_row(rows: Rows, score: float) -> Vector:
 
 def _whole(rows: Rows, frontier: Vector, size: int) -> Vector:
     weights = frontier.at(rows.heads)
-    products = np.repeat(weights, rows.counts())
-    products *= rows.values
-    return _largest(rows.ids, products, size)
+    if len(rows.ids) < SORTED_BELOW:
+        return _sorted_largest(rows.ids, np.repeat(weights, rows.counts()) * rows.values)
+    table = np.zeros(size)
+    _into(table, rows, weights)
+    return _from_table(table)
+
+
+def _into(table: Scores, rows: Rows, weights: Scores) -> None:
+    """Raise a table to the products of rows with the weights of their heads; some rows at a time, so
+    that what is in between stays in the processor's cache.
+    """
+    offsets, counts = rows.offsets, rows.counts()
+    begin, heads = 0, len(rows.heads)
+    while begin < heads:
+        end = max(begin + 1, int(np.searchsorted(offsets, offsets[begin] + IN_CACHE, "right")) - 1)
+        low, high = int(offsets[begin]), int(offsets[end])
+        products = np.repeat(weights[begin:end], counts[begin:end])
+        products *= rows.values[low:high]
+        np.maximum.at(table, rows.ids[low:high], products)
+        begin = end
 
 
 def _gathered(matrix: Matrix, key: Key, heads: Ids, scores: Scores, needed: float) -> Vector:
@@ -74,22 +93,12 @@ def _gathered(matrix: Matrix, key: Key, heads: Ids, scores: Scores, needed: floa
         rows = matrix.rows(key, some, needed)
         if len(rows.heads) != len(some):
             theirs = theirs[np.searchsorted(some, rows.heads)]
-        products = np.repeat(theirs, rows.counts())
-        products *= rows.values
-        if len(heads) <= AT_ONCE and len(products) < SORTED_BELOW:
-            return _sorted_largest(rows.ids, products)
+        if len(heads) <= AT_ONCE and len(rows.ids) < SORTED_BELOW:
+            return _sorted_largest(rows.ids, np.repeat(theirs, rows.counts()) * rows.values)
         if table is None:
             table = np.zeros(matrix.size)
-        np.maximum.at(table, rows.ids, products)
+        _into(table, rows, theirs)
     assert table is not None
-    return _from_table(table)
-
-
-def _largest(ids: Ids, products: Scores, size: int) -> Vector:
-    if len(products) < SORTED_BELOW:
-        return _sorted_largest(ids, products)
-    table = np.zeros(size)
-    np.maximum.at(table, ids, products)
     return _from_table(table)
 
 
