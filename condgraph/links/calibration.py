@@ -38,6 +38,8 @@ class Threshold:
         # Scores are float32, whose next number below 1 is 6e-8 away.
         if not 1e-6 <= self.delta < 1:
             raise OptionError(f"delta is at least 0.000001 and less than 1, not {self.delta}")
+        if self.epsilon > 1 - self.delta:
+            raise OptionError(f"no score is {self.epsilon} or more, since none is above 1 - delta, {1 - self.delta}")
         if self.cap is not None and self.cap < 1:
             raise OptionError(f"cap is at least 1, or None for no limit, not {self.cap}")
 

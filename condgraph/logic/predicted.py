@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, is_number, is_whole
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
 from condgraph.links.calibration import kept_of
 from condgraph.links.model import LinkModel
@@ -40,23 +40,25 @@ class SparseModel(LinkModel, Protocol):
 class Predicted:
     """A matrix of observed and predicted edges.
 
-    `epsilon` is the least score of a predicted edge, `cap` the most predicted edges of a row, the
-    best. Raises `ModelError` for a model of another graph.
+    `epsilon` is the least score of a predicted edge (1: there are none, and answers are those of the
+    graph alone), `cap` the most predicted edges of a row, the best. Raises `ModelError` for a model
+    of another graph.
     """
 
     observed_only: Final = False
 
     def __init__(self, observed: Adjacency, model: LinkModel, *, epsilon: float = EPSILON, cap: int | None = None) -> None:
-        if not 0.0 <= epsilon < 1.0:
-            raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and less than 1, not {epsilon}")
-        if cap is not None and cap < 1:
-            raise OptionError(f"cap is the most predicted edges of a row, at least 1, not {cap}")
+        if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
+            raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and at most 1, not {epsilon!r}")
+        if cap is not None and not (is_whole(cap) and cap >= 1):
+            raise OptionError(f"cap is the most predicted edges of a row, at least 1, not {cap!r}")
         self.observed, self.model, self.epsilon, self.cap = observed, model, epsilon, cap
         self.size = observed.size
         entities = model.entities
-        identified = observed.snapshot.identified
+        snapshot = observed.snapshot
+        numbers = {ident: number for number, ident in enumerate(snapshot.texts.take(snapshot.entity_id))}
         #: The node of each entity of the model, and the entity of each node; -1 for none.
-        self.nodes = np.fromiter((identified(ident) for ident in entities), np.int64, len(entities))
+        self.nodes = np.fromiter((numbers.get(ident, -1) for ident in entities), np.int64, len(entities))
         self.places = np.full(self.size, -1, np.int64)
         known = np.flatnonzero(self.nodes >= 0)
         self.places[self.nodes[known]] = known
@@ -97,7 +99,7 @@ class Predicted:
     def rows(self, key: Key, heads: Ids, least: float = 0.0) -> Rows:
         """The rows of some heads; only observed edges where `least` is above every prediction."""
         number = self.relation(key[0])
-        if least > 1.0 - DELTA:
+        if max(least, self.epsilon) > 1.0 - DELTA:
             return self.observed.rows(key, heads)
         kept = self._kept.setdefault(key, {})
         missing = [head for head in heads.tolist() if head not in kept]

@@ -52,7 +52,8 @@ def test_a_cap_keeps_the_best_and_of_equals_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"epsilon": 0.0}, {"epsilon": 1.0}, {"delta": 1e-9}, {"delta": 1.0}, {"cap": 0}, {"epsilon": math.nan}]
+    "options",
+    [{"epsilon": 0.0}, {"epsilon": 1.0}, {"epsilon": 0.99995}, {"delta": 1e-9}, {"delta": 1.0}, {"cap": 0}, {"epsilon": math.nan}],
 )
 def test_thresholds_of_no_sense_are_errors(options: dict[str, float]) -> None:
     with pytest.raises(OptionError):

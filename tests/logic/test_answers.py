@@ -134,6 +134,26 @@ def test_the_picture_is_well_formed_and_escaped() -> None:
     assert found._repr_html_().count("<svg") == 1
 
 
+def test_the_picture_of_the_page_is_that_of_its_answer(world: Graph, tmp_path: Path) -> None:
+    """The page's graph, without Slovenia's continent, and the score that is worked out there by hand."""
+    world.export(tmp_path / "all.jsonl")
+    lines = (tmp_path / "all.jsonl").read_text("utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not ('"Slovenia"' in line and '"continent"' in line)]
+    assert len(kept) == len(lines) - 1
+    (tmp_path / "less.jsonl").write_text("".join(kept), "utf-8")
+    less = condgraph.open()
+    less.load(tmp_path / "less.jsonl")
+    slovenia = next(one.id for one in less.logic("?x : country(?x)", k=None).entities if one.name == "Slovenia")
+    europe = less.logic("1p", ["France", "continent"]).entities[0].id
+    scores = np.zeros((2, 2, 2), np.float32)
+    scores[1, 0, 1] = 0.75
+    model = judge.Model([slovenia, europe], ["country", "continent"], scores, np.ascontiguousarray(scores.transpose(0, 2, 1)))
+    found = less.logic('?x : exists ?c. country(?x, ?c) and continent(?c, "Europe")', model=model, k=None)
+    picture = next(one for one in found if one.entity.name == "Triglav")._repr_html_()
+    page = Path(__file__).parents[2] / "docs" / "assets" / "logic.svg"
+    assert picture.strip() == page.read_text("utf-8").strip()
+
+
 def test_unsafe_queries_are_bounded_by_k_or_a_type(world: Graph) -> None:
     with pytest.raises(UnsafeQueryError):
         world.query('?x : not capital(?x, "Canberra")')
@@ -179,9 +199,16 @@ def test_at_a_threshold_of_1_fuzzy_is_symbolic() -> None:
         own = adjacency(graph.current)
         for _ in range(10):
             tree = judge.random_tree(dice, 30, 3, 3, anti=False)
-            fuzzy = Predicted(own, judge.random_model(seed, 30, 3), epsilon=0.99999)
+            # No prediction is above 0.9999, not even one that a model is sure of.
+            model = judge.random_model(seed, 30, 3, 0.5)
+            sure = [np.where(one > 0.5, np.float32(1), one) for one in (model.scores, model.inverse_scores)]
+            model = replace(model, scores=sure[0], inverse_scores=sure[1])
+            fuzzy = Predicted(own, model, epsilon=dice.choice((1.0, 0.99999)))
             left, right = Forward(graph.current, fuzzy).run(tree), Forward(graph.current, own).run(tree)
             np.testing.assert_array_equal(left.at(np.arange(30)), right.at(np.arange(30)))
+    found = graph.logic("2p", ["e001", "r0", "r1"], model=model, epsilon=1.0, k=None)
+    assert found.texts == graph.logic("2p", ["e001", "r0", "r1"], k=None).texts
+    assert all(one.observed for one in found)
 
 
 def test_pruned_is_unpruned_on_500_queries() -> None:
@@ -237,7 +264,7 @@ def test_models_that_do_not_fit_say_so() -> None:
         graph.logic("1p", ["e000", "r0"], model=broken)
     part = graph.logic("1p", ["e000", "r0"], model=replace(model, entities=[*judge.ids(N - 1), "other"]))
     assert any("are not in the graph" in one for one in part.warnings)
-    for wrong in ({"k": 0}, {"alpha": 0.0}, {"epsilon": 1.0}, {"cap": 0}):
+    for wrong in ({"k": 0}, {"alpha": 0.0}, {"epsilon": 1.1}, {"epsilon": -0.1}, {"epsilon": "a"}, {"cap": 0}, {"cap": 1.5}):
         with pytest.raises(OptionError):
             graph.logic("1p", ["e000", "r0"], **({"model": model} | wrong))
     with pytest.raises(OptionError, match="score_tails"):
