@@ -1,7 +1,8 @@
 """The MCP inspector's own checks, by its command line, against the server as people start it: schemas
 that every client takes, results that are what the schemas say, and errors that arrive as ours.
 
-The inspector needs Node 22.19 (`npm install -g @modelcontextprotocol/inspector`).
+The inspector needs Node 22.19; `.ci/frameworks` installs both (by hand: `npm install -g
+@modelcontextprotocol/inspector`).
 """
 
 from __future__ import annotations
