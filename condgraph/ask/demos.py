@@ -149,12 +149,18 @@ class Demos:
         `answer`; each is run, as `add` does. Returns how many were kept.
         """
         kept = 0
-        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), start=1):
+        try:
+            lines = Path(path).read_text("utf-8").splitlines()
+        except OSError as error:
+            raise OptionError(f"the demonstrations {os.fspath(path)} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise OptionError(f"the demonstrations {os.fspath(path)} are no text of UTF-8") from None
+        for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     found = json.loads(line)
                     self.add(found["question"], found["program"], found.get("answer"), source=found.get("source"))
-                except (ValueError, KeyError, TypeError) as error:
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                     raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration: {error}") from None
                 kept += 1
         return kept
@@ -244,7 +250,7 @@ def _demo(line: str) -> Demo | None:
     try:
         found: Mapping[str, Any] = json.loads(line)
         return Demo(**{**found, "names": tuple(found["names"])})
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

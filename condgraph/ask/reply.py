@@ -15,10 +15,10 @@ from condgraph.languages.kopl.table import FUNCTIONS
 #: Characters of a reply that are looked at; programs have at most a few thousand.
 MOST: Final = 100_000
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
-_QUERY: Final = re.compile(r"\bQuery[ \t]*\d+[\w]*[ \t*_]*:|\bget_information[ \t]*\(", re.IGNORECASE)
+_QUERY: Final = re.compile(r"\bQuery[ \t]*+\d\w*+[ \t*_]*+:|\bget_information[ \t]*+\(", re.IGNORECASE)
 _STEPS: Final = re.compile(r"^[ \t>*_`#-]*(?:Step[ \t]*\d|Query[ \t]*\d|Target[ \t]+type)", re.IGNORECASE | re.MULTILINE)
 _KOPL: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})[ \t]*\(")
-_KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*(?:KoPL|Program)?[ \t]*:?[ \t`\"']*(?=[A-Z]\w*[ \t]*\()", re.MULTILINE)
+_KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*+(?:KoPL|Program)?[ \t]*+:?[ \t`\"']*+(?=[A-Z]\w*+[ \t]*+\()", re.MULTILINE)
 _ANY_CALL: Final = re.compile(r"\b\w++[ \t]*+\(")
 _NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*")
 #: What models write where they have no answer, in a few words of their own.

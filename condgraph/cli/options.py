@@ -60,7 +60,7 @@ def _value(name: str, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"the value of {name!r} begins like JSON and is none: {error}", param_hint="-O") from None
 
 

@@ -146,10 +146,10 @@ def _unescaped(text: str) -> str:
 
 def _pathquestions(line: str) -> Case | str:
     question, answers, _ = line.split("\t")
-    found = re.fullmatch(r".*?\((.*)\)\s*", answers)
-    if found is None:
+    _, opened, inside = answers.rstrip().partition("(")
+    if not opened or not inside.endswith(")"):
         raise ValueError("its answers are not in parentheses")
-    return Case(_question(question), tuple(one for one in found[1].split("/") if one))
+    return Case(_question(question), tuple(one for one in inside[:-1].split("/") if one))
 
 
 def _movies(line: str) -> Case | str:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -35,6 +37,15 @@ if TYPE_CHECKING:
 PIECE: Final = 1 << 24
 _KNOWN: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
 _MADE: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
+
+#: How often its size a file may become.
+_MOST_PACKED: Final = 100
+#: What reading a file of arrays that somebody else made raises; packed files may be encrypted, or of
+#: a kind that is not known here.
+_UNREADABLE: Final = (
+    *(OSError, ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, RuntimeError, NotImplementedError),
+    *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +138,7 @@ class Embeddings:
         """Read a `.npz` file; raises `LinkModelError` for what is none, and for NaN in it."""
         place = os.fspath(path)
         try:
+            _check_size(place)
             with np.load(place, allow_pickle=False) as found:
                 unknown = sorted(set(found.files) - set(_KNOWN))
                 if unknown:
@@ -134,7 +146,9 @@ class Embeddings:
                 arrays = {name: found[name] for name in found.files}
         except FileNotFoundError:
             raise LinkModelError(f"{place}: there is no such file", hint=_MADE) from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        except MemoryError:
+            raise LinkModelError(f"{place} says that its arrays are larger than the memory", hint=_MADE) from None
+        except _UNREADABLE as error:
             raise LinkModelError(f"{place} cannot be read as arrays: {error}", hint=_MADE) from None
         missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
         if missing:
@@ -197,6 +211,15 @@ def rows_of(heads: int, entities: int) -> int:
 
 def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _check_size(place: str) -> None:
+    """Raise `LinkModelError` for a file that becomes far more than it is: vectors do not pack so well."""
+    if zipfile.is_zipfile(place):
+        with zipfile.ZipFile(place) as packed:
+            whole = sum(one.file_size for one in packed.infolist())
+        if whole > _MOST_PACKED * (os.path.getsize(place) + 4096):
+            raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {whole:,} bytes", hint=_MADE)
 
 
 def _json(array: NDArray[Any], place: str, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from condgraph.engine.errors import ModelError, shortened
 
 _THOUGHTS: Final = ("<think>", "</think>")
-_FENCE: Final = re.compile(r"^[ \t]{0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<word>[\w+#.-]*)[ \t]*$", re.MULTILINE)
+_FENCE: Final = re.compile(r"^[ \t]{0,3}(?P<marks>`{3,}|~{3,})[ \t]*+(?P<word>[\w+#.-]*+)[ \t]*+$", re.MULTILINE)
 #: Characters of a text in which the beginning of JSON is looked for, and how often it is tried.
 _TRIES: Final = 32
 

@@ -87,7 +87,7 @@ class Tokenizer:
 
         try:
             return Wait(_SECONDS).until_done(fetch, self._root)
-        except (HTTPError, URLError, OSError, ValueError, ModelError):
+        except (HTTPError, URLError, OSError, ValueError, RecursionError, ModelError):
             return None
 
     def _by_tiktoken(self, text: str) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 import zipfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,7 @@ def entity_index(snapshot: Snapshot) -> Vocabulary:
     names = snapshot.texts.take(np.unique(snapshot.entity_name[kept]))
     place = snapshot.folder
     if place is not None:
-        unreadable = suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, StoreError)
+        unreadable = suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, StoreError)
         with unreadable, np.load(place / _FILE, allow_pickle=False) as arrays:
             return Vocabulary.from_arrays(names, dict(arrays))
     begin = time.perf_counter()

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Final
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import LoadError, OptionError, nearest
 from condgraph.questions.record import Question
 
 FORMATS: Final = ("jsonl", "json", "csv", "text")
@@ -56,7 +56,11 @@ def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> in
 
 
 def read(lines: Iterable[str]) -> Iterator[Question]:
-    """The questions of JSON lines."""
-    for line in lines:
+    """The questions of JSON lines; raises `LoadError`, with the line, for what is none."""
+    for number, line in enumerate(lines, 1):
         if line.strip():
-            yield Question.of(json.loads(line))
+            try:
+                found = Question.of(json.loads(line))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                raise LoadError(f"it is no question: {type(error).__name__} {error}", row=number) from None
+            yield found

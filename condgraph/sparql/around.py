@@ -28,8 +28,9 @@ def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, v
     try:
         return Gathered(_rows(store, text), target.names, ()).snapshot
     except LostRowsError:
-        # Another text is planned anew.
-        return Gathered(_rows(store, f"{text}\n# again"), target.names, ()).snapshot
+        # Shorter queries are planned otherwise.
+        parts = [row for branch in branches for row in _rows(store, gathering([branch], target, stated=True))]
+        return Gathered(parts, target.names, ()).snapshot
 
 
 def _rows(store: Any, text: str) -> Iterator[Row]:

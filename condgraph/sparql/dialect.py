@@ -41,6 +41,9 @@ class Dialect:
     #: Whether a gathering query has to name its predicates one by one: of a condition on their text
     #: its plans lose rows.
     names_predicates: bool = False
+    #: Whether evidence is gathered with a query for each part: of a union of long parts its plans lose
+    #: rows, whenever it is asked, and take ten times as long as the parts.
+    gathers_in_parts: bool = False
     #: Whether texts compare by units of UTF-16, and not by code point.
     by_units: bool = False
 
@@ -66,6 +69,7 @@ VIRTUOSO: Final = Dialect(
     long_values=False,
     says_cut_triples=False,
     names_predicates=True,
+    gathers_in_parts=True,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)

@@ -15,9 +15,10 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
 from condgraph.sparql.answer import FinishedAnswer, SparqlAnswer
+from condgraph.sparql.compile.gather import gather_parts
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.compile.plan import compile_plan, compile_sizes
-from condgraph.sparql.gathered import Gathered, LostRowsError, finish
+from condgraph.sparql.gathered import Gathered, LostRowsError, Row, finish
 from condgraph.sparql.witness import compile_witness, count, run_witness, wanted
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class RdfStore(ABC):
             try:
                 gathered = Gathered(_gathered_rows(rows), names, _sources(plan))
             except LostRowsError:
-                # Another text is planned anew.
-                gathered = Gathered(_gathered_rows(self.select(f"{compiled.text}\n# again")), names, _sources(plan))
+                parts = gather_parts(plan, self.target) if self.target.dialect.gathers_in_parts else [_again(compiled.text)]
+                gathered = Gathered(self._gathered(parts), names, _sources(plan))
             run = Run(gathered.snapshot)
             finish(run, plan, gathered, compiled.leaves)
             run.notes.update(lowered.notes)
@@ -80,12 +81,14 @@ class RdfStore(ABC):
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
         target, fetched = self.target, wanted(plan)
-        text = compile_witness(fetched, target)
+        texts = compile_witness(fetched, target)
         try:
-            return run_witness(plan, fetched, _gathered_rows(self.select(text)), target.names)
+            return run_witness(plan, fetched, self._gathered(texts), target.names)
         except LostRowsError:
-            # Another text is planned anew.
-            return run_witness(plan, fetched, _gathered_rows(self.select(f"{text}\n# again")), target.names)
+            return run_witness(plan, fetched, self._gathered(map(_again, texts)), target.names)
+
+    def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
+        return (row for text in texts for row in _gathered_rows(self.select(text)))
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
         """The statements around entities, for chains: one query."""
@@ -128,7 +131,12 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
             yield row
 
 
-def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[tuple[str, str, str, str, str]]:
+def _again(text: str) -> str:
+    """Another text for the same query, which is planned anew."""
+    return f"{text}\n# again"
+
+
+def _gathered_rows(rows: Iterable[QuerySolution]) -> Iterable[Row]:
     for row in rows:
         leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
         yield leaf, n, s, p, o

@@ -1,5 +1,5 @@
-"""The evidence of an answer: the statements that it rests on, fetched with one further query and
-asked in process.
+"""The evidence of an answer: the statements that it rests on, fetched with one further query (on
+Virtuoso one for each part) and asked in process.
 
 A graph that only a server has is not here to be looked at. So the query fetches the statements that
 pass the filters of each scan, the sets that the plan names and the memberships between, and the
@@ -41,10 +41,16 @@ def wanted(plan: Node) -> list[Unit]:
     return units(plan, {id(node) for node in postorder(plan) if not native(node)})
 
 
-def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
-    """The query that fetches it; each unit is the leaf of its number, sources and memberships are
-    -1.
+def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
+    """The query that fetches it, or the queries of its parts where a store gathers so; each unit is
+    the leaf of its number, sources and memberships are -1.
     """
+    branches = _branches(fetched, target)
+    parts = [[branch] for branch in branches] if target.dialect.gathers_in_parts else [branches]
+    return [gathering(part, target, stated=True) for part in parts]
+
+
+def _branches(fetched: Sequence[Unit], target: Target) -> list[str]:
     compiler = Compiler(target)
     branches = ["SELECT DISTINCT (-1 AS ?leaf) (?source AS ?n) WHERE { ?source <pred:place> ?place . }"]
     for i, unit in enumerate(fetched):
@@ -57,7 +63,7 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> str:
         if unit.concepts is not None:
             everything = unit.compiled if unit.known else None
             branches.extend(memberships(compiler, everything, unit.concepts))  # type: ignore[arg-type]
-    return gathering(branches, target, stated=True)
+    return branches
 
 
 def count(place: RdfStore, nodes: Sequence[Node], known: KnownIds) -> list[int]:

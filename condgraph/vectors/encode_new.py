@@ -49,7 +49,7 @@ def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, Floa
 def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
     """The keys and vectors of a file, if it is whole and of this encoder."""
     with (
-        suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
+        suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
         np.load(path, allow_pickle=False) as arrays,
     ):
         if bytes(arrays["id"]).decode() == about.id and arrays["matrix"].shape[1:] == (about.dimension,):

@@ -223,7 +223,7 @@ def _manifest(place: Path) -> dict[str, Any] | None:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
     if manifest.get("format") != FORMAT:
         raise StoreVersionError(f"{path} has format {manifest.get('format')}, this version reads {FORMAT}", hint=_AGAIN)

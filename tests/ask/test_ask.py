@@ -469,6 +469,15 @@ def test_a_function_of_the_models_own_is_worked_out_by_it_and_shown(graph: Graph
 # -- demonstrations --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("data", [b"\xff\xfe{}", b"[" * 100_000, b"{}\n", b'{"question": 1, "program": 2}', None])
+def test_files_that_hold_no_demonstrations(data: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "demos.jsonl"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(OptionError, match=r"demos\.jsonl"):
+        condgraph.open().demos.load(path)
+
+
 def test_demonstrations_are_kept_with_the_graph_if_they_hold(tmp_path: Path) -> None:
     graph = condgraph.open(tmp_path / "store")
     graph.load(Path(condgraph.__file__).parent / "samples" / "countries.json")

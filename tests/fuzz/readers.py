@@ -21,20 +21,35 @@ from pathlib import Path
 from typing import Any
 
 import condgraph
+from condgraph.agents.calls import calls
+from condgraph.agents.toolbox import Toolbox
+from condgraph.ask.reply import program_in
+from condgraph.chains.backends.trie import enum_value
 from condgraph.chains.text import triples_in
+from condgraph.cypher.guard.text import check_text
+from condgraph.cypher.native.file import read_file
 from condgraph.endpoint import formats as results
 from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
+from condgraph.evaluate.readers import FORMATS as QUESTIONS
+from condgraph.evaluate.readers import read_cases
+from condgraph.grammars import kopl_tree, llm_tree, logic_tree
 from condgraph.graph import Graph
 from condgraph.languages import registry as languages
 from condgraph.languages.literals import read_quantity, read_time
 from condgraph.languages.llm.lower.literals import inner_number, leading_number, read_clock, read_times
 from condgraph.languages.llm.lower.quantities import read_quantity as read_llm_quantity
 from condgraph.languages.pattern.pattern import Pattern
+from condgraph.links.embeddings import Embeddings
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.declaring import guess
 from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.cells import type_cells
+from condgraph.logic.evaluation.queries import read_cases as read_logic
+from condgraph.models.openai_reply import BrokenReplyError, completions
+from condgraph.models.replies import bare, json_of
+from condgraph.models.transcript import Replaying
+from condgraph.questions.formats import read as read_questions
 from condgraph.sparql.text import kqapro
 from condgraph.sparql.text.survey import survey
 from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, LOGIC, PATTERN, RDFXML, SPARQL, TAB, TTL
@@ -65,6 +80,19 @@ class Reader:
 CHAINS = (
     ("", ""), ("< ", " -> r -> b >"), ("< a -> r -> ", " >"), ('< a -> r -> "', '" >'), ("< a -> r -> b [k: ", "] >"),
     ("so < a -> ", ""), ("< a -> r -> b > ", "\n< a -> r -> b >"),
+)  # fmt: skip
+#: Where a piece stands in what a model wrote: as the program, around it, in JSON, in a fence.
+REPLIES = (
+    ("", ""), ("Query", ""), ("Query1", ":"), ("Query1: ", ""), ("Find(a) QueryName()", ""), ("x(\n", ""), ("```", ""),
+    ("```", "\nFind(a)\n```"), ("```json\n", "\n```"), ('{"program": "', '"}'), ('{"program": ', "}"),
+    ('{"triples": [["', '", "b", "c"]]}'),
+)  # fmt: skip
+#: What a node or relation of a pattern may be: unknowns and variables with hints and numbers.
+NODES = (("", ""), ("UNKNOWN", ""), ("UNKNOWN ", "x"), ("Unknown", "x"), ("unknown film ", "1"), ("?", "!"), ("?a", "!"))
+#: Cypher: in a comment, a string, a name, a list, a pattern.
+CYPHER = (
+    ("", ""), ("MATCH (n) RETURN n /*", "*/"), ("RETURN '", "'"), ("RETURN `", "`"), ("RETURN [", "]"), ("MATCH (n)", " RETURN n"),
+    ("CYPHER ", " RETURN 1"), ("RETURN f(", ")"), ("CALL ", "()"),
 )  # fmt: skip
 # -- what is asked ---------------------------------------------------------------------------------
 
@@ -326,7 +354,114 @@ def _formats() -> dict[str, Reader]:
     }
 
 
+def _replies(text: str) -> None:
+    """A model's reply as all read it that take programs, triples, JSON or a choice from it."""
+    for via in ("query", "kopl", "pattern"):
+        program_in(text, via)
+    bare(text)
+    enum_value(text, "next", ["a"])
+    for read in (json_of, kopl_tree.program, llm_tree.program, logic_tree.program):
+        try:
+            read(text)
+        except CondgraphError as error:
+            check(error)
+
+
+def _served(content: bytes) -> None:
+    """What a model's server answers, whole and in pieces."""
+    for streamed in (False, True):
+        try:
+            completions(content, streamed)
+        except BrokenReplyError as error:
+            check(error)
+
+
+def _nodes(text: str) -> None:
+    """A text as a node and as a relation."""
+    for triple in ((text, "r", "b"), ("a", text, "b")):
+        try:
+            Pattern.of([triple])
+        except CondgraphError as error:
+            check(error)
+
+
+def _tool(name: str, *more: str) -> Callable[[str], Any]:
+    """A tool of agents with the text as its argument, and as an argument beside another."""
+
+    def read(text: str) -> None:
+        tool = next(one for one in calls(Toolbox(a_graph(), timeout=60)) if one.__name__ == name)
+        json.dumps(tool(text))
+        for option in more:
+            json.dumps(tool("FindAll() Count()", **{option: {"x": text} if option == "parameters" else text}))
+
+    return read
+
+
+def _file(read: Callable[[Path], Any], suffix: str) -> Callable[[bytes], Any]:
+    def reads(content: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"input{suffix}"
+            path.write_bytes(content)
+            found = read(path)
+            if isinstance(found, Iterator):
+                list(found)
+
+    return reads
+
+
+def _asked_questions(path: Path) -> None:
+    """A file of questions in every format."""
+    for form in (None, *QUESTIONS):
+        try:
+            read_cases(path, form)
+        except CondgraphError as error:
+            check(error)
+
+
+def _transcript(path: Path) -> None:
+    Replaying(path)
+
+
+def _packed(content: bytes) -> None:
+    """The bytes as a file of arrays, and as an array within one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "input.npz"
+        for data in (content, b"PK\x03\x04" + content):
+            path.write_bytes(data)
+            try:
+                Embeddings.load(path)
+            except CondgraphError as error:
+                check(error)
+        for name, data in (("entities", content), ("entity_vectors", b"\x93NUMPY\x01\x00\x80\x00" + content)):
+            with zipfile.ZipFile(path, "w") as packed:
+                packed.writestr(f"{name}.npy", data)
+            try:
+                Embeddings.load(path)
+            except CondgraphError as error:
+                check(error)
+
+
 READERS: dict[str, Reader] = {
+    "replies": Reader(_asked(_replies), REPLIES),
+    "reply of a server": Reader(_served, (*BARE, ('{"choices": [', "]}"), ("data: ", "\n"))),
+    "nodes": Reader(_asked(_nodes), NODES),
+    "cypher": Reader(_asked(check_text), CYPHER),
+    "mapping": Reader(
+        _file(read_file, ".toml"), (*BARE, ("[node.", "]\n"), ("a = ", "\n"), ('a = "', '"\n'), ("a.", " = 1\n")), most=4 * 2**20
+    ),
+    "transcript": Reader(_file(_transcript, ".jsonl"), (*BARE, ('{"key": "a", "request": ', "}\n"))),
+    "questions": Reader(
+        _file(_asked_questions, ".txt"),
+        (*BARE, ("a question\t", "\n"), ("q\t", "\tx#\n"), ('{"question": "a", "answers": [', "]}\n")),
+    ),
+    "generated questions": Reader(_asked(lambda text: list(read_questions(text.split("\n")))), (*BARE, ('{"question": "', '"}\n'))),
+    "logical queries": Reader(_file(read_logic, ".jsonl"), (*BARE, ('{"type": "1p", "easy": [], "hard": [], "query": ', "}\n"))),
+    "model of links": Reader(_packed, BARE),
+    "claim": Reader(_asked(lambda text: a_graph().verify(text, timeout=60)), PATTERN[:6]),
+    "excerpt": Reader(_asked(lambda text: a_graph().excerpt(text, timeout=60)), BARE),
+    "tool query": Reader(_asked(_tool("query", "table", "parameters")), (*KOPL[:4], *LLM[:3])),
+    "tool find": Reader(_asked(_tool("find")), BARE),
+    "tool match": Reader(_asked(_tool("match")), PATTERN[:4]),
     "chains": Reader(_asked(lambda text: list(triples_in(text))), CHAINS),
     "chain verified": Reader(_asked(lambda text: a_graph().verify_chain(text, [], timeout=60)), CHAINS),
     **_languages(),

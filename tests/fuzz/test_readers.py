@@ -73,6 +73,26 @@ def test_repeated_pieces(name: str) -> None:
             assert taken <= max(9 * short, 0.4), (name, frame, unit, short, taken)
 
 
+#: What took the square of its length, or more, once: the reader, the frame, the piece.
+ONCE_SLOW = (
+    *(
+        ("replies", ("Query", ""), "1"),
+        ("replies", ("Query1", ""), "_"),
+        ("replies", ("x(\n", ""), " "),
+        ("replies", ("```", "(x"), "\t"),
+    ),
+    *(("nodes", ("UNKNOWN ", "x"), "1"), ("nodes", ("Unknown", "x"), "-"), ("nodes", ("?a", "!"), "1")),
+    *(("mapping", ("", "a = 1\n"), "a."), ("declaration", ("", "a = 1\n"), "a."), ("questions", ("q\t", "\tx#\n"), "(")),
+)
+
+
+@pytest.mark.parametrize(("name", "frame", "unit"), ONCE_SLOW)
+def test_what_was_slow(name: str, frame: tuple[str, str], unit: str) -> None:
+    reader = readers.READERS[name]
+    content = readers.text(frame, unit, 90_000)
+    assert quick_enough(quickest(reader, content, readers.most(len(content))), readers.most(len(content)))
+
+
 @pytest.mark.parametrize("name", [name for name in readers.READERS if name not in targets.FILES])
 def test_seeds_of_the_fuzzers(name: str) -> None:
     """Where fuzzing begins, and what parsers stumble over, in bytes that are no text as well."""

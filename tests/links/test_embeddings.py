@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +134,53 @@ def test_nonsense_is_an_error(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(CondgraphError):
             Embeddings.load(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_damaged_files_are_errors(packed: bool, tmp_path: Path) -> None:
+    """Bytes changed here and there: encrypted, of other versions, damaged where it is packed."""
+    path = made("complex").save(tmp_path / "model.npz")
+    if packed:
+        with np.load(path) as found:
+            arrays = dict(found)
+        np.savez_compressed(path, **arrays)
+    whole, pick = path.read_bytes(), random.Random(7)
+    for _ in range(600):
+        data = bytearray(whole)
+        for _ in range(pick.randint(1, 4)):
+            at = pick.randrange(len(data))
+            data[at] = pick.choice([0, 1, 8, 12, 255, data[at] ^ 1])
+        path.write_bytes(data)
+        with suppress(LinkModelError):
+            Embeddings.load(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000, 1000000), }", "larger than the memory"),
+        (b"((((", "cannot be read as arrays"),
+        (b"{'descr': '|O', 'fortran_order': False, 'shape': (2, 4), }", "cannot be read as arrays"),
+    ],
+)
+def test_heads_of_arrays_that_are_no_vectors(head: bytes, says: str, tmp_path: Path) -> None:
+    path = made("complex").save(tmp_path / "model.npz")
+    with zipfile.ZipFile(path) as found:
+        parts = {name: found.read(name) for name in found.namelist()}
+    head = head.ljust(117) + b"\n"
+    parts["entity_vectors.npy"] = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(32)
+    with zipfile.ZipFile(path, "w") as changed:
+        for name, data in parts.items():
+            changed.writestr(name, data)
+    with pytest.raises(LinkModelError, match=says):
+        Embeddings.load(path)
+
+
+def test_a_file_that_becomes_far_more_than_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    np.savez_compressed(path, entity_vectors=np.zeros((5_000, 1_000), np.float32))
+    with pytest.raises(LinkModelError, match="packed more than 100 times"):
+        Embeddings.load(path)
 
 
 def test_what_is_no_model_is_said() -> None:

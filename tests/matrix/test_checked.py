@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import DeadlineError
 from condgraph.languages.registry import answer
+from condgraph.sparql.dialect import FUSEKI, OXIGRAPH, VIRTUOSO, Dialect
+from condgraph.sparql.witness import compile_witness, wanted
+from tests.frontends.test_llm_metaqa import programs as movie_programs
 from tests.matrix.conftest import Oracle
 from tests.matrix.test_sparql_elsewhere import Elsewhere
 from tests.matrix.test_sparql_remote import STORES, opened
@@ -24,6 +28,7 @@ from tests.support.checking import all_said, differences
 from tests.support.graphs import drawn
 from tests.support.lanes import ALL, WHOLE, by_lane, shared_graph
 from tests.support.neo4j_servers import pushed
+from tests.support.stores import marked, opener_of
 from tests.support.world import PROGRAMS, QUERIES, world
 
 #: Programs over tables: a row beside another one, what is not in a set, the n-th, a mean.
@@ -196,6 +201,39 @@ def test_rdf_stores_on_the_oracle(store: str, request: pytest.FixtureRequest, or
         assert differences(graph, remote, asked if WHOLE else some) == []
     finally:
         remote.delete()
+
+
+#: One of the questions whose evidence Virtuoso gave in part, whenever it was asked.
+FILMS = """\
+Query1: "get_information(relation='starred_actors', head_entity='Bye Bye Love')"
+Query2: "get_information(relation='starred_actors', tail_entity='output_of_query1')"
+Query3: "set_difference(set1='output_of_query2', set2='Bye Bye Love')"
+Query4: "get_information(relation='has_genre', head_entity='output_of_query3')"
+"""
+
+
+@pytest.mark.parametrize("dialect", [VIRTUOSO, OXIGRAPH, FUSEKI], ids=lambda one: one.name)
+def test_virtuoso_is_asked_for_evidence_in_parts(small: Graph, dialect: Dialect) -> None:
+    """Of the union of them its plans lose rows."""
+    target = replace(small.rdf().target, dialect=dialect)
+    for program in [*PROGRAMS, *QUERIES]:
+        texts = compile_witness(wanted(small.query(program).plan), target)
+        assert (len(texts) > 1) == (dialect is VIRTUOSO), program
+        assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not WHOLE, reason="CONDGRAPH_ALL=whole is not set, which tests what takes an hour")
+@pytest.mark.parametrize("store", marked("neo4j", "virtuoso", "oxigraph"))
+def test_movies(store: str, request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every eighth program of MetaQA, and one of those that Virtuoso lost rows of."""
+    here = shared_graph(tmp_path_factory, data / "metaqa" / "kb.txt", name="films")
+    asked = [FILMS, *(program for hops in (1, 2, 3) for program in [*movie_programs(data, hops).values()][::8])]
+    with opener_of(request, store)("films, checked") as there:
+        there.delete()
+        there.push(here)
+        assert differences(here, there, asked) == []
+        there.delete()
 
 
 def test_async(tmp_path: Path) -> None:

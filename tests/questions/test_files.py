@@ -11,7 +11,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.questions import Distribution, Question, accuracy, equal, read, split, write
 from condgraph.questions.record import ANSWERS
@@ -183,3 +183,10 @@ def test_questions_and_answers_as_text(tmp_path: Path) -> None:
     done = commands.run(*asked)
     assert done.returncode == 0
     assert (done.stdout, there.read_text("utf-8")) == ("", out.getvalue())
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", "3", '{"question": "a"}', "[" * 100_000, '{"id": "\\ud800'])
+def test_lines_that_are_no_questions(line: str) -> None:
+    with pytest.raises(LoadError, match="it is no question") as raised:
+        list(read(["", line]))
+    assert "2" in str(raised.value)

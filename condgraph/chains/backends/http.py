@@ -50,7 +50,7 @@ class Server:
             raise ModelError(f"the model's server at {self.place} answered {reply.status}: {data[:500].decode('utf-8', 'replace')}")
         try:
             found = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ModelError(f"the model's server at {self.place} gave no JSON") from None
         if not isinstance(found, dict):
             raise ModelError(f"the model's server at {self.place} gave no object")

@@ -163,7 +163,7 @@ def enum_value(text: str, field: str, values: Iterable[str]) -> str | None:
     """The value of the field in a model's JSON; None where it is none of the values."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = found.get(field) if isinstance(found, dict) else None
     return value if isinstance(value, str) and value in set(values) else None

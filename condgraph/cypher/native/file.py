@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as Map
 from dataclasses import replace
@@ -38,6 +37,7 @@ from condgraph.cypher.native.kinds import elements
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, Reading, RelationshipType
 from condgraph.engine.errors import OptionError, SourceError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME
+from condgraph.engine.toml import read_toml
 
 T = TypeVar("T")
 #: The largest file that is read, in bytes.
@@ -59,10 +59,10 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     if len(data) > LARGEST:
         raise OptionError(f"the mapping file {place} has more than {LARGEST:,} bytes")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return read_toml(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise OptionError(f"the mapping file {place} is not UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise OptionError(f"the mapping file {place} is no TOML: {error}") from None
 
 

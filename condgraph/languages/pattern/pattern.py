@@ -23,21 +23,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from condgraph.engine.errors import ParseError, PlanError, nearest
+from condgraph.engine.errors import ParseError, PlanError, nearest, shortened
 from condgraph.engine.values import collapse
 from condgraph.languages.pattern.text import read
 from condgraph.languages.pattern.triples import KEYS, Span, triples_of
 from condgraph.languages.pattern.values import Condition, condition_of, written
 
-#: A node, or relation, that stands for anything; capitals only, since "Unknown Pleasures" is a
-#: name.
-_UNKNOWN: Final = re.compile(r"UNKNOWN(?:[\s_-]+(?P<hint>.*?))??(?:[\s_-]*\d+)?", re.DOTALL)
-#: Variables as query languages write them.
-_VARIABLE: Final = re.compile(r"\?(?=\w)(?P<hint>[^\W\d_]\w*?)?_?\d*")
-#: What is written as an unknown but for its capitals: in small letters, or with a number behind it.
-_SMALL: Final = re.compile(
-    r"unknown(?:[\s_-]+(?P<hint>.*?))??(?:[\s_-]*\d+)?|Unknown(?:[\s_-]+(?P<named>.*?))??[\s_-]*\d+", re.DOTALL
-)
+#: What stands between the word UNKNOWN, its hint and its number.
+_BETWEEN: Final = re.compile(r"[\s_-]*+")
+#: Variables as query languages write them; the number behind it is taken off.
+_VARIABLE: Final = re.compile(r"\?\w++")
 #: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an
 #: object that has triples.
 _BEGINS: Final = re.compile(
@@ -152,7 +147,7 @@ class Pattern:
     @staticmethod
     def is_name(text: str) -> bool:
         """Whether a text is read as a name, not as an unknown or a value."""
-        node = _node(text, None, [])
+        node = _node(collapse(text), None, [])
         return node.known and node.value is None
 
     @property
@@ -189,16 +184,53 @@ def _node(text: str, span: Span, warnings: list[str]) -> PatternNode:
 
 
 def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
-    """Whether a text stands for anything, and the type that it hints at."""
-    found = _UNKNOWN.fullmatch(text) or _VARIABLE.fullmatch(text)
-    hint = None if found is None else found["hint"]
-    if found is None:
-        found = _SMALL.fullmatch(text)
-        if found is None:
+    """Whether a text, white space collapsed, stands for anything, and the type that it hints at. In
+    time linear in its length.
+    """
+    # Capitals only, since "Unknown Pleasures" is a name.
+    hint = _hint(text, "UNKNOWN")
+    if hint is None:
+        hint = _variable(text)
+    if hint is None:
+        # Written as an unknown but for its capitals: in small letters, or with a number behind it.
+        hint = _hint(text, "unknown")
+        if hint is None and text[-1:].isdecimal():
+            hint = _hint(text, "Unknown")
+        if hint is None:
             return False, None
-        hint = found["hint"] or found["named"]
-        warnings.append(f"{text!r} is read as an unknown; where it is a name, another word before it says so")
-    return True, collapse((hint or "").replace("_", " ")) or None
+        warnings.append(f"{shortened(text)!r} is read as an unknown; where it is a name, another word before it says so")
+    return True, collapse(hint.replace("_", " ")) or None
+
+
+def _hint(text: str, word: str) -> str | None:
+    """What stands between a word and the number behind it: "film" of "UNKNOWN film 1"; None where the
+    text does not begin with the word.
+    """
+    if not text.startswith(word):
+        return None
+    rest = text[len(word) :]
+    between = _BETWEEN.match(rest)
+    start = 0 if between is None else between.end()
+    inside = _unnumbered(rest[start:])
+    return inside if start or not inside else None
+
+
+def _variable(text: str) -> str | None:
+    """The hint of `?film_1`; None where the text is no variable."""
+    if _VARIABLE.fullmatch(text) is None:
+        return None
+    found = text[1:].rstrip(_digits(text)).removesuffix("_")
+    return None if found and (found[0] == "_" or found[0].isdecimal()) else found
+
+
+def _unnumbered(text: str) -> str:
+    """A text without the number that it ends with, and what stands before that."""
+    found = text.rstrip(_digits(text))
+    return found if found == text else found.rstrip(" _-")
+
+
+def _digits(text: str) -> str:
+    return "".join({letter for letter in text if letter.isdecimal()})
 
 
 def _quoted(text: str) -> str:

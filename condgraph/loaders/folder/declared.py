@@ -22,13 +22,13 @@ Options of a load say it, and a declaration file: `condgraph.toml` in a folder, 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest
+from condgraph.engine.toml import read_toml
 from condgraph.loaders.base import Options
 from condgraph.loaders.files import file_errors
 from condgraph.loaders.table.cells import DECLARED
@@ -187,8 +187,8 @@ def _content(path: Path) -> dict[str, Any]:
     if len(data) > MOST_BYTES:
         raise LoadError(f"a declaration has at most {MOST_BYTES >> 20} MiB", file=str(path))
     try:
-        return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        return read_toml(data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except ValueError as error:
         raise LoadError(f"the declaration is no TOML ({error})", file=str(path)) from None
 
 

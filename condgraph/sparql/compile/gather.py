@@ -39,25 +39,36 @@ _ANY: Final = 10**9
 
 def gather(plan: Node, target: Target) -> Compiled:
     """The query that gathers what the plan is finished on."""
+    branches, leaves, stated = _branches(plan, target)
+    if not branches:
+        # A plan of given values alone needs nothing of the graph, where no triple has this
+        # predicate; it stays one query.
+        return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
+    return Compiled(gathering(branches, target, stated), "gathered", tuple(leaves))
+
+
+def gather_parts(plan: Node, target: Target) -> list[str]:
+    """The same in a query for each part."""
+    branches, _, stated = _branches(plan, target)
+    return [gathering([branch], target, stated) for branch in branches]
+
+
+def _branches(plan: Node, target: Target) -> tuple[list[str], list[Node], bool]:
+    """The parts of the query, the leaves by their numbers, and whether the parts give memberships
+    as well.
+    """
     leaves: list[Node] = []
     extra: list[Node] = []
     collect(plan, leaves, extra, set())
     compiler = Compiler(target)
-    branches = []
     everything = [*leaves, *extra]
-    for i, leaf in enumerate(everything):
-        branches.append(branch_of(compiler, i, leaf))
+    branches = [branch_of(compiler, i, leaf) for i, leaf in enumerate(everything)]
     for i, (node, below) in enumerate(_renamed(plan), len(everything)):
         branches.extend(namesakes(compiler, i, node, below))
     stated = any(isinstance(node, alg.Members) for node in extra_of(plan))
     if stated:
         branches.extend(memberships(compiler))
-    if not branches:
-        # A plan of given values alone needs nothing of the graph, where no triple has this
-        # predicate; it stays one query.
-        return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
-    text = gathering(branches, target, stated)
-    return Compiled(text, "gathered", tuple(everything))
+    return branches, everything, stated
 
 
 def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> str:
