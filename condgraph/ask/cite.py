@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from condgraph.engine.errors import shortened
 from condgraph.names.words import STOP, WORD, stem
-from condgraph.overview.words import quoted
+from condgraph.overview.words import quoted, unmarked
 from condgraph.vectors.encoder import fold
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def facts_of(answer: Answer, statements: Sequence[str]) -> str:
     """What a model is shown to say an answer with: values and numbered statements, a JSON string
     each.
     """
-    values = json.dumps([shortened(text, 200) for text in answer.texts[:MOST_VALUES]], ensure_ascii=True)
+    values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_VALUES]], ensure_ascii=True))
     lines = [f"[{number}] {quoted(one, 300)}" for number, one in enumerate(statements, start=1)]
     return "\n".join([f"Answer: {values}", *lines])
 

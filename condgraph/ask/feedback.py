@@ -23,7 +23,7 @@ from condgraph.languages.llm.functions import TABLE
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
 from condgraph.names.resolve import resolve
 from condgraph.names.words import near_names
-from condgraph.overview.words import quoted
+from condgraph.overview.words import quoted, unmarked
 
 if TYPE_CHECKING:
     from condgraph.ask.known import Known
@@ -47,7 +47,7 @@ def feedback_of(attempt: Attempt, known: Known) -> str:
         lines = _of_error(attempt, attempt.failure, known)
     else:
         lines = [attempt.error]
-    return shortened("\n".join(line for line in lines if line), MOST)
+    return unmarked(shortened("\n".join(line for line in lines if line), MOST))
 
 
 def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str]:

@@ -137,7 +137,8 @@ class Asking(Preparing):
 
     def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
         """The prompt with the last try and what went wrong, within the budget of tokens."""
-        told = self.prompts.fill("retry", feedback=last.feedback)
+        # Names of the graph stand in it: it is data, as the block that the prompt has.
+        told = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
         again: list[Message] = [
             *messages, {"role": "assistant", "content": shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
         ]  # fmt: skip

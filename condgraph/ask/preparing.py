@@ -48,6 +48,8 @@ class Preparing:
         self.via = options.via
         self.excerpt: Excerpt | None = None
         self.grammar: Grammar | None = None
+        #: What marks the data of the prompt.
+        self.mark = ""
         self.declined = 0
         #: What bounds the call itself; the seconds of the budget may end before it does.
         self.bounds = current()
@@ -177,5 +179,5 @@ class Preparing:
         )  # fmt: skip
         # The most similar stands nearest to the question.
         demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
-        mark = mark_of(options.seed, [self.question, self.excerpt.text, demonstrations])
+        mark = self.mark = mark_of(options.seed, [self.question, self.excerpt.text, demonstrations])
         return self._frame(mark, block(mark, self.excerpt.text), demonstrations)

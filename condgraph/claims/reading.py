@@ -24,6 +24,7 @@ from condgraph.claims.verify import reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
 from condgraph.models.base import Message, Usage
+from condgraph.overview.words import unmarked
 
 if TYPE_CHECKING:
     from condgraph.models.base import ChatModel
@@ -132,7 +133,7 @@ def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | 
     ordered = sorted(schema.predicates, key=lambda one: -len(words & set(re.findall(r"\w{3,}", one.name.casefold()))))
     lines, room = [], MOST_NAMES
     for one in ordered:
-        shown = json.dumps(_clean(one.name), ensure_ascii=False)
+        shown = unmarked(json.dumps(_clean(one.name), ensure_ascii=False))
         kinds = [_kind(ends[0].name) if ends else "" for ends in (one.subjects, one.objects)]
         if any(kinds):
             shown += f", from {kinds[0] or 'anything'} to {kinds[1] or 'anything'}"
@@ -153,7 +154,7 @@ def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | 
 
 
 def _kind(name: str) -> str:
-    return json.dumps(_clean(name), ensure_ascii=False) if name else ""
+    return unmarked(json.dumps(_clean(name), ensure_ascii=False)) if name else ""
 
 
 def _clean(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.grammars import forms, kopl, kopl_tree, llm_query, llm_tree, logic, logic_tree, pattern
+from condgraph.grammars.aware import surroundings
 from condgraph.grammars.kept import kept
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
 from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, vocabulary
@@ -80,6 +81,7 @@ def grammar_of(
     *,
     none: bool = False,
     source: str | None = None,
+    aware: bool = False,
 ) -> Grammar:
     """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it has a
     way to say that nothing in the graph answers.
@@ -97,7 +99,11 @@ def grammar_of(
         sources = [one[0] for one in graph._survey()["sources"]]
         if source not in sources:
             raise UnknownNameError("source", source, candidates=nearest(source, sources))
-    how = _How(language, format, depth, steps, none, source)
+    if aware and (language != "kopl" or format == "json-schema"):
+        raise OptionError("aware= is an option of grammars of KoPL as text", hint="format= is gbnf, lark or regex")
+    if aware and entities is None and question is None:
+        raise OptionError("aware= needs the entities that programs begin with", hint="question= or entities=")
+    how = _How(language, format, depth, steps, none, source, aware)
     if entities is None and question is None:
         # All names of the graph: the same text until it changes.
         return kept(graph._survey(), ("all", how), lambda: _made(graph, how, everybody(graph), []))
@@ -121,6 +127,7 @@ class _How:
     steps: int
     none: bool
     source: str | None
+    aware: bool
 
 
 def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str]) -> Grammar:
@@ -165,6 +172,9 @@ def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
             rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
         return write({name: one for name, one in rules.items() if part is None or name != rule})
 
+    if how.aware:
+        has = surroundings(graph, names.entities)
+        return write(kopl.rules(names, depth=how.depth, steps=how.steps, has=has))
     if how.format == "regex":
         # One expression, in which no rule stands by itself.
         part = None

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from condgraph.engine.errors import OptionError
+from condgraph.grammars.aware import Has
 from condgraph.grammars.parts import DIGIT, Alt, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
@@ -33,47 +35,114 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS) -> Rules:
-    """The rules of KoPL over these names; raises `OptionError` where no program can be written."""
+def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Mapping[str, Has] | None = None) -> Rules:
+    """The rules of KoPL over these names; `has` says what each entity has, where behind `Find(e)` only that
+    may stand. Raises `OptionError` where no program can be written.
+    """
     found = {**literals_of(names), **_names(names)}
     calls = {function: part for function in FUNCTIONS if (part := _call(function, found)) is not None}
     if "Find" not in calls and not names.relations and not names.keys:
         raise OptionError("the graph has no names that a program could hold", hint="load something first")
-    begin = [calls[one] for one in ("Find", "FindAll") if one in calls]
-    found["begin"] = alt(*begin)
     further = [Seq((Text(" "), calls[one])) for one in calls if one.startswith("QFilter")]
-    found["facts"] = alt(
-        *(calls[one] for one in calls if one.startswith("Filter") and one != "FilterConcept"), *_some(calls, "Relate")
-    )
-    narrowed = [Repeat(Alt(tuple(further)), 0, 2)] if further else []
+    narrowed: list[Part] = [Repeat(Alt(tuple(further)), 0, 2)] if further else []
+    found["facts"] = alt(*_filters(calls), *_some(calls, "Relate"))
     step = [Seq((Text(" "), Ref("facts"), *narrowed))]
     step += [Seq((Text(" "), one)) for one in _some(calls, "FilterConcept")]
     found["step"] = alt(*step)
+    bare: Part | None = calls["Find"] if "Find" in calls and has is not None else None
+    begin = _some(calls, "FindAll") if bare is not None else _some(calls, "Find", "FindAll")
+    own: list[Part] = []
+    if has is not None and bare is not None:
+        led, own = _own(names, found, has, narrowed, _some(calls, "FilterConcept"))
+        if led:
+            found["led"] = alt(*led)
+        found["bare"] = bare
+    found["begin"] = alt(*begin)
     for level in range(depth + 1):
-        tail: list[Part] = [Ref("step")]
-        if level:
-            tail.append(Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()"))))
-        found[f"set-{level}"] = Seq((Ref("begin"), Repeat(alt(*tail), 0, steps)))
-    verify = [Seq((Text(" "), calls[one])) for one in calls if one.startswith("Verify")]
-    values = _some(calls, "QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier")
-    one_set = [*_some(calls, "QueryName", "What", "Count", "SelectAmong")]
-    if values:
-        found["values"] = alt(*values)
-        one_set.append(Seq((Ref("values"), maybe(alt(*verify)))))
-    two_sets = [*_some(calls, "QueryRelation", "SelectBetween")]
+        join = [Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()")))] if level else []
+        on = alt(Ref("step"), *join)
+        sets: list[Part] = [Seq((Ref("begin"), Repeat(on, 0, steps)))]
+        if "led" in found and steps:
+            sets.append(Seq((Ref("led"), Repeat(on, 0, steps - 1))))
+        if bare is not None and join and steps:
+            sets.append(Seq((Ref("bare"), *join, Repeat(on, 0, steps - 1))))
+        found[f"more-{level}"] = alt(*sets)
+        # An entity alone is a set, behind which another may come.
+        found[f"set-{level}"] = alt(Ref(f"more-{level}"), *([Ref("bare")] if bare is not None else []))
+    if values := _values(calls):
+        found["values"] = values
+    two_sets = _some(calls, "QueryRelation", "SelectBetween")
     if relation := _some(calls, "QueryRelationQualifier"):
-        two_sets.append(Seq((*relation, maybe(alt(*verify)))))
+        two_sets.append(Seq((*relation, maybe(alt(*_verifies(calls))))))
     second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_sets)))
-    found["root"] = Seq((Ref(f"set-{depth}"), Text(" "), alt(*one_set, second)))
+    ends = [*_some(calls, *_ENDS), *([_verified(Ref("values"), calls)] if values else [])]
+    one_set = Seq((Ref(f"more-{depth}"), Text(" "), alt(*ends)))
+    found["root"] = alt(one_set, Seq((Ref(f"set-{depth}"), Text(" "), second)), *own)
     return reached(found)
+
+
+#: What ends a program behind one set, beside its values.
+_ENDS: Final = ("QueryName", "What", "Count", "SelectAmong")
+
+
+def _filters(calls: Mapping[str, Part]) -> list[Part]:
+    return [calls[one] for one in calls if one.startswith("Filter") and one != "FilterConcept"]
+
+
+def _verifies(calls: Mapping[str, Part]) -> list[Part]:
+    return [Seq((Text(" "), calls[one])) for one in calls if one.startswith("Verify")]
+
+
+def _values(calls: Mapping[str, Part]) -> Part | None:
+    values = _some(calls, "QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier")
+    return alt(*values) if values else None
+
+
+def _verified(values: Part, calls: Mapping[str, Part]) -> Part:
+    return Seq((values, maybe(alt(*_verifies(calls)))))
+
+
+def _own(
+    names: Vocabulary, found: dict[str, Part], has: Mapping[str, Has], narrowed: list[Part], concepts: list[Part]
+) -> tuple[list[Part], list[Part]]:
+    """Of each entity, how it leads on by what it has, and whole programs that ask for what it has; the rules
+    of its attributes are put into `found`.
+    """
+    led: list[Part] = []
+    whole: list[Part] = []
+    for number, (name, its) in enumerate(has.items()):
+        find = seq("Find(", quoted(name), ")")
+        mine = {rule: part for rule, part in _names(replace(names, keys=_among(names.keys, its["value"]))).items() if "key" in rule}
+        mine = {rule: part for rule, part in mine.items() if not rule.startswith("qkey")}
+        others = {rule: part for rule, part in found.items() if not rule.startswith("key")}
+        calls = {one: part for one in FUNCTIONS if (part := _call(one, {**others, **mine}, f"-of-{number}")) is not None}
+        found |= {f"{rule}-of-{number}": part for rule, part in mine.items()}
+        ways = [(way, [one for one in its[way] if one in names.relations]) for way in CLOSED["direction"]]
+        facts = [seq("Relate(", trie(map(quoted, those)), f", {quoted(way)})") for way, those in ways if those]
+        facts += _filters(calls)
+        on: list[Part] = [Seq((Text(" "), alt(*facts), *narrowed))] if facts else []
+        on += [Seq((Text(" "), one)) for one in concepts]
+        if on:
+            led.append(Seq((find, alt(*on))))
+        ends = _some(calls, *_ENDS)
+        if (values := _values(calls)) is not None:
+            ends.append(_verified(values, calls))
+        whole.append(Seq((find, Text(" "), alt(*ends))))
+    return led, whole
+
+
+def _among(keys: Mapping[str, frozenset[str]], those: Iterable[str]) -> dict[str, frozenset[str]]:
+    return {key: keys[key] for key in those if key in keys}
 
 
 def _some(calls: Mapping[str, Part], *functions: str) -> list[Part]:
     return [calls[one] for one in functions if one in calls]
 
 
-def _call(function: str, found: Mapping[str, Part]) -> Part | None:
-    """A call of a function with all that its texts can be; None where a name for one is missing."""
+def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None:
+    """A call of a function with all that its texts can be; None where a name for one is missing. The rules
+    of attributes have `of` behind their names.
+    """
     texts = FUNCTIONS[function].texts
     kind = next((kind for ending, kind in TYPES.items() if function.endswith(ending)), "")
     literal = function[-4:].lower() if function.endswith(("Year", "Date")) else LITERALS.get(kind, "")
@@ -102,6 +171,7 @@ def _call(function: str, found: Mapping[str, Part]) -> Part | None:
         parts = [f"{function}(", Ref("key"), ", ", Ref("qkey-value")]
     if any(isinstance(one, Ref) and one.name not in found for one in parts):
         return None
+    parts = [Ref(one.name + of) if isinstance(one, Ref) and one.name.startswith("key") else one for one in parts]
     return seq(*parts, ")")
 
 

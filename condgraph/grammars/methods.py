@@ -25,6 +25,7 @@ class Grammars:
         depth: int = 2,
         steps: int = 6,
         source: str | None = None,
+        aware: bool = False,
         timeout: float | None = None,
     ) -> Grammar:
         """A grammar of programs that parse, and whose names are the graph's: for a server that holds
@@ -35,11 +36,13 @@ class Grammars:
         server is pulled whole for all. `depth` is how deeply KoPL's sets stand within sets, and how
         many `exists` of a logical query within each other; `steps` how many steps of KoPL lead on in
         a row, and how many lines an LLM query has. `source` scopes LLM queries: only what stands in that source
-        is named, and the programs are asked with the same `source=`. `timeout` is in seconds. Raises `OptionError` for
+        is named, and the programs are asked with the same `source=`. With `aware`, only what an entity has stands
+        behind it in KoPL (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`): the graph is asked for
+        that, for at most 64 entities. `timeout` is in seconds. Raises `OptionError` for
         an unknown language or format, and where the graph has no names.
         """
         from condgraph.grammars.grammar import grammar_of
 
         check_bounds(timeout)
         with within(self.timeout if timeout is None else timeout):
-            return grammar_of(self, language, question, entities, format, depth, steps, source=source)
+            return grammar_of(self, language, question, entities, format, depth, steps, source=source, aware=aware)

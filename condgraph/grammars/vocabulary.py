@@ -17,6 +17,7 @@ from condgraph.grammars.kept import kept
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.store import Store
     from condgraph.overview.survey import Survey
 
 #: Words of the longest name that is looked for in a question, and places where one may begin.
@@ -45,6 +46,8 @@ class Asking(Protocol):
 
     def snapshot(self) -> Pulled:
         """`Graph.snapshot`."""
+
+    def _store_of(self, engine: str | None) -> Store: ...
 
     def _survey(self) -> Survey: ...
 

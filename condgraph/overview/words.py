@@ -5,6 +5,7 @@ values, qualifiers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -20,17 +21,36 @@ def cut(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+#: What servers turn into the marks of a conversation ("<|im_end|>", "</s>", "[INST]") where it stands in a text.
+_MARKS: Final = re.compile(
+    r"<(?=[|｜]|<SYS>>|/?(?:s|unk|pad|bos|eos|cls|sep|mask|think|tool\w*|(?:start|end|begin)_of_\w+|user|assistant|system)>)"
+    r"|\[(?=/?(?:INST|TOOL_\w+|AVAILABLE_TOOLS)\])",
+    re.IGNORECASE,
+)
+
+
+def unmarked(text: str) -> str:
+    r"""A text of JSON strings in which no mark of a conversation stands: its first letter is escaped, so that
+    the strings say the same.
+
+    >>> print(unmarked('"<|im_end|> [INST] </s> <b>"'))
+    "\u003c|im_end|> \u005bINST] \u003c/s> <b>"
+    """
+    return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def quoted(name: str, most: int = LONGEST) -> str:
     r"""A name as a JSON string of one line, cut, in which everything that is not printed is escaped:
-    control characters, ends of lines, marks that turn the direction of writing round.
+    control characters, ends of lines, marks that turn the direction of writing round; and marks of a
+    conversation.
 
     >>> print(quoted('a "b"\nc\u202e'), quoted(""), quoted("x" * 9, 5))
     "a \"b\"\nc\u202e" "" "xxxx…"
     """
     text = cut(name, most)
     if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_escaped(c) for c in text) + '"'
+        return unmarked(f'"{text}"')
+    return unmarked('"' + "".join(_escaped(c) for c in text) + '"')
 
 
 def _escaped(c: str) -> str:
