@@ -39,6 +39,17 @@ class Standing:
     dice: Mapping[str, Any]
 
 
+def writable(place: str | os.PathLike[str], what: str) -> None:
+    """Raise `LinkModelError` where a file cannot be written."""
+    path = Path(place)
+    if path.is_dir():
+        raise LinkModelError(f"{what} cannot be written to {path}, which is a folder", hint="name a file")
+    if not path.absolute().parent.is_dir():
+        raise LinkModelError(f"{what} cannot be written to {path}: there is no folder {path.parent}", hint="make it first")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise LinkModelError(f"{what} cannot be written to {path}: the folder {path.parent} may not be written to")
+
+
 def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any]) -> None:
     """Write where a training stands, all of it or nothing. `of` says of what: its options and edges."""
     path = Path(place)

@@ -54,11 +54,21 @@ class Edges:
 
     def numbered(self, triples: Iterable[tuple[str, str, str]]) -> Edges:
         """Other edges of the same entities and relations; raises `LinkModelError` for an entity or
-        a relation that is none of them.
+        a relation that is none of them, which says how many edges have one.
         """
-        rows = np.array(
-            [(self._entity(head), self._relation(relation), self._entity(tail)) for head, relation, tail in triples], np.int64
-        ).reshape(-1, 3)
+        entities, relations = self.entity_numbers.get, self.relation_numbers.get
+        given = list(triples)
+        rows = np.array([(entities(h, -1), relations(r, -1), entities(t, -1)) for h, r, t in given], np.int64).reshape(-1, 3)
+        unknown = np.flatnonzero((rows < 0).any(axis=1))
+        if len(unknown):
+            head, relation, tail = given[unknown[0]]
+            # Numbered one by one, the first says what is unknown of it.
+            try:
+                self._entity(head), self._relation(relation), self._entity(tail)
+            except LinkModelError as error:
+                if len(given) > 1:
+                    error.hint = f"{len(unknown):,} of these {len(given):,} edges have such a name; leave them out"
+                raise
         return self.with_triples(rows)
 
     def with_triples(self, triples: Ints) -> Edges:

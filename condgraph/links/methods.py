@@ -55,10 +55,15 @@ class LinkMethods:
         `seconds=` ends training with the best so far. Where training stands is kept in the file
         `checkpoint`, and goes on from there where that file is there already.
         """
+        from condgraph.links.checkpoint import writable
         from condgraph.links.edges import Edges
         from condgraph.links.train import options_of, train
 
         check_bounds(timeout)
+        # Said now, and not when hours of training are to be written.
+        for what, place in (("the model", path), ("the checkpoint", checkpoint)):
+            if place is not None:
+                writable(place, what)
         timeout = self.timeout if timeout is None else timeout
         with within(timeout, cancelled):
             edges = Edges.of_snapshot(self.snapshot().current)

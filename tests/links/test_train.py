@@ -274,3 +274,24 @@ def test_training_that_was_ended_has_its_checkpoint(tmp_path: Any) -> None:
     assert done >= 1
     assert again.epochs == done + 1
     assert not list(tmp_path.glob(".state*"))
+
+
+def test_what_cannot_be_written_is_said_before_training(tmp_path: Any) -> None:
+    graph = condgraph.open("memory:")
+    graph.add([Entity("a", "A"), Entity("b", "B"), Statement("a", "near", Ref("b"))])
+    for options in ({"path": tmp_path / "none" / "m.npz"}, {"checkpoint": tmp_path / "none" / "s.npz"}, {"path": tmp_path}):
+        heard = list[int]()
+        with pytest.raises(LinkModelError, match="cannot be written"):
+            graph.train_links(**options, rank=2, epochs=1, on_epoch=lambda epoch, *_, to=heard: to.append(epoch))
+        assert not heard
+
+
+def test_edges_of_other_names_are_counted() -> None:
+    graph = condgraph.open("memory:")
+    graph.add([Entity("a", "A"), Entity("b", "B"), Statement("a", "near", Ref("b"))])
+    valid = [("a", "near", "b"), ("a", "near", "z"), ("a", "far", "b"), ("y", "near", "b")]
+    with pytest.raises(LinkModelError, match="no entity 'z'") as caught:
+        graph.train_links(valid=valid)
+    assert caught.value.hint == "3 of these 4 edges have such a name; leave them out"
+    with pytest.raises(LinkModelError, match="no relation 'far'"):
+        graph.train_links(valid=valid[2:])
