@@ -120,7 +120,7 @@ def test_edges_that_close_a_cycle_do_not_count_nodes_again(seed: int) -> None:
         pattern = [("ant hill", "eats", "bee hive"), ("bee hive", "sees", "UNKNOWN 1"), ("UNKNOWN 1", "eat", "ant hill")]
         used = sorted({relation for _, relation, _ in facts})
 
-        def related(wanted: str, relation: str) -> int:
+        def related(wanted: str, relation: str, used: list[str] = used) -> int:
             """The distance, and what the words "eat" and "eats" leave of it."""
             whole = distance(wanted, relation)
             return min(whole, 60_000 + whole * (1000 - fit(wanted, relation, [*used, "instance of"])) // 1000)
