@@ -33,8 +33,8 @@ asking.listen()
 
 # Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries
 # the same examples each time, so that a change is judged by what it changes; everybody else tries
-# new ones.
-settings.register_profile("condgraph", deadline=None)
+# new ones, fewer where little is asked for.
+settings.register_profile("condgraph", deadline=None, max_examples=lanes.examples(100))
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "condgraph")
 
@@ -101,13 +101,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Print, after everything else, one line that counts the skipped tests by reason."""
+    """Print, after everything else, which files took longest where everything was asked for, and one
+    line that counts the skipped tests by reason.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
     given = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
     for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all():
         reporter.write_line(line)
+    if lanes.ALL:
+        reporter.write_line(f"longest: {'; '.join(lanes.longest(reporter.stats))}")
     reasons: Counter[str] = Counter()
     for report in reporter.stats.get("skipped", []):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -26,6 +26,7 @@ from condgraph.cli.app import app
 from condgraph.cli.evaluate import evaluate
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.samples import FOLDER, SAMPLES
+from tests.support import commands
 
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
@@ -227,8 +228,7 @@ def test_a_damaged_store_is_found(world: Path, tmp_path: Path) -> None:
 
 def test_a_store_that_is_being_written_is_busy(tmp_path: Path) -> None:
     with writing(graph_directory(tmp_path / "store", "default")):
-        load = command("load", tmp_path / "store", FOLDER / "governments.tsv")
-        ran = subprocess.run(load, capture_output=True, text=True, check=False)
+        ran = commands.run("load", tmp_path / "store", FOLDER / "governments.tsv")
     assert ran.returncode == 3, ran.stderr
     assert "error[store-busy]" in ran.stderr
 

@@ -6,7 +6,6 @@ import os
 import pty
 import select
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ import condgraph
 from condgraph.cli import complete
 from condgraph.engine.facts import Ref, Statement
 from condgraph.samples import FOLDER
+from tests.support import commands
 
 HOSTILE = [
     "$(touch owned)",
@@ -57,14 +57,7 @@ def completed(words: list[str], typed: str, shell: str = "bash", **environment: 
         "_TYPER_COMPLETE_ARGS": " ".join(line),
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    out = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'condgraph'; from condgraph.cli import main; main()"],
-        env=os.environ | given | {"_CONDGRAPH_COMPLETE": f"complete_{shell}"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    out = commands.run(env=os.environ | given | {"_CONDGRAPH_COMPLETE": f"complete_{shell}"} | environment)
     assert out.stderr == ""
     return out.stdout.split("\n")[:-1]
 

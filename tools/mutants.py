@@ -12,7 +12,7 @@ notices nothing.
 
 Which tests run a line is found once (`mutants_lines.py`), some files of tests at a time, and kept
 in `build/mutants`; so are the results. A run that was ended, or whose `--minutes` are over, is gone
-on with by the same command, and one after new tests were written tries again what nothing noticed.
+on with by the same command; `--again` tries what nothing noticed again, with tests written since.
 Changed code is a new beginning. Needs Python 3.12 and the extra `mutants`.
 """
 
@@ -311,6 +311,7 @@ def main() -> None:
     parser.add_argument("--code", default="condgraph/engine", help="the folder or module that is changed")
     parser.add_argument("--seconds", type=float, default=60, help="seconds of tests that are tried on one change")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop; the same command goes on")
+    parser.add_argument("--again", action="store_true", help="try what nothing noticed again: there are new tests, or more seconds")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("tests", nargs="*", default=["tests", "condgraph/engine"], help="the tests to choose from")
     options = parser.parse_args()
@@ -338,7 +339,7 @@ def main() -> None:
             if time.monotonic() > until:
                 print(f"{at - 1} of {len(chosen)} are tried; the same command goes on", flush=True)
                 break
-            if ends.get(mutant, ("", ""))[0] == "killed":
+            if mutant in ends and (ends[mutant][0] == "killed" or not options.again):
                 continue
             begin = time.monotonic()
             end, shown = ends[mutant] = trials.noticed(mutant)

@@ -22,6 +22,7 @@ from condgraph.endpoint.service import Limits
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.text.survey import survey
 from tests.endpoint.conftest import DATA, GRAPH, RUNAWAY
+from tests.support.lanes import examples
 from tests.support.pace import quick_enough
 from tests.support.serving import ask, serving
 
@@ -364,7 +365,7 @@ def test_a_missing_extra_is_named(store: Path, monkeypatch: pytest.MonkeyPatch) 
             application(backend)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["GET", "POST", "HEAD", "PUT"]),
     st.sampled_from(["/sparql", "/data", "/", "/health"]),

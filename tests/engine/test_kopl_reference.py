@@ -24,7 +24,7 @@ from condgraph.languages.kopl.lower import lower
 from condgraph.languages.kopl.table import FUNCTIONS
 from tests.support import graphs, programs, reference
 from tests.support.graphs import Dice, drawn
-from tests.support.lanes import by_lane
+from tests.support.lanes import by_lane, examples
 from tests.support.reference import Call
 
 #: Concepts that stand beside a graph, without and with facts: what is looked up and what is scanned
@@ -94,7 +94,10 @@ def check(model: reference.Model, snapshot: Snapshot, program: Sequence[Call], *
     return left_out
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
+)
 @given(drawn(graphs.graph), st.lists(drawn(programs.program), min_size=1, max_size=4), st.booleans())
 def test_shrinking(items: list[Any], asked: list[list[Call]], lenient: bool) -> None:
     """Few examples, made by Hypothesis: what fails here is shrunk."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.errors import CondgraphError
 from condgraph.graph import Graph
+from tests.support.lanes import examples
 
 CALLS = (
     "get_information(relation='Year', tail_entity>'2000')",
@@ -90,7 +91,7 @@ def run(graph: Graph, text: str) -> None:
     assert caught.span is None or 0 <= caught.span[0] <= caught.span[1] <= len(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.sampled_from(CALLS), min_size=1, max_size=6),
     st.sampled_from(("", "## Target type: {yes or no}\n", "## Target type: {city}\n")),
@@ -99,7 +100,7 @@ def test_any_order_of_real_calls(graph: Graph, calls: list[str], target: str) ->
     run(graph, target + "\n".join(f'Query{at}: "{call}"' for at, call in enumerate(calls, 1)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(CALLS), min_size=1, max_size=3), st.data())
 def test_damaged_programs(graph: Graph, calls: list[str], data: st.DataObject) -> None:
     text = "\n".join(f'Query{at}: "{call}"' for at, call in enumerate(calls, 1))
@@ -110,7 +111,7 @@ def test_damaged_programs(graph: Graph, calls: list[str], data: st.DataObject) -
     run(graph, text)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(("=", "!=", "<", ">=")))
 def test_any_text_as_a_name_or_a_value(graph: Graph, name: str, value: str, operator: str) -> None:
     name, value = (text.replace("\\", "").replace("\n", " ").replace("'", "’s") for text in (name, value))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import targets
 from tests.support.graphs import Dice
+from tests.support.lanes import examples
 from tests.support.pace import quick_enough
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -37,7 +38,7 @@ def test_nasty_alone(number: int) -> None:
         targets.load(content, form)
 
 
-@settings(max_examples=300, suppress_health_check=QUIET)
+@settings(max_examples=examples(300), suppress_health_check=QUIET)
 @given(st.text() | st.text(st.sampled_from('()",<>=FindAlQueryNm \\[]{}:\ud800')))
 def test_any_text_as_a_program(text: str) -> None:
     """Lone surrogates included."""
@@ -60,7 +61,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, suppress_health_check=QUIET)
+@settings(max_examples=examples(300), suppress_health_check=QUIET)
 @given(st.lists(_JSON, max_size=5) | _JSON)
 def test_any_json_as_a_program(program: object) -> None:
     """Of the right shape or not."""
@@ -87,7 +88,7 @@ def test_mutated_files(form: str) -> None:
         targets.load(content, None if seed % 5 == 0 else form, dice.one((".csv", ".json", ".nt")) if seed % 7 == 0 else "")
 
 
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=examples(60), suppress_health_check=QUIET)
 @given(st.sampled_from(targets.FILES), st.binary(max_size=300))
 def test_any_bytes_as_a_file(form: str, content: bytes) -> None:
     """Of any format."""

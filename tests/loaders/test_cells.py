@@ -17,7 +17,7 @@ from condgraph.engine.reading.quick import quick
 from condgraph.engine.reading.shapes import LONGEST, careful, readings, shape
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.cells import MISSING, Profile, type_cells
-from tests.support.lanes import sample
+from tests.support.lanes import examples, sample
 
 
 def texts(cells: list[str], header: str = "", **options: object) -> list[str | None]:
@@ -399,7 +399,7 @@ def test_plain_columns_are_counted_as_cell_by_cell(cells: list[str]) -> None:
     assert {key: counts[0] for key, counts in long.shapes.items()} == {key: counts[0] for key, counts in short.shapes.items()}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.from_regex(
         r"\A[$£-]?[0-9]{0,4}(,[0-9]{3}){0,2}(\.[0-9]{1,4})?(%| ?(cm|km|s|m|th|pm|kg|ft|a))?(\[[0-9a-z]{1,3}\])?\Z"

@@ -31,6 +31,7 @@ from condgraph.engine.values import Quantity
 from condgraph.loaders.base import Reading
 from condgraph.loaders.export.write import encode, one_by_one
 from condgraph.loaders.recognise import FORMATS, recognise, sources_of
+from tests.support.lanes import examples
 
 #: A small file of each format that is read from text.
 SAMPLES = {
@@ -236,7 +237,7 @@ def attempt(path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", MINE)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))))
 def test_arbitrary_content(tmp_path_factory: pytest.TempPathFactory, form: str, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / NAMES.get(form, "x.txt")
@@ -263,7 +264,7 @@ def damaged(draw: st.DrawFn, form: str) -> bytes:
 
 
 @pytest.mark.parametrize("form", MINE)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_damaged_content(tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / NAMES.get(form, "x.txt")
@@ -281,7 +282,7 @@ def test_damaged_compression(tmp_path: Path, form: str) -> None:
             list(FORMATS[form].read(path, Reading(Source("x", str(path))), {}))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     tables=st.lists(
         st.lists(st.lists(st.sampled_from(["1", "2", "a", "", "NULL", "id", "xID", "yID", '"', "é"]), max_size=3), max_size=4),

@@ -68,7 +68,11 @@ for on_error in ("raise", "skip"):
 """
 
 
-@pytest.mark.parametrize("case", TOO_MUCH)
+#: Each is a process; some of them without being asked for everything.
+_CASES = [pytest.param(case, marks=[pytest.mark.slow] if at % 4 else []) for at, case in enumerate(TOO_MUCH)]
+
+
+@pytest.mark.parametrize("case", _CASES)
 def test_small_files_that_ask_for_much(case: str, tmp_path: Path) -> None:
     """With a gigabyte of memory: `LoadError`, whatever is done with bad records."""
     name, content, said = TOO_MUCH[case]

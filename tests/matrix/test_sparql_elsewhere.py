@@ -32,6 +32,7 @@ from condgraph.sparql.witness import compile_witness, wanted
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
+from tests.support.lanes import examples
 from tests.support.programs import as_json, program
 from tests.support.world import PROGRAMS, QUERIES, world
 
@@ -175,7 +176,7 @@ def test_concepts_between_a_membership_and_its_concept() -> None:
     assert len(here[3]) == 4
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(drawn(lambda pick: (a_graph(pick), [program(pick) for _ in range(6)])))
 def test_random_programs_over_random_graphs(case: tuple[list[Any], list[Any]]) -> None:
     items, programs = case

@@ -20,7 +20,7 @@ from tests.frontends.test_llm_query_data import benchmark
 from tests.support.differential import Outcome, outcome
 from tests.support.graphs import drawn
 from tests.support.graphs import graph as a_graph
-from tests.support.lanes import by_lane
+from tests.support.lanes import by_lane, examples
 from tests.support.pace import quick_enough
 from tests.support.programs import as_json, program
 from tests.support.world import PROGRAMS, QUERIES, world
@@ -84,7 +84,7 @@ def test_oracle_programs(data: Path, tmp_path: Path) -> None:
         assert different == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(drawn(lambda pick: (a_graph(pick), [program(pick) for _ in range(8)])))
 def test_random_programs_over_random_graphs(case: tuple[list, list]) -> None:
     items, programs = case

@@ -32,6 +32,7 @@ from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.languages import registry
 from condgraph.languages.parameters import text_for
+from tests.support.lanes import examples
 
 #: Names that are syntax where they are pasted into a text.
 HOSTILE = (
@@ -405,7 +406,7 @@ def test_from_many_threads(films: Graph) -> None:
     assert wrong == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @drawn(st.text(max_size=30))
 def test_any_text_at_all(value: str) -> None:
     """Whatever is given is looked up as a name, or is a typed error; the program stays what it is."""

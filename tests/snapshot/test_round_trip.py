@@ -35,6 +35,7 @@ from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
 from condgraph.graph import Graph
 from tests.support import graphs
 from tests.support.canonical import contents, contents_of
+from tests.support.lanes import examples
 
 
 def graph_of(*parts: list[Any], place: str | Path = "memory:") -> Graph:
@@ -55,7 +56,7 @@ def exported(graph: Graph, folder: Path) -> Graph:
     return again
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(graphs.stored_items())
 def test_items_come_back(items: list[Any]) -> None:
     """In memory, through a directory, and through an export."""
@@ -71,7 +72,7 @@ def test_items_come_back(items: list[Any]) -> None:
         assert opened.status(verify=True).counts == graph.status().counts
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(graphs.stored_items(), st.data())
 def test_appending_is_adding_together(items: list[Any], data: st.DataObject) -> None:
     """A graph that grew is the graph that was loaded at once, column by column but for the order of
@@ -90,7 +91,7 @@ def test_appending_is_adding_together(items: list[Any], data: st.DataObject) -> 
             assert np.array_equal(one, other), name
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(graphs.stored_items())
 def test_adding_twice_adds_nothing(items: list[Any]) -> None:
     """A graph added to itself is itself."""
@@ -100,7 +101,7 @@ def test_adding_twice_adds_nothing(items: list[Any]) -> None:
     assert twice.status().counts == once.status().counts
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(graphs.ENTITIES), graphs.stored_values()), max_size=30), st.booleans())
 def test_batches_are_statements(rows: list[tuple[str, Any]], qualified: bool) -> None:
     """A batch of any kind of column says what its statements say one by one."""

@@ -38,6 +38,7 @@ from condgraph.graph import Graph
 from tests.support import graphs
 from tests.support.canonical import contents, contents_of
 from tests.support.graphs import Dice
+from tests.support.lanes import examples
 
 FACTS: list[Any] = [
     Statement("Ann", "height", Quantity(1.75, "metre")),
@@ -206,7 +207,7 @@ def test_odd_names(name: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "deep") == ["store"]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30))
 def test_any_name(tmp_path: Path, name: str) -> None:
     """Any text is a name, or refused by type; different names are different directories."""

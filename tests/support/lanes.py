@@ -13,7 +13,8 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -45,6 +46,11 @@ def sample(items: Sequence[T], step: int) -> Sequence[T]:
     return items if ALL else items[::step]
 
 
+def examples(number: int) -> int:
+    """How many examples Hypothesis makes up: a third where little is asked for."""
+    return number if ALL else max(10, number // 3)
+
+
 def mark(items: Sequence[pytest.Item]) -> None:
     """Mark tests that ask for a server; leave out what is only part of everything."""
     for item in items:
@@ -60,6 +66,14 @@ def in_time(item: pytest.Item) -> None:
     """
     if time.time() > _UNTIL and any(item.get_closest_marker(name) for name in ("service", "slow", "data")):
         pytest.skip("CONDGRAPH_UNTIL is over: THIS MACHINE WAS TOO SLOW FOR ALL TESTS OF SERVERS AND DATA SETS")
+
+
+def longest(reports: Mapping[str, Sequence[Any]], number: int = 25) -> list[str]:
+    """The files whose tests took longest, with their seconds; fixtures count where they were made."""
+    seconds: Counter[str] = Counter()
+    for report in (one for some in reports.values() for one in some if hasattr(one, "duration")):
+        seconds[report.nodeid.partition("::")[0]] += report.duration
+    return [f"{file} {took:.0f} s" for file, took in seconds.most_common(number)]
 
 
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:

@@ -47,95 +47,133 @@ def fields(p: str, prop: Property, types: frozenset[str] | None = None) -> dict[
     them often. They hold whatever type the value has, also one that the sample has not; with `types`, of
     these alone, which is far shorter: a value of another type is what the server prints.
     """
-    form = format_of(prop)
+    return _Fields(p, prop, types).all()
 
-    def case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
+
+class _Fields:
+    """What `fields` gives, a method for each kind of field."""
+
+    def __init__(self, p: str, prop: Property, types: frozenset[str] | None) -> None:
+        self._p, self._prop, self._types = p, prop, types
+        self._form = form = format_of(prop)
+        self._read = None if form is None else form.start(f"toString({p})")
+        self._is_number = f"{p} IS :: STRING AND {p} =~ {literal(NUMBER)}" if prop.reading == "number" else None
+        self._is_time = None if self._read is None else f"{p} IS :: STRING | INTEGER AND {self._read} IS NOT NULL"
+        self._dated = None if form is None else f"{p} IS :: STRING | INTEGER"
+        self._only_months = f"{p}.days = 0 AND {p}.seconds = 0 AND {p}.nanosecondsOfSecond = 0"
+
+    def all(self) -> dict[Field, str]:
+        number, (start, end) = self._number(), self._bounds()
+        text, p = self._text(number, start), self._p
+        return {
+            "kind": self._kind(),
+            "text": text,
+            "key": text,
+            "raw": self._raw(),
+            "number": number,
+            "unit": self._unit(),
+            "exact": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN toString({p}) END",
+            "order": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN {_order(p)} END",
+            "start": start,
+            "end": end,
+            "precision": self._precision(),
+        }
+
+    def _case(self, *pairs: tuple[str | None, str], otherwise: str = "null") -> str:
+        types = self._types
         return _case(*((test, found) for test, found in pairs if types is None or _meets(test, types)), otherwise=otherwise)
 
-    read = None if form is None else form.start(f"toString({p})")
-    is_number = f"{p} IS :: STRING AND {p} =~ {literal(NUMBER)}" if prop.reading == "number" else None
-    is_time = None if read is None else f"{p} IS :: STRING | INTEGER AND {read} IS NOT NULL"
-    dated = None if form is None else f"{p} IS :: STRING | INTEGER"
-    only_months = f"{p}.days = 0 AND {p}.seconds = 0 AND {p}.nanosecondsOfSecond = 0"
-    clock = f"{p}.hour * 3600 + {p}.minute * 60 + {p}.second"
-    number = case(
-        (is_number, f"toFloat({p})"),
-        (f"{p} IS :: INTEGER", f"toFloat({p})"),
-        (f"{p} IS :: FLOAT AND {p} - {p} = 0", p),
-        (f"{p} IS :: LOCAL TIME", f"toFloat({clock}) + {p}.nanosecond / 1e9"),
-        (
-            f"{p} IS :: ZONED TIME",
-            f"toFloat(({clock} - {p}.offsetSeconds + {2 * DAY_SECONDS}) % {DAY_SECONDS}) + {p}.nanosecond / 1e9",
-        ),
-        (
-            f"{p} IS :: DURATION AND {p}.months = 0",
-            f"toFloat({p}.days * {DAY_SECONDS} + {p}.seconds) + {p}.nanosecondsOfSecond / 1e9",
-        ),
-        (f"{p} IS :: DURATION AND {only_months}", f"toFloat({p}.months)"),
-    )
-    start = case(
-        (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds"),
-        # Before 1970 the server rounds a part of a second up.
-        (f"{p} IS :: LOCAL DATETIME", f"datetime({{datetime: localdatetime.truncate('second', {p}), timezone: 'Z'}}).epochSeconds"),
-        (f"{p} IS :: ZONED DATETIME", f"datetime.truncate('second', {p}).epochSeconds"),
-        (dated, read or ""),
-    )
-    end = case(
-        (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds + {DAY_SECONDS}"),
-        (f"{p} IS :: {_MOMENTS}", f"{start} + 1"),
-        (
-            dated,
-            f"head([s IN [{read}] WHERE s IS NOT NULL | {form.end('s')}])" if form is not None else "",
-        ),
-    )
-    with_unit = f"head([x IN [{number}] | {number_text('x')}]) + ' '"
-    in_seconds, in_months = f"{with_unit} + '{SECOND}'", f"{with_unit} + '{MONTH}'"
-    duration = f"CASE WHEN {p}.months = 0 THEN {in_seconds} WHEN {only_months} THEN {in_months} ELSE toString({p}) END"
-    text = case(
-        (is_time or is_number, p if prop.reading == "number" else f"toString({p})"),
-        (f"{p} IS :: STRING", collapsed(p) if prop.untidy else p),
-        (f"{p} IS :: FLOAT AND {p} - {p} = 0", number_text(p)),
-        (f"{p} IS :: {_CLOCKS}", f"{with_unit} + '{SECOND_OF_DAY}'"),
-        (f"{p} IS :: DURATION", duration),
-        (f"{p} IS :: DATE", f"ltrim(toString({p}), '+')"),
-        (f"{p} IS :: {_MOMENTS}", f"replace(toString(datetime({{epochSeconds: {start}}})), 'Z', '')"),
-        (f"{p} IS :: LIST<ANY>", "'unknown'"),
-        otherwise=f"coalesce(toStringOrNull({p}), 'unknown')",
-    )
-    return {
-        "kind": case(
-            (is_time, "'time'"),
-            (is_number, "'quantity'"),
+    def _number(self) -> str:
+        p = self._p
+        clock = f"{p}.hour * 3600 + {p}.minute * 60 + {p}.second"
+        return self._case(
+            (self._is_number, f"toFloat({p})"),
+            (f"{p} IS :: INTEGER", f"toFloat({p})"),
+            (f"{p} IS :: FLOAT AND {p} - {p} = 0", p),
+            (f"{p} IS :: LOCAL TIME", f"toFloat({clock}) + {p}.nanosecond / 1e9"),
+            (
+                f"{p} IS :: ZONED TIME",
+                f"toFloat(({clock} - {p}.offsetSeconds + {2 * DAY_SECONDS}) % {DAY_SECONDS}) + {p}.nanosecond / 1e9",
+            ),
+            (
+                f"{p} IS :: DURATION AND {p}.months = 0",
+                f"toFloat({p}.days * {DAY_SECONDS} + {p}.seconds) + {p}.nanosecondsOfSecond / 1e9",
+            ),
+            (f"{p} IS :: DURATION AND {self._only_months}", f"toFloat({p}.months)"),
+        )
+
+    def _bounds(self) -> tuple[str, str]:
+        """Where a time begins, and where it ends."""
+        p, form, read = self._p, self._form, self._read
+        moment = f"localdatetime.truncate('second', {p})"
+        start = self._case(
+            (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds"),
+            # Before 1970 the server rounds a part of a second up.
+            (f"{p} IS :: LOCAL DATETIME", f"datetime({{datetime: {moment}, timezone: 'Z'}}).epochSeconds"),
+            (f"{p} IS :: ZONED DATETIME", f"datetime.truncate('second', {p}).epochSeconds"),
+            (self._dated, read or ""),
+        )
+        end = self._case(
+            (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds + {DAY_SECONDS}"),
+            (f"{p} IS :: {_MOMENTS}", f"{start} + 1"),
+            (self._dated, f"head([s IN [{read}] WHERE s IS NOT NULL | {form.end('s')}])" if form is not None else ""),
+        )
+        return start, end
+
+    def _text(self, number: str, start: str) -> str:
+        p, prop = self._p, self._prop
+        with_unit = f"head([x IN [{number}] | {number_text('x')}]) + ' '"
+        in_seconds, in_months = f"{with_unit} + '{SECOND}'", f"{with_unit} + '{MONTH}'"
+        months = f"WHEN {self._only_months} THEN {in_months}"
+        duration = f"CASE WHEN {p}.months = 0 THEN {in_seconds} {months} ELSE toString({p}) END"
+        return self._case(
+            (self._is_time or self._is_number, p if prop.reading == "number" else f"toString({p})"),
+            (f"{p} IS :: STRING", collapsed(p) if prop.untidy else p),
+            (f"{p} IS :: FLOAT AND {p} - {p} = 0", number_text(p)),
+            (f"{p} IS :: {_CLOCKS}", f"{with_unit} + '{SECOND_OF_DAY}'"),
+            (f"{p} IS :: DURATION", duration),
+            (f"{p} IS :: DATE", f"ltrim(toString({p}), '+')"),
+            (f"{p} IS :: {_MOMENTS}", f"replace(toString(datetime({{epochSeconds: {start}}})), 'Z', '')"),
+            (f"{p} IS :: LIST<ANY>", "'unknown'"),
+            otherwise=f"coalesce(toStringOrNull({p}), 'unknown')",
+        )
+
+    def _kind(self) -> str:
+        p = self._p
+        return self._case(
+            (self._is_time, "'time'"),
+            (self._is_number, "'quantity'"),
             (f"{p} IS :: STRING | BOOLEAN | POINT", "'text'"),
             (f"{p} IS :: INTEGER | {_CLOCKS}", "'quantity'"),
             (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
             (f"{p} IS :: DATE | {_MOMENTS}", "'time'"),
-            (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({only_months}) THEN 'quantity' ELSE 'text' END"),
+            (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
             otherwise="'unknown'",
-        ),
-        "text": text,
-        "key": text,
-        "raw": case(
-            (is_time or is_number, f"toString({p})"),
+        )
+
+    def _raw(self) -> str:
+        p = self._p
+        return self._case(
+            (self._is_time or self._is_number, f"toString({p})"),
             (f"{p} IS :: {_PRINTED}", f"toString({p})"),
-            (f"{p} IS :: STRING" if prop.untidy else None, p),
-        ),
-        "number": number,
-        "unit": case(
+            (f"{p} IS :: STRING" if self._prop.untidy else None, p),
+        )
+
+    def _unit(self) -> str:
+        p = self._p
+        return self._case(
             (f"{p} IS :: {_CLOCKS}", f"'{SECOND_OF_DAY}'"),
             (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 THEN '{SECOND}' ELSE '{MONTH}' END"),
             otherwise=f"'{NO_UNIT}'",
-        ),
-        "exact": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN toString({p}) END",
-        "order": f"CASE WHEN {p} IS :: INTEGER AND {_inexact(p)} THEN {_order(p)} END",
-        "start": start,
-        "end": end,
-        "precision": case(
+        )
+
+    def _precision(self) -> str:
+        p, form = self._p, self._form
+        return self._case(
             (f"{p} IS :: DATE", str(int(Precision.DAY))),
             (f"{p} IS :: {_MOMENTS}", str(int(Precision.SECOND))),
-            (dated, str(int(form.precision)) if form is not None else ""),
-        ),
-    }
+            (self._dated, str(int(form.precision)) if form is not None else ""),
+        )
 
 
 def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
