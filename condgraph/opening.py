@@ -1,4 +1,4 @@
-"""Where a graph is: a directory, memory, or a server, told by its place."""
+"""Where a graph is: a directory, memory, or a server; its place says which."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def is_native(connection: Connection) -> bool:
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
     """A database as one of others; None where it is not known to be one, and nobody is `sure`. A
-    server that does not answer now is told of by whoever asks it first.
+    server that does not answer now is an error of the first question.
     """
     connection = Connection(place, **options)
     try:

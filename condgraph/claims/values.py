@@ -4,8 +4,8 @@ neither can be said.
 A time that the graph knows more exactly than the claim says it (a day of the year that is claimed)
 is the same; one that it knows less exactly decides nothing. A number is the same if it is equal, in
 one unit, or if it becomes the claimed one when rounded to as many places behind the point. Texts
-are the same but for case and white space, and a text is never another one for sure: it may say the
-same in other words.
+are the same but for case and white space, and a different text is not taken for another value: it may
+say the same in other words.
 """
 
 from __future__ import annotations

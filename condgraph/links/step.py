@@ -114,7 +114,7 @@ def step(entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, pred
     asked = questions("complex", heads, rel)
     scores = asked @ candidates.T
     if batch.share < 1:
-        # An entity that was drawn stands for 1 / share others; a tail of any question is here for sure.
+        # An entity that was drawn stands for 1 / share others; a tail of any question is always here.
         stands_for = np.full(scores.shape[1], -np.log(batch.share), np.float32)
         stands_for[place] = 0
         scores += stands_for

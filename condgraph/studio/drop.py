@@ -51,5 +51,5 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) 
 
 
 def without(text: str, file: str, name: str) -> str:
-    """Where a file was put is nobody's business: it is told by its name."""
+    """Messages name a dropped file by its name, and do not say in which folder it was put."""
     return text.replace(file, name)

@@ -299,7 +299,7 @@ class Writer:
 
 
 def _is_name(other: Object, consumed: frozenset[str], predicate: str) -> bool:
-    """Whether a label is told by its text and its language."""
+    """Whether a label is known by its text and its language."""
     literal = other.literal
     if literal is None or predicate not in consumed:
         return False

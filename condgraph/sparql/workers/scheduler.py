@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-#: What long queries have of one processor for sure, all of them together, on a machine whose
+#: The least that long queries have of one processor, all of them together, on a machine whose
 #: processors have enough to do: else one would never end beside programs that have nothing to do
 #: with this one.
 LONG_SHARE: Final = 0.3
@@ -59,7 +59,7 @@ class Places:
         self._starts = _Thread("condgraph-starts")
 
     def share(self) -> float:
-        """What share of a processor each long query has for sure."""
+        """The least share of a processor that each long query has."""
         return LONG_SHARE / max(self._long, 1)
 
     def pids(self) -> list[int]:
