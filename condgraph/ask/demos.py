@@ -68,6 +68,8 @@ class Demos:
 
     def __init__(self, graph: Host, place: Path | None) -> None:
         self._graph, self._place, self._lock = graph, place, Lock()
+        #: Whether they stand in a file beside the graph, which its own rights say nothing of.
+        self._beside = False
         self._items: list[Demo] | None = None
         self._index: tuple[Vocabulary, list[list[int]]] | None = None
         self._used: Counter[str] | None = None
@@ -121,20 +123,52 @@ class Demos:
             if demo in items:
                 return demo
             if self._place is not None:
-                if self._graph.read_only:
-                    raise ReadOnlyError.at(self._graph.place)
+                self._writable()
                 with self._place.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(demo), ensure_ascii=False) + "\n")
             items.append(demo)
             self._index = self._used = None
         return demo
 
+    def _writable(self) -> None:
+        if self._graph.read_only and not self._beside:
+            raise ReadOnlyError.at(self._graph.place)
+
+    def keep_in(self, path: str | os.PathLike[str]) -> int:
+        """Keep them in a file from now on, for a graph on a server or in memory: those that it has are
+        taken up, without being run again, those that there are already and those that are added are
+        written to it, a JSON line each. Returns how many there are.
+
+        Raises `OptionError` for a graph in a folder, which keeps them itself, and for a file with other
+        lines; `OSError` where it cannot be read or written.
+        """
+        if self._graph._directory is not None:
+            raise OptionError("the demonstrations of a graph in a folder are kept with it", hint="demos.save writes them to a file")
+        place = Path(path)
+        with self._lock:
+            before = self._read()
+            lines = place.read_text("utf-8").splitlines() if place.exists() else []
+            kept = []
+            for number, line in enumerate(lines, start=1):
+                found = _demo(line)
+                # The last line may not have been written to its end.
+                if found is None and line.strip() and number < len(lines):
+                    raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration", hint="demos.load adds other files")
+                kept += [found] if found is not None else []
+            items = list(dict.fromkeys([*kept, *before]))
+            text = "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in items)
+            beside = place.with_name(f"{place.name}.new")
+            beside.write_text(text, "utf-8")
+            beside.replace(place)
+            self._place, self._beside, self._items = place, True, items
+            self._index = self._used = None
+        return len(items)
+
     def clear(self) -> None:
         """Forget all demonstrations of the graph."""
         with self._lock:
             if self._place is not None:
-                if self._graph.read_only:
-                    raise ReadOnlyError.at(self._graph.place)
+                self._writable()
                 self._place.unlink(missing_ok=True)
             self._items, self._index, self._used = [], None, None
 

@@ -138,8 +138,8 @@ class AskMethods:
     @property
     def demos(self) -> LearningDemos:
         """The demonstrations of the graph: questions with programs that `ask` shows to models. Those
-        of a folder are kept with it; those of other graphs last as long as this object, and are
-        saved to a file by `demos.save`.
+        of a folder are kept with it; those of other graphs last as long as this object, or are kept
+        in a file: `demos.keep_in(path)`.
         """
         from condgraph.ask.learn import LearningDemos
         from condgraph.engine.snapshot.directory import DEMONSTRATIONS

@@ -497,6 +497,35 @@ def test_demonstrations_are_kept_with_the_graph_if_they_hold(tmp_path: Path) -> 
     assert not (tmp_path / "store" / "default").exists()
 
 
+def test_demonstrations_stand_in_a_file_beside_a_graph(tmp_path: Path) -> None:
+    """Of a graph on a server or in memory, also where others have written to the file."""
+    place, asked = tmp_path / "demos.jsonl", "What is the capital of India?"
+    first = countries()
+    first.demos.add("What is the capital of Chad?", "Find(Nepal) Relate(capital, forward) QueryName()")
+    assert first.demos.keep_in(place) == 1
+    first.demos.add(asked, "Find(India) Relate(capital, forward) QueryName()", ["New Delhi"])
+    second = countries()
+    second.demos.add("What is the capital of Chad?", "Find(Nepal) Relate(capital, forward) QueryName()")
+    assert second.demos.keep_in(place) == 2
+    model = Scripted(CAPITAL)
+    assert second.ask("What is the capital of Nepal?", model).texts == ["Kathmandu"]
+    assert "Find(India)" in model.told
+    assert [one.question for one in second.demos] == [one.question for one in first.demos]
+    # A line that was not written to its end is left out, another line is an error.
+    whole = place.read_text("utf-8")
+    place.write_text(whole + '{"question": "half', "utf-8")
+    assert countries().demos.keep_in(place) == 2
+    assert place.read_text("utf-8") == whole
+    place.write_text("nothing\n" + whole, "utf-8")
+    with pytest.raises(OptionError, match="line 1, is no demonstration"):
+        countries().demos.keep_in(place)
+    assert place.read_text("utf-8").startswith("nothing")
+    second.demos.clear()
+    assert not place.exists()
+    with condgraph.open(tmp_path / "store") as folder, pytest.raises(OptionError, match="kept with it"):
+        folder.demos.keep_in(place)
+
+
 def test_programs_are_learned_from_answers() -> None:
     graph = countries()
     pairs = [("What is the capital of Nepal?", ["Kathmandu"]), ("What is the capital of France?", ["Rome"]), ("Huh?", ["x"])]

@@ -5,6 +5,7 @@ servers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,19 @@ CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
     ("Which countries?", ("FindAll() FilterNum(height, 7500 metrez, >) QueryName()", HIGH.format(7500)), {}),
     ("What is the capital of Nepal?", ("Find(Nepal) GetCapital()", f"```\n{CAPITAL}\n```"), {}),
     ("What is the capital of Nepal?", ("Find(Nepal Relate(capital, forward)", CAPITAL), {}),
+    ("What is the capital of Nepal?", ("Find(Nepal) Relate(forward, capital) QueryName()", CAPITAL), {}),
+    ("What is the capital of Nepal?", ("Find(Nepal) Relate(capital)", "Find(Nepal) QueryAttr(start time)", CAPITAL), {}),
+    ("Which are high?", ("FindAll() FilterStr(height, 4167 m) QueryName()", HIGH.format(8000)), {}),
+    (
+        "How high is Manaslu?",
+        (query("get_information(relation='height', head_entity='Manaslu')", "max(set='query1')"), query("get_height('Manaslu')")),
+        {"via": "query", "retries": 1},
+    ),
+    (
+        "Since when has India been led?",
+        (query("get_information(relation='head of government', head_entity='India', key='begin')"),),
+        {"via": "query", "retries": 0},
+    ),
     ("Who composed Qwzrtpl?", ("NONE",), {}),
     ("Say something.", ("I cannot tell.",), {"retries": 1}),
 ]  # fmt: skip
@@ -150,3 +164,17 @@ def test_demonstrations_of_a_graph_on_a_server_last_as_long_as_it_is_open(server
     assert "Find(India)" in model.told
     with opened(server, "asked") as again:
         assert not len(again.demos)
+
+
+def test_demonstrations_of_a_graph_on_a_server_are_kept_in_a_file(server: Any, there: RemoteGraph, tmp_path: Path) -> None:
+    place = tmp_path / "demos.jsonl"
+    program = "Find(India) Relate(capital, forward) QueryName()"
+    with opened(server, "asked") as first:
+        first.demos.keep_in(place)
+        first.demos.add("What is the capital of India?", program, ["New Delhi"])
+    with opened(server, "asked") as second:
+        assert not len(second.demos)
+        assert second.demos.keep_in(place) == 1
+        model = Scripted(CAPITAL)
+        assert second.ask("What is the capital of Nepal?", model).texts == ["Kathmandu"]
+        assert program in model.told
