@@ -1,4 +1,4 @@
-"""Files at http and https addresses: fetched whole into a folder of their own for as long as they
+"""Files at http, https and s3 addresses: fetched whole into a folder of their own for as long as they
 are loaded, within a size and a time, and told by their address.
 
 The address of a source may have a login, which is sent to its own server alone. What is shown and
@@ -29,6 +29,7 @@ from condgraph.engine.bounds import check, current
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, shortened
 from condgraph.engine.wire import Wire
 from condgraph.loaders.base import Progress
+from condgraph.loaders.s3 import open_object, told
 
 #: Bytes that are fetched of an address, and seconds that it may take.
 MOST_BYTES: Final = 2 << 30
@@ -40,16 +41,16 @@ SILENCE: Final = 60.0
 #: A report of a load.
 Told = TypeVar("Told")
 _BLOCK: Final = 1 << 18
+#: Each block of an object is a request of its own.
+_OBJECT_BLOCK: Final = 1 << 23
 _LONGEST: Final = 8_192
-_WEB: Final = re.compile(r"https?://", re.IGNORECASE).match
+_WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
 #: What may stand in an address as it is.
 _SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 _LOCAL: Final = "download the file, and load it"
 _CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
 _WAYS: Final[Mapping[str, str]] = {
-    "s3": _CLOUD.format("aws s3 presign s3://..."),
-    "s3a": _CLOUD.format("aws s3 presign s3://..."),
     "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
     "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
     "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
@@ -69,7 +70,7 @@ class Fetched:
 
 
 def is_address(text: object) -> bool:
-    """Whether a source is an http or https address."""
+    """Whether a source is an address that is fetched."""
     return isinstance(text, str) and _WEB(text) is not None
 
 
@@ -78,13 +79,13 @@ def refuse(text: str) -> None:
     found = _SCHEME(text)
     if found is not None:
         scheme = found[1].lower()
-        if scheme in ("http", "https"):
+        if is_address(text):
             raise LoadError("an address is fetched by Graph.load alone", file=_shown(text), hint=_LOCAL)
         raise LoadError(f"files at {scheme}:// are not read", file=_shown(text), hint=_WAYS.get(scheme, _LOCAL))
 
 
 def has_address(source: Any) -> bool:
-    """Whether a source, or one of a list of sources, is an http or https address."""
+    """Whether a source, or one of a list of sources, is an address that is fetched."""
     if isinstance(source, (list, tuple, set, frozenset)):
         return any(map(is_address, source))
     return is_address(source)
@@ -197,6 +198,9 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
     split = _split(text)
     shown, login = _shown(text), _login(split)
     path = _path(split, folder)
+    if split.scheme.lower().startswith("s3"):
+        _fetch_object(split, path, shown, progress)
+        return Fetched(path, shown)
     wire = Wire(PATIENCE)
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -222,6 +226,27 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
             _over(wire, shown)
             raise LoadError(f"the file cannot be fetched: {_told(error)}", file=shown, hint=_hint(error)) from None
     return Fetched(path, shown)
+
+
+def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress | None) -> None:
+    """Fetch a file from a bucket of S3, block by block."""
+    until = time.monotonic() + MOST_SECONDS
+    stream, length = open_object(split, shown, PATIENCE, SILENCE)
+    try:
+        with stream, path.open("wb") as out:
+            if length > MOST_BYTES:
+                raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=_LOCAL)
+            while block := stream.read(_OBJECT_BLOCK):
+                check()
+                if time.monotonic() > until:
+                    raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=_LOCAL)
+                out.write(block)
+                if progress is not None:
+                    progress(shown, 0, None)
+            if out.tell() < length:
+                raise LoadError(f"the connection ended after {out.tell():,} of {length:,} bytes", file=shown)
+    except OSError as error:
+        raise LoadError(f"the file cannot be fetched: {told(error)}", file=shown) from None
 
 
 def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages: bool, wire: Wire) -> None:

@@ -243,7 +243,7 @@ def test_time_is_bounded_however_slowly_bytes_come(
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("s3://bucket/x.csv", "aws s3 presign"),
+        ("az://bucket/x.csv", "generate-sas"),
         ("gs://bucket/x.csv", "sign-url"),
         ("file:///etc/passwd", "without file://"),
         ("ftp://host/x.csv", "download the file"),
