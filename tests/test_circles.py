@@ -19,6 +19,7 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
         {
             "engine.origins",
             "engine.schema",
+            "engine.telling",
             *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout_joins", "readback", "snapshot", "sources")),
         }
     ),

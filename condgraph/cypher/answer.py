@@ -114,6 +114,10 @@ class Neo4jAnswer(StoredAnswer):
             found = {cell["id"]: _entity_in(cell) for cell in self._cells if cell.get("held")}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._store.schema.telling
+
     # -- how it came about -------------------------------------------------------------------------
 
     @kept

@@ -31,8 +31,10 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.instead import followed, instead
 from condgraph.engine.nothing import of_nothing
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
+from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.step import Step
 from condgraph.engine.tabular import Tabular, arrow_table
+from condgraph.engine.telling import BETWEEN
 from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 
 if TYPE_CHECKING:
@@ -147,7 +149,14 @@ class Answer(Tabular):
     @kept
     def cells(self) -> list[tuple[str, ...]]:
         """The texts of each row of a table, "" where a cell has no value; none of other answers."""
-        return self._grid().cell_texts()[: self._limit] if isinstance(self.plan, Table) else []
+        if not isinstance(self.plan, Table):
+            return []
+        texts, values = self._grid().cell_texts()[: self._limit], self.values
+        found = self._row_texts(names_in(values))
+        if not found:
+            return texts
+        pairs = zip(values, texts, strict=True)
+        return [tuple([cell_text(*cell, found) for cell in zip(row, said, strict=True)]) for row, said in watched(pairs)]
 
     def _grid(self) -> Grid:
         found: Grid = self.run.results[id(self.plan)]
@@ -155,12 +164,44 @@ class Answer(Tabular):
 
     @property
     def texts(self) -> list[str]:
-        """The values as distinct strings, in the order of `values`."""
+        """The values as distinct strings, in the order of `values`. Table rows without a key are shown
+        by their most telling column.
+        """
         if self._texts is None:
-            found = self._outcome()[1]
+            found = self._shown
             with within(self._timeout):
                 self._texts = each_once(found)
         return self._texts
+
+    @kept
+    def plain_texts(self) -> list[str]:
+        """The same, rows by their names: what they are shown by is no part of what an answer rests on."""
+        return each_once(self._outcome()[1])
+
+    @kept
+    def _shown(self) -> list[str]:
+        """The text of every value."""
+        values, texts = self._outcome()
+        if not any(BETWEEN in text for text in watched(texts)):
+            return texts
+        if isinstance(self.plan, Table):
+            return mapped(rows.BETWEEN.join, self.cells)
+        if isinstance(self.plan, Entities | Facts | Names):
+            found = self._row_texts(texts)
+            return [found.get(text, text) for text in watched(texts)] if found else texts
+        found = self._row_texts(names_in(values))
+        return [cell_text(*pair, found) for pair in watched(zip(values, texts, strict=True))] if found else texts
+
+    def _row_texts(self, names: Sequence[str]) -> dict[str, str]:
+        """What rows without keys among these names are shown as."""
+        return row_texts(names, self._telling, self._labels) if names else {}
+
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._result()[1].schema.telling
+
+    def _labels(self, source: str, column: str, names: Sequence[str]) -> Mapping[str, str]:
+        return labels_here(self._result()[1], column, names)
 
     @kept
     def entities(self) -> list[Entity]:
@@ -359,7 +400,7 @@ class Answer(Tabular):
         if isinstance(self.plan, Table):
             return rows.records(self.columns, self.values, self.cells)
         entities: list[Entity | None]
-        values, texts = self._outcome()
+        values, texts = self._outcome()[0], self._shown
         entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
         entities.extend([None] * (len(values) - len(entities)))
         return [_record(*record) for record in watched(zip(values, texts, entities, strict=False))]

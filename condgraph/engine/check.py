@@ -62,8 +62,8 @@ class Answered(Protocol):
         """Typed values in the fixed order."""
 
     @property
-    def texts(self) -> list[str]:
-        """The values as distinct strings."""
+    def plain_texts(self) -> list[str]:
+        """The values as distinct strings, rows by their names."""
 
     @property
     def entities(self) -> list[Entity]:
@@ -227,7 +227,7 @@ def shown(answer: Answered) -> tuple[list[Any], list[str], list[Any]]:
     """What a user gets: values with their types, texts, entities."""
     return (
         [(type(value).__name__, _plain(value)) for value in answer.values],
-        list(answer.texts),
+        list(answer.plain_texts),
         [_plain(entity) for entity in answer.entities],
     )
 

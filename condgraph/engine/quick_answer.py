@@ -45,7 +45,7 @@ class QuickAnswer(Answer):
         if type(found) is not list:
             return super()._work_out()
         names = snapshot.names_of(found)
-        if snapshot.names_differ:
+        if snapshot.names_differ and not snapshot.counts["rows"]:
             self._texts = names.copy()
         return names, names
 

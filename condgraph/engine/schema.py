@@ -15,6 +15,7 @@ import numpy as np
 
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.telling import telling_columns
 from condgraph.engine.terms import ALTERNATIVE, loads
 from condgraph.engine.values import NO_UNIT, Kind
 
@@ -163,6 +164,11 @@ class Schema:
         return found
 
     # -- sources -----------------------------------------------------------------------------------
+
+    @cached_property
+    def telling(self) -> dict[str, str]:
+        """The columns that rows without keys are shown by, of the sources that have one."""
+        return telling_columns(self._snapshot)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

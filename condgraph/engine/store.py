@@ -94,7 +94,12 @@ class QueryStore(Protocol):
         ...
 
 
+def plan_answer(store: Store | QueryStore, plan: Node, limit: int | None = None) -> Answer:
+    """What a plan gives on a store, at most `limit` values."""
+    made = Lowered(plan, [("", plan)])
+    return store.answer(Request("", "kopl", {}, limit, lambda *_: made))
+
+
 def plan_texts(store: Store | QueryStore, plan: Node, limit: int | None = None) -> list[str]:
     """The texts that a plan gives on a store, at most `limit`."""
-    made = Lowered(plan, [("", plan)])
-    return list(store.answer(Request("", "kopl", {}, limit, lambda *_: made)).texts)
+    return list(plan_answer(store, plan, limit).texts)

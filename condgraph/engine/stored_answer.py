@@ -4,7 +4,7 @@ it is first looked at, and worked out in process by the engine's own code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
@@ -13,7 +13,8 @@ from condgraph.engine.check import known_ids
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.instead import followed, following, instead
-from condgraph.engine.store import plan_texts
+from condgraph.engine.row_texts import labels_of_table, labels_plan
+from condgraph.engine.store import plan_answer, plan_texts
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
@@ -64,6 +65,12 @@ class StoredAnswer(Answer):
 
     def _grid(self) -> Grid:
         return self._local._grid()
+
+    def _labels(self, source: str, column: str, names: Sequence[str]) -> Mapping[str, str]:
+        """What rows are shown as: one further query."""
+        plan = labels_plan(column, names)
+        grid = plan_answer(self._store, plan)._grid()
+        return labels_of_table(grid.values(), grid.cell_texts(), names)
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self.recounted(nodes, timeout)

@@ -13,6 +13,7 @@ import numpy as np
 
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.schema import Kinds
+from condgraph.engine.telling import telling_columns
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class StoredSchema:
         #: average over the relations; names that one concept has.
         self.degrees: dict[str, list[float]] = found.get("degrees", {})
         self.single: frozenset[str] = frozenset(found.get("single", ()))
+        #: The columns that rows without keys are shown by; none in graphs that an earlier version wrote.
+        self.telling: dict[str, str] = found.get("telling", {})
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -149,6 +152,7 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "predicates": predicates,
         "tables": [schema.sources[number] for number in tables],
         "tabular": [schema.sources[number] for number in tables if _of_own_rows(snapshot, number)],
+        "telling": telling_columns(snapshot),
         "temporal": len(get("val.stmt")) > 0,
         "inexact": bool(snapshot.inexact),
         "raw": bool((get("att.raw") >= 0).any()),

@@ -4,7 +4,7 @@ process. What else they say is asked of the store when somebody first looks at i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -58,6 +58,10 @@ class _Sparql(StoredAnswer):
     def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled) -> None:
         super().__init__(place, request, lowered)
         self._compiled, self.sparql = compiled, compiled.text
+
+    @property
+    def _telling(self) -> Mapping[str, str]:
+        return self._store.target.schema.telling
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)

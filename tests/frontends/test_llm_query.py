@@ -272,11 +272,12 @@ def test_literals_are_read_by_the_column(table: Graph) -> None:
         ask(table, get(R="Points", T=">many"))
 
 
-def test_rows_without_a_value_are_shown_by_their_names(table: Graph) -> None:
+def test_rows_without_a_value_are_shown_by_what_tells_most(table: Graph) -> None:
     """By the column of the missing values there would be nothing to see."""
     answer = table.query(program(get(R="Note", T="n/a")))
-    assert answer.texts == [entity.name for entity in answer.entities] == ["people row 2", "people row 3"]
-    assert answer.warnings[-1] == "the answer is table rows; it shows their names"
+    assert answer.values == [entity.name for entity in answer.entities] == ["people row 2", "people row 3"]
+    assert answer.texts == ["Bob", "Cid"]
+    assert answer.warnings[-1] == "the answer is table rows; it shows the column that tells most of them"
     assert answer.check()
     assert table.query("## Target type: {name}\n" + program(get(R="Note", T="n/a"))).texts == ["Bob", "Cid"]
     assert ask(table, get(R="Note", T="!=n/a")) == ["captain", "new"]

@@ -95,7 +95,8 @@ def _wait(endpoint: str, process: subprocess.Popen[bytes]) -> None:
             urllib.request.urlopen(f"{endpoint}/moto-api/data.json", timeout=5).close()
             return
         except OSError:
-            assert process.poll() is None and time.monotonic() < until
+            assert process.poll() is None
+            assert time.monotonic() < until
             time.sleep(0.2)
 
 
@@ -185,5 +186,5 @@ def test_size_and_time_are_bounded(everybody: str, nobody: pytest.MonkeyPatch) -
             within.setattr(fetch, what, most)
             with pytest.raises(LoadError, match=says):
                 load("s3://open/a/peaks.csv")
-    with pytest.raises(CondgraphError, match="deadline|time"):
+    with pytest.raises(CondgraphError, match=r"deadline|time"):
         condgraph.open("memory:").load("s3://open/a/peaks.csv", timeout=1e-9)

@@ -318,7 +318,7 @@ class Lowering:
             plan = apply("exists", [Names(plan)])
         elif isinstance(plan, Entities) and result.empty and self.shown_column(result) == result.column:
             # By the column that they have no value of there would be nothing to see.
-            self.context.warn("the answer is table rows; it shows their names")
+            self.context.warn("the answer is table rows; it shows the column that tells most of them")
         elif isinstance(plan, Entities) and result.table is not None:
             shown = self.shown(result)
             self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")
