@@ -58,6 +58,11 @@ class Sqlite:
         with closing(self.connection.execute(text, parameters)) as cursor:
             return cursor.fetchall()
 
+    def virtual(self) -> list[str]:
+        """Tables that an extension makes up, which are not read."""
+        with self.errors():
+            return [name for (name,) in self._all("SELECT name FROM pragma_table_list WHERE type = 'virtual' ORDER BY name")]
+
     def tables(self) -> list[SqlTable]:
         """Tables and views, without those of SQLite itself and of its extensions."""
         with self.errors():
@@ -127,6 +132,9 @@ def opened(path: Path) -> Iterator[Sqlite]:
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     with opened(path_of(source)) as database:
+        if virtual := database.virtual():
+            named = ", ".join(map(repr, virtual[:5])) + (f" and {len(virtual) - 5} more" if len(virtual) > 5 else "")
+            reading.warn(f"virtual tables are left out: {named}; a table that is made of one is loaded")
         yield from read_database(database, reading, options)
 
 

@@ -19,6 +19,7 @@ from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.options import TableOptions
 from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.text import Chunk, TextTable
+from condgraph.loaders.table.totals import warn_of_totals
 
 #: The part of a name column's cells that have to be there, and to be different.
 _THERE: Final = 0.9
@@ -98,7 +99,7 @@ class Tab:
         table of at most `room` cells stays in memory; how many cells do.
         """
         kept: list[Chunk] | None = []
-        cells = 0
+        cells, last = 0, None
         self.columns.values.update((key, set()) for key in keys)
         for chunk, _ in self.cells.chunks(self.reading, self.names):
             check()
@@ -107,11 +108,14 @@ class Tab:
             for key in keys:
                 self.columns.add(key, self.keys(key, chunk))
             self.columns.rows += len(chunk.numbers)
+            last = chunk
             cells += len(chunk.numbers) * len(self.names)
             if kept is not None:
                 kept.append(chunk)
                 if cells > room:
                     kept = None
+        if last is not None:
+            warn_of_totals(self.names, last, self.reading)
         if isinstance(self.cells, TextTable):
             self.table.look_for_commas(self.cells.layout.delimiter, self.profiles)
         self._kept = kept

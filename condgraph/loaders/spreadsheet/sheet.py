@@ -11,6 +11,7 @@ header and cells, and blank rows, are no columns and no rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.errors import LoadError, numbered
@@ -51,7 +52,14 @@ class SheetCells:
             cells = numbered(filled, "merged cell of the body stands", "merged cells of the body stand")
             reading.warn(f"{cells} in every row and column covered")
         headers = [_header([row[at] for row in rows[first:last]]) for at in range(width)]
-        body = [row for row in rows[last:] if any(map(str.strip, row))]
+        there = [at for at in range(last, len(rows)) if any(map(str.strip, rows[at]))]
+        body = [rows[at] for at in there]
+        below = next((after for before, after in pairwise(there) if after > before + 1), None)
+        if below is not None:
+            reading.warn(
+                f"blank rows divide the sheet: what stands from its row {below + 1} on is loaded as rows of the same table; "
+                "another table, or notes, belong into a sheet of their own"
+            )
         kept = [at for at in range(width) if headers[at] or any(row[at].strip() for row in body)]
         self.headers = [headers[at] for at in kept]
         self.body = [[row[at] for at in kept] for row in body]

@@ -42,7 +42,8 @@ class ColumnType:
     "mdy" or "" (not known); `units` maps folded unit words to their spelling (None: any word is a
     unit). `plain` is "int", "float" or "day" where every cell is a plain number or an ISO day, so
     that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
-    of a second, `ambiguous` ones are dates whose order of day and month is not known.
+    of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
+    of a column that stays text are numbers and times, more than half of all, that do not go together.
     """
 
     kind: Literal["text", "number", "time", "clock"]
@@ -55,6 +56,7 @@ class ColumnType:
     plain: str = ""
     cut: int = 0
     ambiguous: int = 0
+    unread: int = 0
 
     def read(self, cell: str) -> Cell | None:
         """The value of a cell and its raw text where that differs from the printed value; None
@@ -163,7 +165,8 @@ def decide(
             number = replace(number, tags=())
         chosen = evidence.best((number, time, clock))
     chosen = replace(chosen, missing=missing | MISSING_NUMBERS if chosen.kind == "number" else missing)
-    return evidence.finish(chosen)
+    finished = evidence.finish(chosen)
+    return replace(finished, unread=evidence.unread()) if chosen.kind == "text" and not finished.ambiguous else finished
 
 
 class _Evidence:
@@ -237,6 +240,20 @@ class _Evidence:
         plain = self.count(lambda shape: _PLAIN_SHAPES.get(shape) == "int")
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
         return self.has("code")[0] > 0 and plain[0] + self.has("code")[0] == numbers[0]
+
+    def unread(self) -> int:
+        """Cells that are a number or a time by themselves, where those are more than half of all, as
+        in a column of 1.234,50 and 1,234.50.
+        """
+        if self.codes():
+            return 0
+        found = self.count(
+            lambda shape: any(
+                reading.family == "time" or (reading.family == "number" and reading.note in _NO_WORD and reading.tag != "code")
+                for reading in shape
+            )
+        )[0]
+        return found if found * 2 > self.cells else 0
 
     def money(self) -> bool:
         """Whether parentheses make a number negative here."""

@@ -27,6 +27,7 @@ from condgraph.loaders.table.records import is_records, read_dicts
 from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.sniff import sniff_csv, sniff_json, sniff_jsonl, sniff_parquet, sniff_tsv
 from condgraph.loaders.table.text import Chunk, TextTable
+from condgraph.loaders.table.totals import warn_of_totals
 
 _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     **TABLE_OPTIONS,
@@ -58,17 +59,20 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
     table = Table(reading, checked, column_names(text.headers, reading) if text.header else text.headers)
     profiles = [table.profile() for _ in table.names]
     memory: list[tuple[Chunk, float]] | None = []
-    cells = 0
+    cells, last = 0, None
     for chunk, fraction in text.chunks(reading, table.names):
         for profile, column in zip(profiles, chunk.columns, strict=True):
             profile.add(column)
         cells += len(chunk.numbers) * len(table.names)
+        last = chunk
         if memory is not None:
             memory.append((chunk, 0.5 + fraction / 2))
             if cells > _CELLS_IN_MEMORY:
                 memory = None
         reading.advance(0, fraction / 2)
     table.look_for_commas(text.layout.delimiter, profiles)
+    if last is not None:
+        warn_of_totals(table.names, last, reading)
     types = [table.decide(at, profile) for at, profile in enumerate(profiles)]
     readers = [chosen.reader() for chosen in types]
     again = memory if memory is not None else ((chunk, 0.5 + part / 2) for chunk, part in text.chunks(None, table.names))

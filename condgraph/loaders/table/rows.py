@@ -181,6 +181,12 @@ class Table:
             )
         if chosen.cut:
             self.reading.warn(f"parts of a second are cut off in {chosen.cut} cells; the raw text keeps them", field=name)
+        if chosen.unread:
+            self.reading.warn(
+                f"{numbered(chosen.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
+                "not go together, and the column stays text; types= with number or time reads what it can",
+                field=name,
+            )
         if chosen.ambiguous:
             dates, stay = numbered(chosen.ambiguous, "date", "dates"), "stays" if chosen.ambiguous == 1 else "stay"
             self.reading.warn(

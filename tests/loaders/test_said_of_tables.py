@@ -1,0 +1,83 @@
+"""What is kept and may not be what its author meant, said: totals below a table, numbers written in
+ways that do not go together, blank rows within a sheet, tables of an extension.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import condgraph
+
+
+def warnings_of(path: Path, **options: object) -> list[str]:
+    report = condgraph.open("memory:").load(path, **options)
+    return [str(problem) for problem in report.problems]
+
+
+@pytest.mark.parametrize("called", ["Total", "total:", "GRAND TOTAL", "Sub-total", "Summe", "Total général"])
+def test_totals_below_a_table(called: str, tmp_path: Path) -> None:
+    path = tmp_path / "sales.csv"
+    path.write_text(f"region,sales\nNorth,100\nSouth,200\n{called},300\n", encoding="utf-8")
+    (said,) = warnings_of(path)
+    assert "row 3, field 'region': the row looks like a total" in said
+    path.write_text(f"region,sales\nNorth,100\n{called},100\n,\nsource: the ministry,\n", encoding="utf-8")
+    assert any("row 2" in said and "looks like a total" in said for said in warnings_of(path))
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "regions.csv").write_text("region,land\nNorth,A\nSouth,B\n")
+    (folder / "sales.csv").write_text(f"region,sales\nNorth,100\nSouth,200\n{called},300\n", encoding="utf-8")
+    assert any("sales.csv, row 3" in said and "looks like a total" in said for said in warnings_of(folder))
+
+
+def test_what_is_no_total(tmp_path: Path) -> None:
+    path = tmp_path / "films.csv"
+    path.write_text("film,year\nTotal Recall,1990\nSummer,2009\nTotally,2001\n")
+    assert warnings_of(path) == []
+    # Further up it is a name like others: nobody sums up what comes below.
+    path.write_text("film,year\nTotal,1990\nA,1\nB,2\nC,3\n")
+    assert warnings_of(path) == []
+    path.write_text("film,kind\nA,x\nTotal,y\n")
+    assert warnings_of(path) == []
+
+
+def test_numbers_that_do_not_go_together(tmp_path: Path) -> None:
+    path = tmp_path / "prices.csv"
+    path.write_text('item,price\na,"1.234,50"\nb,"1,234.50"\nc,12.5\nd,"12,5"\ne,n/a\n')
+    (said,) = warnings_of(path)
+    assert "field 'price': 4 cells are numbers or times, written in ways that do not go together" in said
+    assert warnings_of(path, types={"price": "text"}) == []
+    # Codes, sentences with numbers and mostly words are texts.
+    path.write_text("item,zip,about\na,01234,5 apples\nb,90210,12 High Street\nc,00501,none\nd,10001,7 up\n")
+    assert warnings_of(path) == []
+
+
+def test_two_tables_on_a_sheet(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a title"], [], ["k", "v"], ["x", 1], ["y", 2], [], [], ["other", "w"], ["z", 3]):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    said = warnings_of(tmp_path / "book.xlsx")
+    assert any("blank rows divide the sheet: what stands from its row 8 on" in one for one in said)
+    book = openpyxl.Workbook()
+    for row in (["k", "v"], ["x", 1], ["y", 2], []):
+        book.active.append(row)
+    book.save(tmp_path / "plain.xlsx")
+    assert warnings_of(tmp_path / "plain.xlsx") == []
+
+
+def test_tables_of_an_extension(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "shop.db")
+    database.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT)")
+    database.execute("INSERT INTO items VALUES (1, 'pen')")
+    try:
+        database.execute("CREATE VIRTUAL TABLE found USING fts5(body)")
+    except sqlite3.OperationalError:
+        pytest.skip("SQLite has no full-text search here")
+    database.commit()
+    database.close()
+    (said,) = warnings_of(tmp_path / "shop.db")
+    assert "virtual tables are left out: 'found'" in said
