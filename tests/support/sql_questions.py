@@ -258,6 +258,8 @@ def of_sql(value: Any) -> Any:
         return found[0] if len(found) == 1 else found
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time() else value.isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     return float(value) if isinstance(value, Decimal) else value
 
 
