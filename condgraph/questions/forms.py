@@ -65,6 +65,22 @@ def words_of(predicate: str) -> str:
     return SHORT.get(found.casefold(), found)
 
 
+@lru_cache(maxsize=4096)
+def column(key: str) -> str:
+    """The name of an attribute where a noun stands; in quotes where it is none.
+
+    >>> column("unitPrice"), column("isManager"), column("worksFor"), column("From")
+    ('unit price', '“is manager”', '“works for”', '“From”')
+    """
+    name = words_of(key)
+    low = name.casefold().split()
+    first, last = (low[0], low[-1]) if low else ("", "")
+    several = len(low) > 1
+    verb = several and (first in VERBS or first in ("is", "was", "are", "does", "did", "can"))
+    clause = last in PREPOSITIONS and low[-2:] != ["known", "as"]
+    return f"“{name}”" if verb or clause or low in (["till"], ["since"], ["until"]) else name
+
+
 def _participle(word: str) -> bool:
     return (len(word) > 3 and word.endswith("ed") and not word.endswith("eed")) or word in IRREGULAR
 
@@ -96,7 +112,7 @@ def forms(predicate: str, several: bool = False) -> Forms:
     if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
         if first in INTRANSITIVE and low[1] != "by":
             return _verb(_article(name), name=name)
-        past = low[1] in ("by", "at", "for")
+        past = low[1] in ("by", "at", "for") or first == "born"
         whole = ("was " if past else "is ") + _article(name)
         if low[1] == "by" and len(low) == 2:
             return Forms(False, whole, _active(words[0]), f"{{}} {_braced(whole)} {{}}", name)
@@ -158,6 +174,10 @@ def _noun(name: str, several: bool) -> Forms:
     outward = f"{many} include" if several else f"{name} is"
     joined = f"The {_braced(many)} of {{}} include {{}}" if several else f"The {_braced(name)} of {{}} is {{}}"
     one = singular(name) if ends else name
+    if "," in name and ends:
+        # "languages spoken, written, or signed"
+        head, space, rest = name.partition(" ")
+        one = f"{singular(head)}{space}{rest}"
     return Forms(True, outward, f"is {a(one)} {one} of" if several else f"is the {one} of", joined, one)
 
 

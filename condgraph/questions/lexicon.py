@@ -75,8 +75,8 @@ PLURALS: Final = _map(
 )
 #: Predicates whose subjects, and whose objects, are people, where the graph does not say so.
 PEOPLE_HAVE: Final = _set(
-    """acted in, born, dob, cause of death, child, date of birth, date of death, directed, doctoral advisor, educated at, ethnic
-    group, father, manner of death, member of political party, military rank, mother, native language, occupation,
+    """acted in, born, born in, dob, cause of death, child, date of birth, date of death, directed, doctoral advisor, educated at,
+    ethnic group, father, manner of death, member of political party, military rank, mother, native language, occupation,
     place of birth, place of burial, place of death, position held, sex or gender, sibling, spouse, work location,
     wrote, year of birth""",
     ",",

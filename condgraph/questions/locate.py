@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,7 +51,10 @@ _MOST_HELD: Final = 2_000_000
 _MOST_TRIED: Final = 10
 #: Attributes that number things, and do not measure them, by the words of their names.
 _CODES: Final = frozenset(
-    {"id", "ids", "code", "codes", "number", "identifier", "key", "zip", "phone", "fax", "numeric", "extension"}
+    (
+        *("id", "ids", "code", "codes", "number", "identifier", "key", "zip", "phone", "fax", "numeric", "extension"),
+        *("no", "nr", "num", "#", "№"),
+    )
 )
 
 
@@ -279,12 +283,13 @@ def _exact(value: Cell) -> bool:
 
 def is_code(predicate: str, value: Cell) -> bool:
     """Whether a value names a thing instead of saying anything of it: no question compares it."""
-    spaced = "".join(" " + c if c.isupper() else c for c in predicate).replace("_", " ")
+    spaced = "".join(" " + c if c.isupper() and not before.isupper() else c for before, c in pairwise(" " + predicate))
+    spaced = spaced.replace("_", " ").replace("-", " ").replace("#", " #")
     words = spaced.casefold().split()
     # "Reports to", "ship via": numbers of other things.
     if len(words) > 1 and words[-1] in ("to", "via", "by") and isinstance(value, Quantity) and value.unit == NO_UNIT:
         return True
-    return bool(words) and (words[-1] in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
+    return bool(words) and (words[-1].rstrip(".:") in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
 
 
 def is_id(predicate: str) -> bool:

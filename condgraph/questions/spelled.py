@@ -65,11 +65,10 @@ def attribute(key: str, value: Cell) -> tuple[str, str]:
     (('population', 'is'), ('number of units in stock', 'is'), ('Comments', 'are'))
     """
     name = forms.words_of(key)
+    if (noun := forms.column(key)) != name:
+        return noun, "is"
     head = list(takewhile(lambda word: word.casefold() not in PREPOSITIONS, name.split()))
     last = head[-1].casefold() if head else ""
-    # "Reports to" is no noun at all.
-    if len(head) < len(name.split()) and name.split()[-1].casefold() in PREPOSITIONS:
-        return name, "is"
     if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_ONE) or last in _ONES:
         return name, "is"
     counts = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS

@@ -276,7 +276,7 @@ class TableAsker:
             f"get_information(relation={quoted(by.name)}, tail_entity={quoted(texts[0])}{self._scope(others[0], by.name)})",
             f"get_information(relation={quoted(relation)}, tail_entity='output_of_query1'{self._scope(table, relation)})",
         ]
-        said = f"the rows whose {forms.words_of(relation)} has the {self._noun(by)} “{texts[0]}”"
+        said = f"the rows whose {forms.column(relation)} has the {self._noun(by)} “{texts[0]}”"
         return lines, said, self._found(lines), len(table.rows), (texts[0],)
 
     def _sums(self, table: Table, column: Column, found: int) -> list[str]:
@@ -316,7 +316,7 @@ class TableAsker:
         return f"table {name}" if name.isdigit() else f"the table {name}"
 
     def _noun(self, column: Column) -> str:
-        return forms.words_of(column.name)
+        return forms.column(column.name)
 
 
 def _row_words(given: str, value: Cell, asked: str, wanted: Cell) -> str:

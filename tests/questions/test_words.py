@@ -7,6 +7,7 @@ import pytest
 from condgraph.engine.values import Quantity, Time
 from condgraph.questions import forms
 from condgraph.questions.description import Ask, Description, Literal, Related, Restriction
+from condgraph.questions.locate import is_code
 from condgraph.questions.spelled import moment, number
 from condgraph.questions.words import Words
 
@@ -28,6 +29,9 @@ def words() -> Words:
         ("PLACE_OF_BIRTH", "the person whose place of birth is Oslo", "the place of birth of Ann"),
         ("placeOfBirth", "the person whose place of birth is Oslo", "the place of birth of Ann"),
         ("directed by", "the one that was directed by Oslo", "the person who directed Ann"),
+        ("BORN_IN", "the person who was born in Oslo", "the one that Ann was born in"),
+        ("languages spoken, written, or signed", "the one whose languages spoken, written, or signed include Oslo",
+         "the one that is a language spoken, written, or signed of Ann"),
         ("directed_by", "the one that was directed by Oslo", "the person who directed Ann"),
         ("DIRECTED", "the person who directed Oslo", "the one that Ann directed"),
         ("ACTED_IN", "the person who acted in Oslo", "the one that Ann acted in"),
@@ -67,6 +71,9 @@ def test_relations(predicate: str, outward: str, inward: str) -> None:
         ("postal_code", "=", Quantity(12345), "the one whose postal code is 12345"),
         ("also known as", "=", "Big Sue", "the one also known as “Big Sue”"),
         ("genre", "=", "drama", "the one whose genre is “drama”"),
+        ("isManager", "=", "yes", "the one whose “is manager” is “yes”"),
+        ("works for", "=", "Acme", "the one whose “works for” is “Acme”"),
+        ("From", "=", Quantity(1982), "the one whose “From” is 1982"),
     ],
 )
 def test_attributes(key: str, op: str, value: Time | Quantity | str, said: str) -> None:
@@ -147,3 +154,14 @@ def test_values() -> None:
     assert moment(Time.year(-43)) == "44 BC"
     many = ["boxes", "bodies of water", "series", "policemen"]
     assert [forms.plural(one) for one in ("box", "body of water", "series", "policeman")] == many
+
+
+@pytest.mark.parametrize("key", ["No", "NO", "No.", "Sr. No.", "Employee #", "Car-No", "EmployeeID", "zip_code", "Pos No"])
+def test_numbers_that_name_something(key: str) -> None:
+    """Nobody adds them up, or asks for the largest."""
+    assert is_code(key, Quantity(3))
+
+
+@pytest.mark.parametrize("key", ["Notes", "Height", "units in stock", "Total", "Casino", "PIANO"])
+def test_numbers_that_do_not(key: str) -> None:
+    assert not is_code(key, Quantity(3))
