@@ -281,6 +281,24 @@ def test_trees_of_logic_resolve(several: dict[str, Graph], name: str) -> None:
         graph.explain(made.program(json.dumps(tree)), language="logic")
 
 
+@pytest.mark.parametrize("name", ["odd", "small", "countries", "people"])
+@pytest.mark.parametrize("language", ["kopl", "pattern"])
+def test_trees_of_kopl_and_patterns_resolve(several: dict[str, Graph], name: str, language: Any) -> None:
+    from jsonschema import Draft202012Validator
+
+    graph = several[name]
+    made = graph.grammar(language, format="json-schema", entities=LONG if name == "small" else None)
+    judge, schemas, rng = Draft202012Validator(made.schema), Schemas(made.schema or {}), random.Random(6)
+    for number in range(by_lane(80, 800, 8000)):
+        tree = schemas.derive(rng)
+        assert number % 20 or judge.is_valid(tree)
+        program = made.program(json.dumps(tree))
+        if language == "kopl":
+            graph.explain(program, language="kopl")
+        else:
+            assert condgraph.Pattern.of(program).edges
+
+
 STRUCTURES = {
     "1p": 'r("A", ?x)',
     "2p": 'exists ?a. r("A", ?a) and s(?a, ?x)',
