@@ -63,7 +63,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 def test_edits_are_fresh_loads(remote: Any, tmp_path: Path) -> None:
     edits = Edits(random.Random(3), tmp_path)
     done = []
-    for _ in range(by_lane(8, 8, 20)):
+    for _ in range(by_lane(8, 8, 50)):
         done.append(edits.edit(remote))
         fresh = edits.fresh()
         if not edits.sources:
