@@ -235,5 +235,6 @@ def application(
             "/health": endpoint.health,
         }
         own += [Route(path, _Route(handler)) for path, handler in paths.items()]
+        own.append(Mount("/static/vendor", StaticFiles(directory=page.VENDOR)))
         own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
     return Starlette(routes=[*own, *routes], lifespan=lifespan)

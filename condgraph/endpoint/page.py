@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Scripts and styles; `tools/yasgui.py` brings them.
 STATIC: Final = Path(__file__).with_name("static")
+#: Charts and graphs are drawn by the libraries that the studio has.
+VENDOR: Final = Path(__file__).parents[1] / "studio" / "static"
 #: The page asks nobody but its own server: names and literals of the data cannot bring scripts or
 #: images of others.
 HEADERS: Final = {
@@ -46,6 +48,7 @@ _PAGE: Final = """<!DOCTYPE html>
 <noscript>The query editor needs JavaScript; the endpoint does not.</noscript>
 <script type="application/json" id="settings">{settings}</script>
 <script src="static/yasgui.min.js"></script>
+<script src="static/pictures.js"></script>
 <script src="static/page.js"></script>
 </body>
 </html>

@@ -147,3 +147,55 @@ def test_the_licences_are_there() -> None:
     script = (STATIC / "yasgui.min.js").read_text(encoding="utf-8")
     assert "sourceMappingURL" not in script
     assert sum(Path(path).stat().st_size for path in STATIC.iterdir()) < 3 << 20
+
+
+def asked(page: Any, query: str) -> None:
+    """Ask a query in the tab that is open."""
+    page.evaluate("text => yasgui.getTab().getYasqe().setValue(text)", query)
+    with page.expect_response(lambda response: response.url.endswith("/sparql") and response.request.method == "POST"):
+        page.click(".tabPanel.active .yasqe_queryButton")
+
+
+_CHART = "document.querySelector('.tabPanel.active .picture.chart')?.picture"
+_GRAPH = "document.querySelector('.tabPanel.active .picture.graph')?.picture"
+
+
+def drawn_edges(page: Any) -> list[list[str]]:
+    """The edges of the graph view: what each leads from, is called and leads to."""
+    until(page, f"{_GRAPH}?.edges().length > 0")
+    ends = "[one.source().data('label'), one.data('label'), one.target().data('label')]"
+    found: list[list[str]] = page.evaluate(f"{_GRAPH}.edges().map(one => {ends})")
+    return found
+
+
+def test_numbers_are_drawn_as_a_chart(browser: Any, served: str) -> None:
+    with yasgui(browser, served, "warning") as page:
+        asked(page, QUERY)
+        page.click(".select_chart")
+        until(page, f"{_CHART}?.data.labels.length > 0")
+        assert page.evaluate(f"{_CHART}.data.labels") == ["Dhaulagiri I", "Manaslu", "Annapurna I"]
+        assert page.evaluate(f"{_CHART}.data.datasets.map(one => [one.label, one.data])") == [["metres", [8167, 8163, 8091]]]
+        picture(page, "yasgui-chart")
+        # A chart stays the choice where the next result has numbers, and is none where it has not.
+        named = "?m <height> ?h ; <pred:name> ?mountain"
+        asked(page, f"SELECT ?mountain (STRLEN(?mountain) AS ?letters) (2 * STRLEN(?mountain) AS ?twice) {{ {named} }} LIMIT 3")
+        until(page, f"{_CHART}?.data.datasets.map(one => one.label).join() === 'letters,twice'")
+        asked(page, f"SELECT ?mountain {{ {named} }} LIMIT 3")
+        page.wait_for_selector(".tabPanel.active .yasr table.dataTable tbody tr")
+        assert page.locator(".tabPanel.active .picture").count() == 0
+
+
+def test_things_are_drawn_as_a_graph(browser: Any, served: str) -> None:
+    with yasgui(browser, served, "warning") as page:
+        asked(page, "SELECT ?mountain ?country { ?mountain <height> ?h ; <country> ?country }")
+        page.click(".select_graph")
+        assert ["Annapurna I", "country", "Nepal"] in drawn_edges(page)
+        picture(page, "yasgui-graph")
+        # Triples, by the names of their predicates.
+        asked(page, "CONSTRUCT { ?m <country> ?c } WHERE { ?m <country> ?c ; <height> ?h } LIMIT 5")
+        until(page, f"{_GRAPH}?.edges().length === 5")
+        edges = drawn_edges(page)
+        assert {name for _, name, _ in edges} == {"country"}
+        # A node leads to what the graph says of it.
+        page.evaluate(f"name => {_GRAPH}.nodes().filter(one => one.data('label') === name)[0].emit('tap')", edges[0][2])
+        page.wait_for_selector(f".tabsList .active:has-text({edges[0][2]!r})")

@@ -218,6 +218,24 @@ def test_wikibase_is_asked_as_wikidata_is(tmp_path: Path) -> None:
     assert not graph.sparql("ASK { wd:Q1 rdf:type ?c }").truth  # said by wdt:P31
 
 
+def test_what_wikibase_says_and_is_not_kept_is_said(tmp_path: Path) -> None:
+    text = """@prefix wd: <http://www.wikidata.org/entity/> . @prefix wds: <http://www.wikidata.org/entity/statement/> .
+    @prefix p: <http://www.wikidata.org/prop/> . @prefix ps: <http://www.wikidata.org/prop/statement/> .
+    @prefix psv: <http://www.wikidata.org/prop/statement/value/> . @prefix pq: <http://www.wikidata.org/prop/qualifier/> .
+    @prefix wikibase: <http://wikiba.se/ontology#> . @prefix wdv: <http://www.wikidata.org/value/> .
+    wd:Q1 p:P1 wds:Q1-a ; p:P2 wds:Q1-b .
+    wds:Q1-a a wikibase:Statement ; ps:P1 wd:Q2 ; pq:P5 "x"@en .
+    wds:Q1-b a wikibase:Statement ; ps:P2 "+5"^^xsd:decimal ; psv:P2 wdv:q .
+    wdv:q a wikibase:QuantityValue ; wikibase:quantityAmount "+5"^^xsd:decimal ; wikibase:quantityUnit wd:Q11573 . """
+    graph, said = loaded(tmp_path / "in.ttl", text)
+    assert [one for one in said if "language or datatype of a value said about a statement" in one]
+    with pytest.warns(UserWarning, match="a unit stands under its name"):
+        found = exported(graph)
+    # The tag and the IRI of the unit are what these warnings are about.
+    assert '<http://www.wikidata.org/prop/qualifier/P5> "x" ' in found
+    assert '<http://wikiba.se/ontology#quantityUnit> "Q11573" ' in found
+
+
 def test_the_store_of_rdflib_is_read_only(tmp_path: Path) -> None:
     path = tmp_path / "in.trig"
     path.write_text(PREFIXES + WHOLE["graphs"])

@@ -224,16 +224,20 @@ async function nameAll() {
 new MutationObserver(() => links(document.body).length && nameAll()).observe(document.getElementById("yasgui"), { childList: true, subtree: true });
 nameAll();
 
-// A link leads to what the graph says of its IRI; with a key held, to wherever the IRI is an address of.
+// What the graph says of an IRI, in a tab of its own.
+function about(iri) {
+  const query = `SELECT ?predicate ?object ?subject WHERE {\n  { <${iri}> ?predicate ?object } UNION { ?subject ?predicate <${iri}> }\n} LIMIT 200`;
+  ask(labels.get(iri) || valueOf(iri) || iri.replace(/.*[/#]/, ""), query);
+}
+
+// A link leads there; with a key held, to wherever the IRI is an address of.
 document.getElementById("yasgui").addEventListener(
   "click",
   (event) => {
     const link = event.target.closest?.("a.iri");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !SAFE.test(link.getAttribute("href"))) return;
     event.preventDefault();
-    const iri = link.getAttribute("href");
-    const query = `SELECT ?predicate ?object ?subject WHERE {\n  { <${iri}> ?predicate ?object } UNION { ?subject ?predicate <${iri}> }\n} LIMIT 200`;
-    ask(labels.get(iri) || valueOf(iri) || iri.replace(/.*[/#]/, ""), query);
+    about(link.getAttribute("href"));
   },
   true,
 );

@@ -222,6 +222,7 @@ class Wikibase:
 
     def statements(self, labels: dict[str, Label], called: dict[str, str]) -> Iterator[Said]:
         """The statements, in the order of the file."""
+        warned = False
         for node in self.nodes.values():
             if node.none or node.rank == "DeprecatedRank" or node.value is None:
                 continue
@@ -230,7 +231,12 @@ class Wikibase:
             for key, other in node.qualifiers:
                 # What a value says beside itself (its language, say) is the statement's only where
                 # it is the statement's object.
-                one, _, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
+                one, beside, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
+                if beside and not warned:
+                    warned = True
+                    self._reading.warn(
+                        "the language or datatype of a value said about a statement is not kept; reported once", row=node.row
+                    )
                 pairs.append((called[key], one))
             yield Said(node.subject, node.key, value, tuple(pairs), node.graph, node.row, raw)
 

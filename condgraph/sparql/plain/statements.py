@@ -162,6 +162,8 @@ class Statements:
             yield from self._value(node, f"<{root}/qualifier/value/{key}>", value, graph)
         if terms is None or not terms.entities:
             self.lost["a node of Wikibase's statements has a new name, and neither rank nor references"] += 1
+            if any(isinstance(value, Quantity) and value.unit != NO_UNIT for value in (one.object, *(value for _, value in about))):
+                self.lost["a unit stands under its name, and not under its IRI"] += 1
 
     def _object(self, value: Ref | Value, blank: str, terms: Terms | None, language: str | None = None) -> str:
         """An object in Wikibase's model, where an unknown value is a blank node."""
