@@ -180,6 +180,10 @@ def test_numbers_are_drawn_as_a_chart(browser: Any, served: str) -> None:
         named = "?m <height> ?h ; <pred:name> ?mountain"
         asked(page, f"SELECT ?mountain (STRLEN(?mountain) AS ?letters) (2 * STRLEN(?mountain) AS ?twice) {{ {named} }} LIMIT 3")
         until(page, f"{_CHART}?.data.datasets.map(one => one.label).join() === 'letters,twice'")
+        # Nodes of values are the numbers that their IRIs say.
+        asked(page, "SELECT ?mountain ?height { ?mountain <height> ?height } LIMIT 3")
+        until(page, f"{_CHART}?.data.datasets[0].label === 'height, m'")
+        assert all(number > 100 for number in page.evaluate(f"{_CHART}.data.datasets[0].data"))
         asked(page, f"SELECT ?mountain {{ {named} }} LIMIT 3")
         page.wait_for_selector(".tabPanel.active .yasr table.dataTable tbody tr")
         assert page.locator(".tabPanel.active .picture").count() == 0

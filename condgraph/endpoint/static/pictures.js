@@ -9,27 +9,42 @@ const NUMBERS = new Set(["integer", "decimal", "double", "float", "int", "long",
   "nonPositiveInteger", "negativeInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte"].map((name) => XSD + name));
 const TIMES = new Set(["gYear", "gYearMonth", "date", "dateTime", "dateTimeStamp"].map((name) => XSD + name));
 
-const isThing = (cell) => cell && (cell.type === "uri" || cell.type === "bnode");
+/** The parts of a node of a value, whose IRI says the value: `[kind, ...]`; null for others. */
+function partsOf(cell) {
+  const start = `${settings.base}.v/`;
+  return settings.base && cell?.type === "uri" && cell.value.startsWith(start) ? cell.value.slice(start.length).split("/") : null;
+}
+
+const isThing = (cell) => Boolean(cell && (cell.type === "bnode" || (cell.type === "uri" && !partsOf(cell))));
 
 /** The number that a cell is; null for others. Infinities have no place in a chart. */
 function numberOf(cell) {
-  if (!cell || !NUMBERS.has(cell.datatype) || cell.value.trim() === "") return null;
-  const number = Number(cell.value);
+  const parts = partsOf(cell);
+  if (!cell || (parts ? parts[0] !== "q" : !NUMBERS.has(cell.datatype) || cell.value.trim() === "")) return null;
+  const number = Number(parts ? parts[1] : cell.value);
   return Number.isFinite(number) ? number : null;
 }
 
-const isTime = (cell) => Boolean(cell && TIMES.has(cell.datatype));
+/** Its unit; "" for none. */
+function unitOf(cell) {
+  const parts = partsOf(cell);
+  return !parts || parts[2] === "1" ? "" : nameOf(parts.slice(2).join("/"));
+}
+
+const isTime = (cell) => Boolean(cell && (TIMES.has(cell.datatype) || partsOf(cell)?.[0] === "t"));
 
 /** The columns of a result whose cells all pass, empty ones apart; at least one is there. */
 const columns = (variables, rows, passes) => variables.filter((name) => rows.some((row) => row[name]) && rows.every((row) => !row[name] || passes(row[name])));
 
-/** What a chart draws: columns of numbers, and the column that says what they are of (undefined: the rows). */
+/** What a chart draws: columns of numbers of one unit each, and the column that says what they are of (undefined: the rows). */
 function chartOf(results) {
   const variables = results?.getVariables() ?? [], rows = results?.getBindings() ?? [];
-  const numbers = columns(variables, rows, (cell) => numberOf(cell) !== null);
+  const units = (name) => [...new Set(rows.filter((row) => row[name]).map((row) => unitOf(row[name])))];
+  const numbers = columns(variables, rows, (cell) => numberOf(cell) !== null).filter((name) => units(name).length === 1);
   const others = variables.filter((name) => !numbers.includes(name) && rows.some((row) => row[name]));
-  const times = columns(others, rows, isTime), texts = columns(others, rows, (cell) => cell.type !== "uri" && cell.type !== "bnode" && !isTime(cell));
-  return { rows, numbers, times: times[0], label: texts[0] ?? times[0] ?? others[0] };
+  const times = columns(others, rows, isTime), texts = columns(others, rows, (cell) => !isThing(cell) && !isTime(cell));
+  const titles = new Map(numbers.map((name) => [name, units(name)[0] ? `${name}, ${units(name)[0]}` : name]));
+  return { rows, numbers, titles, times: times[0], label: texts[0] ?? times[0] ?? others[0] };
 }
 
 /** The edges of a result: `[from, name, to, named]`; of three columns the middle one names the edge where it is an IRI everywhere. */
@@ -51,7 +66,7 @@ function edgesOf(results) {
 
 const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const ending = (iri) => { try { return decodeURIComponent(iri.replace(/[/#]+$/, "").replace(/.*[/#]/, "")) || iri; } catch { return iri; } };
-const called = (cell) => (isThing(cell) ? labels.get(cell.value) || valueOf(cell.value) || (cell.type === "bnode" ? "" : ending(cell.value)) : cell?.value ?? "");
+const called = (cell) => (cell?.type === "uri" || cell?.type === "bnode" ? labels.get(cell.value) || valueOf(cell.value) || (cell.type === "bnode" ? "" : ending(cell.value)) : cell?.value ?? "");
 
 /** Ask what IRIs are called, as the table does; those that were asked for are known. */
 async function askNames(iris) {
@@ -108,27 +123,27 @@ class ChartPicture extends Picture {
     return chartOf(this.yasr.results).numbers.length > 0;
   }
   async drawn(place, { Chart }, current) {
-    const { rows, numbers, times, label } = chartOf(this.yasr.results);
+    const { rows, numbers, titles, times, label } = chartOf(this.yasr.results);
     const kept = rows.slice(0, MOST_BARS);
     await askNames(kept.map((row) => row[label]).filter(isThing).map((cell) => cell.value));
     if (!current()) return;
     if (rows.length > kept.length) this.note(place, `The first ${MOST_BARS} of ${rows.length.toLocaleString("en")} rows are drawn.`);
     const lines = times !== undefined && label === times && kept.length > 1;
-    const shown = lines ? [...kept].sort((a, b) => (a[times]?.value ?? "").localeCompare(b[times]?.value ?? "", "en", { numeric: true })) : kept;
+    const shown = lines ? [...kept].sort((a, b) => called(a[times]).localeCompare(called(b[times]), "en", { numeric: true })) : kept;
     const canvas = element("canvas", { role: "img", ariaLabel: `${numbers.join(", ")}: ${kept.length} rows; the table says the same` });
     const frame = element("div", { className: "frame" }, canvas);
     frame.style.height = lines ? "420px" : `${Math.max(220, 60 + shown.length * (10 + 14 * numbers.length))}px`;
     place.append(frame);
     const colours = ["#1f6feb", "#c77700", "#1a7f37", "#8250df", "#cf222e"];
     const values = numbers.map((one, at) => ({
-      label: one, data: shown.map((row) => numberOf(row[one])), backgroundColor: colours[at % 5], borderColor: colours[at % 5], maxBarThickness: 18, pointRadius: 3,
+      label: titles.get(one), data: shown.map((row) => numberOf(row[one])), backgroundColor: colours[at % 5], borderColor: colours[at % 5], maxBarThickness: 18, pointRadius: 3,
     }));
     this.picture = new Chart(canvas, {
       type: lines ? "line" : "bar",
       data: { labels: shown.map((row, at) => short(label === undefined ? `${at + 1}` : called(row[label]) || `${at + 1}`)), datasets: values },
       options: {
         indexAxis: lines ? "x" : "y", animation: false, maintainAspectRatio: false,
-        scales: lines ? { x: { title: { display: true, text: times } } } : { x: { beginAtZero: true, title: { display: true, text: numbers.length === 1 ? numbers[0] : "" } }, y: { ticks: { autoSkip: false } } },
+        scales: lines ? { x: { title: { display: true, text: times } } } : { x: { beginAtZero: true, title: { display: true, text: numbers.length === 1 ? titles.get(numbers[0]) : "" } }, y: { ticks: { autoSkip: false } } },
         plugins: { legend: { display: numbers.length > 1 } },
       },
     });
@@ -155,7 +170,7 @@ class GraphPicture extends Picture {
     // A literal is a node of its own wherever it stands.
     const node = (cell, at) => {
       const id = isThing(cell) ? `${cell.type} ${cell.value}` : `literal ${at}`;
-      if (!nodes.has(id)) nodes.set(id, { data: { id, label: short(called(cell), 30), iri: cell.type === "uri" ? cell.value : "", kind: isThing(cell) ? "thing" : "value" } });
+      if (!nodes.has(id)) nodes.set(id, { data: { id, label: short(called(cell), 30), iri: isThing(cell) && cell.type === "uri" ? cell.value : "", kind: isThing(cell) ? "thing" : "value" } });
       return id;
     };
     const drawn = kept.map(([from, by, to, named], at) => ({
