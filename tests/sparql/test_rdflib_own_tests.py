@@ -75,7 +75,7 @@ def test_rdflibs_own_tests_pass(files: list[str], own_tests: Path, tmp_path: Pat
     plain, _ = run(own_tests, files)
     failed, passed = run(own_tests, files, "-p", "tests.support.rdflib_staged", CONDGRAPH_STAGED=str(told))
     assert failed - plain == {name for name in OTHERWISE if name.partition("::")[0] in files}
-    assert passed >= 190
+    assert passed >= 180
     # The answers came from graphs of condgraph.
     *warned, loads = told.read_text("utf-8").splitlines()
     assert int(loads) > 100
