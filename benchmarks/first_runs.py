@@ -5,9 +5,10 @@ other names.
 
 DIR holds `oracle/`. CHECKOUT is another checkout of condgraph, such as a git worktree of an earlier
 revision: each compiles the programs in a process of its own, and one server runs the texts of both,
-by turns, with its plans thrown away before each turn. CPU is that of the server's process, read
+by turns, with its plans thrown away before each turn; "planned ahead" is this revision with the
+commonest shapes planned before (`Graph.warm`), as after a load. CPU is that of the server's process, read
 from `/proc` (Linux); nothing else may ask the server meanwhile. Three things are measured: programs
-in random order on a warmed server; as a control the same texts with every relationship type a
+in random order on a warmed server; with `--control` the same texts with every relationship type a
 parameter (`-[r:$($types.t1)]->`), so that texts of one shape are one text; and texts that were run
 before, with names of lengths that the server tells apart.
 """
@@ -32,6 +33,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tools")]
 
 SEED = 20261123
 GRAPH = "benchmark of first runs"
+#: What is asked with its shapes planned before.
+AHEAD = "planned ahead"
 #: Programs that warm the server before anything is measured, and texts that are run with other names.
 WARMING, AGAIN = 300, 25
 #: Lengths of names; the server tells apart texts of more than 1, 10 and 100 characters.
@@ -99,9 +102,9 @@ def kinds(parameters: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def repeats(keys: Sequence[Any]) -> float:
+def repeats(keys: Sequence[Any], before: Sequence[Any] = ()) -> float:
     """The share of what was there before, in percent."""
-    return 100 * (1 - len(set(keys)) / len(keys))
+    return 100 * (1 - len(set(keys) - set(before)) / len(keys))
 
 
 class Server:
@@ -132,13 +135,20 @@ class Server:
         return 1000 * (self.cpu() - begin) / len(queries), found
 
 
-def first_runs(server: Server, ways: dict[str, list[Query]], rounds: int) -> list[list[Any]]:
-    """Each way of asking by turns: the work of first runs and of second ones."""
+def first_runs(
+    server: Server, ways: dict[str, list[Query]], rounds: int, ahead: Sequence[Query], notes: list[str]
+) -> list[list[Any]]:
+    """Each way of asking by turns: the work of first runs and of second ones. `AHEAD` has the texts
+    `ahead` planned before.
+    """
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    planning: list[float] = []
     answers: dict[str, list[str]] = {}
     for turn in range(rounds):
         for name in list(ways)[:: 1 if turn % 2 == 0 else -1]:
             server.forget()
+            if name == AHEAD:
+                planning.append(server.run([(f"EXPLAIN {text}", given) for text, given in ahead])[0] * len(ahead) / 1000)
             first, answers[name] = server.run(ways[name])
             spent[name].append((first, server.run(ways[name])[0]))
     expected = answers[next(iter(ways))]
@@ -146,8 +156,13 @@ def first_runs(server: Server, ways: dict[str, list[Query]], rounds: int) -> lis
     for name, queries in ways.items():
         different = sum(one != two for one, two in zip(answers[name], expected, strict=True))
         first, again = (sum(column) / rounds for column in zip(*spent[name], strict=True))
-        texts, planned = [text for text, _ in queries], [(text, kinds(given)) for text, given in queries]
-        rows.append([name, len(queries), first, again, repeats(texts), repeats(planned), different])
+        before = [(text, kinds(given)) for text, given in ahead] if name == AHEAD else []
+        planned = [(text, kinds(given)) for text, given in queries]
+        texts = [text for text, _ in planned]
+        seen = [repeats(column, old) for column, old in ((texts, [text for text, _ in before]), (planned, before))]
+        rows.append([name, len(queries), first, again, *seen, different])
+    if planning:
+        notes.append(f"{AHEAD}: {len(ahead)} texts were, which took {sum(planning) / rounds:.1f} s of the server's CPU a turn.")
     return rows
 
 
@@ -168,11 +183,17 @@ def sampled(queries: Sequence[Query], most: int) -> list[Query]:
     return [queries[number] for number in order[:most]]
 
 
-def measure(server: Server, asked: dict[str, list[Query]], sample: int, rounds: int) -> list[dict[str, Any]]:
+def measure(
+    server: Server, asked: dict[str, list[Query]], ahead: Sequence[Query], sample: int, rounds: int, control: bool
+) -> list[dict[str, Any]]:
     for queries in asked.values():
         server.run(sampled(queries, WARMING))
     ways = {name: sampled(queries, sample) for name, queries in asked.items()}
-    ways |= {"types as parameters": [with_types_given(one) for one in ways["this"]]}
+    ways |= {AHEAD: ways["this"]}
+    if control:
+        ways |= {"types as parameters": [with_types_given(one) for one in ways["this"]]}
+    notes: list[str] = []
+    rows = first_runs(server, ways, rounds, ahead, notes)
     single = {
         name: sampled(list({text: (text, given) for text, given in queries}.values()), AGAIN) for name, queries in asked.items()
     }
@@ -181,11 +202,11 @@ def measure(server: Server, asked: dict[str, list[Query]], sample: int, rounds: 
             "title": "Neo4j: first runs of programs",
             "command": _COMMAND,
             "columns": ["revision", "programs", "first run, ms", "second run, ms", "texts seen, %", "plans seen, %", "differ"],
-            "rows": first_runs(server, ways, rounds),
+            "rows": rows,
             "notes": [
                 "CPU of the server a program, in random order; its plans were thrown away before each turn; means of the turns.",
                 "Plans seen: the text was, with parameters that the server takes for the same types. Differ: answers.",
-                "types as parameters: the texts of this revision with every relationship type a parameter, as a control.",
+                *notes,
             ],
         },
         {
@@ -203,6 +224,8 @@ def main() -> None:
     from machine import markdown, write
 
     import condgraph
+    from condgraph.cypher.shapes import Shapes
+    from condgraph.cypher.warming import TEXTS
     from condgraph.remote_neo4j import Neo4jGraph
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -210,6 +233,7 @@ def main() -> None:
     parser.add_argument("--beside", type=Path)
     parser.add_argument("--sample", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--control", action="store_true", help="also with every relationship type a parameter")
     parser.add_argument("--version", default=neo4j_server.LTS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -222,7 +246,9 @@ def main() -> None:
         with condgraph.open(started.uri, graph=GRAPH) as remote:
             assert isinstance(remote, Neo4jGraph)
             remote.push(local)
-        results = measure(Server(started.uri, started.pid), asked, options.sample, options.rounds)
+            shapes = Shapes(GRAPH, remote.store.schema, remote.store.layout).texts(TEXTS)
+        ahead = [(one.text, one.parameters) for one in shapes]
+        results = measure(Server(started.uri, started.pid), asked, ahead, options.sample, options.rounds, options.control)
     for result in results:
         result["notes"].append(f"Neo4j {options.version}.")
         print(markdown(result))

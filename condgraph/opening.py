@@ -24,6 +24,7 @@ def open(
     layout: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     labels: bool | None = None,
+    warm: bool = False,
     **options: Any,
 ) -> Graph:
     """Open a graph: a directory (made by the first load), "memory:", Neo4j, or a SPARQL endpoint.
@@ -42,7 +43,8 @@ def open(
     graph of condgraph's own. `mapping` is the place of a mapping file, which says what such a
     database is to be taken for. `labels` says of a graph of condgraph's whether its entities carry
     their direct concepts as labels after the next load; by default they do where nothing else was in
-    the database when the graph was first loaded.
+    the database when the graph was first loaded. With `warm` the server plans the commonest shapes
+    of queries in the background, so that their first runs take less.
     """
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
@@ -52,7 +54,7 @@ def open(
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
-        given = {"layout": layout, "mapping": mapping, "labels": labels}
+        given = {"layout": layout, "mapping": mapping, "labels": labels, "warm": warm or None}
         about = next((name for name, value in given.items() if value is not None), None)
         if about is not None and not (mark and scheme in NEO4J_SCHEMES):
             raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
@@ -86,5 +88,10 @@ def open(
 
         found = native(place, sure=layout == "native" or mapping is not None, mapping=mapping, **options)
         if found is not None:
+            if warm:
+                found.store.warm_behind()
             return found
-    return Neo4jGraph(place, graph=graph, read_only=read_only, labels=labels, **options)
+    opened = Neo4jGraph(place, graph=graph, read_only=read_only, labels=labels, **options)
+    if warm:
+        opened.store.warm_behind()
+    return opened

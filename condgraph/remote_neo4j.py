@@ -51,6 +51,14 @@ class Neo4jGraph(RemoteGraph):
         super().__init__(store, graph=graph, read_only=read_only)
         self._loading = local()
 
+    def warm(self, *, seconds: float | None = None) -> int:
+        """Have the server plan the commonest shapes of queries over the graph before anybody asks, for
+        so many seconds at most; how many it planned. The first run of a query costs mostly planning.
+        A load of 10,000 statements and more does so for a fifth of its time.
+        """
+        with within(self.timeout):
+            return self.store.warm(seconds=seconds)
+
     def load(self, source: Any, *, progress: Progress | None = None, **options: Any) -> LoadReport:
         """`Graph.load`; `progress` hears what is read, and then what is written to the
         server, under its address.

@@ -19,12 +19,14 @@ from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.serve_options import ClientOptions, QueryOptions, ReplicaOptions, StudioOptions
 from condgraph.engine.addresses import shown
-from condgraph.engine.errors import CondgraphError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, OptionError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
     from condgraph.endpoint.backend import OxigraphBackend
+    from condgraph.endpoint.live import LiveBackend
     from condgraph.endpoint.replica import Replica
+    from condgraph.endpoint.service import Backend
     from condgraph.graph import Graph
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.studio.api import Api
@@ -71,17 +73,20 @@ def serve(
             at.status(timeout=queries.timeout)  # a server that cannot be reached is told at once
         api = _api(at, store, login, host, queries, studio)
         log_to_stderr(requests=not quiet)
-        copy = None if local else _replica(at, base, replica)
+        copy = None if local or replica.live else _replica(at, base, replica)
         embedded = at.rdf(base) if local else None if copy is None else copy.embedded
         backend = None if embedded is None else _backend(embedded, queries, {} if copy is None else copy.headers)
+        live = _live(at, base, queries, asked=replica.live) if embedded is None and replica.replica_size else None
+
+        answers: Backend | None = live if backend is None else backend
 
         def started(address: str) -> None:
-            sparql = f"; SPARQL at {address}/sparql" if backend is not None else ""
+            sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
             pages = "" if api.guard.closed else f"; the studio at {address}/studio/"
             typer.echo(f"{address}/ serves {login.graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
-        site = application(backend, limits, routes=routes(api, sparql=backend is not None), closing=api.close)
+        site = application(answers, limits, routes=routes(api, sparql=answers is not None), closing=api.close)
         locked = Locked(site, api.guard)
         running = server(locked, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None
@@ -103,8 +108,8 @@ def serve(
             stop.set()
             if watching is not None:
                 watching.join()
-            if backend is not None:
-                backend.close()
+            if answers is not None:
+                answers.close()
             api.close()
 
 
@@ -144,6 +149,28 @@ def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | 
     try:
         refresh = options.refresh or (_OLD if isinstance(at, NativeGraph) else None)
         return Replica(at, base=base, most=options.replica_size, refresh=refresh)
+    except UnsupportedError as error:
+        if isinstance(at, NativeGraph):
+            complain(f"warning: SPARQL asks the database where it is (--live): {error}")
+        else:
+            complain(f"warning: there is no SPARQL: {error}")
+        return None
+
+
+def _live(at: Graph, base: str | None, queries: QueryOptions, *, asked: bool) -> LiveBackend | None:
+    """SPARQL on a database that condgraph did not write, where it is; raises `OptionError` where it is
+    `asked` for and the graph is none.
+    """
+    from condgraph.endpoint.live import LiveBackend
+    from condgraph.live.answer import Live
+    from condgraph.remote_native import NativeGraph
+
+    if not isinstance(at, NativeGraph):
+        if asked:
+            raise OptionError("--live is for a Neo4j database that condgraph did not write", hint="leave it out")
+        return None
+    try:
+        return LiveBackend(Live(at.store, base=base), workers=queries.at_once, memory=queries.memory << 20)
     except UnsupportedError as error:
         complain(f"warning: there is no SPARQL: {error}")
         return None

@@ -133,3 +133,10 @@ class ReplicaOptions:
             help="Read a graph in Neo4j anew when it is so old; one that condgraph did not write, after 60.",
         ),
     ] = None
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Ask a Neo4j database that condgraph did not write where it is, without a copy: some queries are answered.",
+        ),
+    ] = False

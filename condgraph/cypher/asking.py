@@ -27,6 +27,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.names.remote import LinkingSchema, NameReader
 
 if TYPE_CHECKING:
+    from condgraph.cypher.warming import Warming
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
     from condgraph.engine.store import Request, Size
@@ -40,6 +41,7 @@ class AskingStore(ABC):
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.connection, self.name, self._layout = connection, name, layout
         self.place = connection.place
+        self._warming: Warming | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +51,24 @@ class AskingStore(ABC):
 
     def close(self) -> None:
         """Let go of the connection."""
+        if self._warming is not None:
+            self._warming.end()
         self.connection.close()
+
+    def warm(self, *, seconds: float | None = None) -> int:
+        """Have the server plan the commonest shapes of queries over the graph, for so many seconds at
+        most; how many texts it planned.
+        """
+        from condgraph.cypher.warming import warm
+
+        return warm(self, seconds=seconds)
+
+    def warm_behind(self) -> Warming:
+        """The same in the background."""
+        from condgraph.cypher.warming import Warming
+
+        self._warming = Warming(self)
+        return self._warming
 
     @property
     def timeout(self) -> float | None:

@@ -22,6 +22,7 @@ from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.push import LEASE, NOTHING, look, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
+from condgraph.cypher.warming import warm_after
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (
     ReadOnlyError,
@@ -169,6 +170,7 @@ class Neo4jStore(AskingStore):
         self._check_writable()
         self.refresh()
         self.remarks = []
+        begin = time.monotonic()
         found = push(
             self.connection,
             self.name,
@@ -180,6 +182,8 @@ class Neo4jStore(AskingStore):
             on_remark=self.remarks.append,
         )
         self.refresh()
+        if found[0] != found[1]:
+            warm_after(self, found[1].get("relations", 0) + found[1].get("attributes", 0), time.monotonic() - begin)
         return found
 
     def label(self, on: bool) -> None:

@@ -59,6 +59,10 @@ class StoredSchema:
         self.single: frozenset[str] = frozenset(found.get("single", ()))
         #: The columns that rows without keys are shown by; none in graphs that an earlier version wrote.
         self.telling: dict[str, str] = found.get("telling", {})
+        #: How many edges leave the subject of a statement of a predicate, of whatever predicates, and
+        #: how many lead to its object: the most of each, then the means. A graph that was written by
+        #: an earlier version does not say.
+        self.hubs: dict[str, list[int]] = found.get("hubs", {})
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -161,6 +165,7 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
         "sizes": _sizes(snapshot),
         "members": _members(snapshot),
         "degrees": _degrees(snapshot),
+        "hubs": _hubs(snapshot),
         "single": [name for name, times in Counter(map(snapshot.name, get("con.entity").tolist())).items() if times == 1],
         "concept_members": bool((snapshot.entity_kind.take(get("mem.e")) == EntityKind.CONCEPT).any()),
     }
@@ -194,6 +199,31 @@ def _degrees(snapshot: Snapshot) -> dict[str, list[float]]:
             found[snapshot.predicate_name(number)] = [
                 round(float(np.square(one, dtype=float).sum() / (high - low)), 1) for one in counts
             ]
+    return found
+
+
+def _hubs(snapshot: Snapshot) -> dict[str, list[int]]:
+    """How many statements and memberships the subject of a statement of each predicate has, whatever
+    their predicates: the most, and the mean over the statements; and how many lead to its object.
+    """
+    get, entities = snapshot.arrays.get, snapshot.entities
+    subjects, objects, members = get("rel.s"), snapshot.relation_object, np.diff(get("con.offsets"))
+    leaving, coming = np.zeros(entities, np.int64), np.bincount(objects, minlength=entities)
+    for column in (subjects, get("att.s"), get("con.items")):
+        leaving += np.bincount(column, minlength=entities)
+    np.add.at(coming, get("con.entity"), members)
+    found: dict[str, list[int]] = {}
+    relations, attributes = snapshot.relation_offsets.tolist(), snapshot.attribute_offsets.tolist()
+    for offsets, side, edges, ends in (
+        (relations, 0, leaving, subjects),
+        (relations, 1, coming, objects),
+        (attributes, 0, leaving, get("att.s")),
+    ):
+        for number, (low, high) in enumerate(pairwise(offsets)):
+            if high > low:
+                known, of = found.setdefault(snapshot.predicate_name(number), [0] * 4), edges[ends[low:high]]
+                known[side] = max(known[side], int(of.max()))
+                known[2 + side] = max(known[2 + side], int(np.ceil(of.mean())))
     return found
 
 

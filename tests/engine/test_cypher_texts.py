@@ -77,8 +77,37 @@ def test_a_concept_of_many_is_joined_with(schema: StoredSchema) -> None:
 
 def test_a_concept_of_few_is_where_it_begins(schema: StoredSchema) -> None:
     found = text(schema, "FindAll() FilterNum(height, 170 centimetre, !=) FilterConcept(astronaut) Count()")
-    assert found.index("MEMBER_OF") < found.index("`height`")
+    assert found.index("MEMBER_OF") < found.index("MATCH (e2)-[f1")
     assert "USING" not in found
+
+
+def test_types_are_parameters_where_nodes_have_few_edges(schema: StoredSchema) -> None:
+    """The texts of two predicates are one; to find the few edges of a type among those of a hub the
+    server has to know the type when it plans.
+    """
+    # Most and mean of what leaves a subject and leads to an object; one is a member of two concepts.
+    assert schema.hubs == {"lives in": [4, PEOPLE - 4, 4, 393], "height": [4, 0, 4, 0]}
+    out = "Find(person 1) Relate(lives in, forward) QueryName()"
+    back = "Find(Big City) Relate(lives in, backward) QueryName()"
+    made = compile_plan(optimise(lower(out, schema).plan)[0], "g", schema)  # type: ignore[arg-type]
+    assert "-[f1:$($p.p2)]->" in made.text
+    assert made.parameters["p"]["p2"] == "lives in"
+    assert ":$(" in text(schema, back)
+    hub = copy(schema)
+    hub.hubs = {**schema.hubs, "lives in": [3, 4_000, 3, 3_900]}
+    assert ":$(" in text(hub, out)
+    assert "-[f1:`lives in`]->" in text(hub, back)
+    # What an earlier version wrote does not say.
+    hub.hubs = {}
+    assert "-[f1:`lives in`]->" in text(hub, out)
+
+
+def test_from_many_nodes_types_stay_in_the_text(schema: StoredSchema) -> None:
+    program = "Find(Big City) Relate(lives in, backward) Relate(lives in, forward) Count()"
+    assert "`lives in`" not in text(schema, program)
+    busy = copy(schema)
+    busy.hubs = {"lives in": [900, 396, 500, 393]}
+    assert text(busy, program).count("-[f1:`lives in`]->") == 1
 
 
 def test_a_comparison_names_its_index(schema: StoredSchema) -> None:

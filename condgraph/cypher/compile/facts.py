@@ -57,7 +57,8 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     other = compiler.name("v" if family == "attribute" else "e")
     if source is not None:
         conditions.append(layout.in_source(source, f, None if family == "relation" else other))
-    wanted = Wanted(f, anchor, other, node.predicates, family, outward, of is not None, table, conditions)
+    anchors = float("inf") if node.of is None else compiler.estimates.rows(node.of)
+    wanted = Wanted(f, anchor, other, node.predicates, family, outward, of is not None, table, conditions, anchors)
     match = layout.attributes(compiler, wanted) if family == "attribute" else layout.relations(compiler, wanted)
     if inner is not None and table is not None:
         # The rows come from their index, which leaves nothing to be joined with.

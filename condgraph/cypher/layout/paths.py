@@ -32,6 +32,8 @@ from condgraph.engine.values import Kind, Number, Value
 #: What is kept of a `Value` or `Qualifier` node.
 _KEPT: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
 _SUFFIX: Final = "' (predicate)'"
+#: Edges that may be read in one step where only those of some types are wanted.
+MOST_EDGES, ALL_EDGES = 1_000, 5_000
 #: The properties of values that an index has side by side, by kind.
 _INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
 
@@ -185,7 +187,7 @@ class CondgraphLayout(Layout):
         the values by their index.
         """
         f, anchor, v, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
-        types, cell = self._types(predicates), Bound(v)
+        types, cell = self._types_of(writing, wanted), Bound(v)
         if predicates is None or wanted.table is not None:
             label, inside, hint = self._start(wanted)
             pattern = f"({anchor}{label})-[{f}{types}]->({v}:{VALUE})"
@@ -200,6 +202,8 @@ class CondgraphLayout(Layout):
         if self.indexed(kinds):
             (kind,) = kinds
             whole, hint = [f"{v}.{name} IS NOT NULL" for name in _INDEXED[kind]], self.by_kind(v, kind)
+            # A value is that of one statement.
+            types = self._given_types(writing, predicates)
         else:
             # By their subjects: no index has values of all kinds.
             whole, hint = [f"{anchor}:{ENTITY}", f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"], ""
@@ -217,7 +221,8 @@ class CondgraphLayout(Layout):
         if not wanted.outward:
             first, second = second, first
         thing = other if wanted.outward else anchor
-        return Match(f"{first}-[{f}{self._types(predicates)}]->{second}", [*inside, *wanted.conditions], Bound(thing), hint=hint)
+        types = self._types_of(writing, wanted)
+        return Match(f"{first}-[{f}{types}]->{second}", [*inside, *wanted.conditions], Bound(thing), hint=hint)
 
     def _start(self, wanted: Wanted) -> tuple[str, list[str], str]:
         """The label, conditions and hint of the anchors."""
@@ -226,6 +231,23 @@ class CondgraphLayout(Layout):
         if wanted.table is not None:
             return f":{ROW}", [self.rows(wanted.anchor, wanted.table)[1]], self.by_row(wanted.anchor)
         return f":{ENTITY}", [f"{wanted.anchor}.graph = $graph"], ""
+
+    def _types_of(self, writing: Writing, wanted: Wanted) -> str:
+        """The types of a scan: parameters, so that the texts of other predicates are the same text and
+        are planned once, where reading all edges of its anchors, as the server does for types that
+        it does not know before, is no work to speak of.
+        """
+        predicates, hubs = wanted.predicates, writing.schema.hubs
+        if predicates and wanted.bound and all(name in hubs for name in predicates):
+            side = 0 if wanted.outward else 1
+            edges, each = (max(hubs[name][at] for name in predicates) for at in (side, 2 + side))
+            if edges <= MOST_EDGES and each * wanted.anchors <= ALL_EDGES:
+                return self._given_types(writing, predicates)
+        return self._types(predicates)
+
+    def _given_types(self, writing: Writing, predicates: Sequence[str]) -> str:
+        types = [type_of(name) for name in predicates]
+        return f":$({writing.parameter(types[0])})" if len(types) == 1 else f":$any({writing.parameter(types)})"
 
     def _types(self, predicates: Sequence[str] | None) -> str:
         return "" if predicates is None else ":" + "|".join([quote(type_of(name)) for name in predicates])

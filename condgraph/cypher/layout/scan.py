@@ -34,7 +34,8 @@ class Wanted:
     `anchor` is the end it starts from, bound before or (`bound` false) any entity; `other` is the
     other end. `outward` says that the anchor is the subject. `predicates` None stands for all.
     `table` is the parameter of a source whose rows the anchors are, where the statements of a table
-    are looked for. `conditions` hold beside what the layout adds.
+    are looked for. `conditions` hold beside what the layout adds. `anchors` is how many bound anchors
+    there are likely to be.
     """
 
     fact: str
@@ -46,6 +47,7 @@ class Wanted:
     bound: bool
     table: str | None
     conditions: list[str]
+    anchors: float = float("inf")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,120 @@
+"""SPARQL on a database of others without a copy of it: what is answered is what Oxigraph answers over
+the same database as RDF, and all else is refused with a reason.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import neo4j
+import pyoxigraph as ox
+import pytest
+
+from condgraph.cypher.connection import Connection
+from condgraph.engine.errors import UnsupportedError
+from condgraph.live.answer import Live
+from condgraph.remote_native import NativeGraph
+from condgraph.sparql.text.prologue import PREFIXES, underscored
+from tests.support.lanes import by_lane
+from tests.support.live_queries import Maker
+from tests.support.native_databases import content, database
+
+pytestmark = pytest.mark.xdist_group("neo4j native")
+REALISTIC = tomllib.loads((Path(__file__).parent / "live_queries.toml").read_text(encoding="utf-8"))
+
+
+@dataclass
+class Beside:
+    """A database asked live, and the same one as RDF in Oxigraph."""
+
+    live: Live
+    rdf: Any
+    graph: NativeGraph
+    driver: neo4j.Driver
+    name: str
+
+    def expected(self, text: str) -> Any:
+        """What Oxigraph says."""
+        return self.rdf.store.query(
+            underscored(text, self.rdf.is_name),
+            base_iri=self.rdf.base,
+            prefixes=PREFIXES,
+            default_graph=ox.NamedNode(self.rdf.base),
+        )
+
+    def check(self, text: str) -> int:
+        """Compare the answers to a query; how many rows there are."""
+        found = self.live.ask(text, timeout=120)
+        expected = self.expected(text)
+        if isinstance(found, bool):
+            assert found is bool(expected), text
+            return int(found)
+        want = [tuple(cell(row[name]) for name in found.names) for row in expected]
+        have = [tuple(map(cell, row)) for row in found.rows]
+        limit = re.search(r"LIMIT \d+", text)
+        if limit and "ORDER BY" not in text:
+            every = self.expected(text.replace(limit[0], ""))
+            assert len(have) == len(want), text
+            assert not Counter(have) - Counter(tuple(cell(row[name]) for name in found.names) for row in every), text
+        elif "ORDER BY" in text:
+            assert have == want, (text, self.live.compiled(text).text)
+        else:
+            assert Counter(have) == Counter(want), (text, self.live.compiled(text).text)
+        return len(have)
+
+
+def cell(term: Any) -> Any:
+    """A term to be compared: sums of doubles depend on their order."""
+    if term is None:
+        return None
+    text = str(term)
+    if text.endswith("#double>"):
+        return float(f"{float(text.split(chr(34))[1]):.12g}")
+    return text
+
+
+@pytest.fixture(scope="module", params=["movies", "northwind", "social", "ledger"])
+def beside(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Beside]:
+    with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as graph:
+        before = content(driver)
+        rdf = graph.snapshot().rdf()
+        yield Beside(Live(graph.store, base=rdf.base), rdf, graph, driver, request.param)
+        assert content(driver) == before
+
+
+def test_what_people_ask(beside: Beside) -> None:
+    """Seven of ten and more are answered, and those are right."""
+    asked = REALISTIC.get(beside.name, [])
+    answered = 0
+    for one in asked:
+        if one.get("pushed", True) and "<title>" not in one["text"]:
+            beside.check(one["text"])
+            answered += 1
+        else:
+            with pytest.raises(UnsupportedError) as refused:
+                beside.live.ask(one["text"])
+            assert refused.value.missing[0]
+    assert answered >= 0.7 * len(asked)
+
+
+def test_random_queries(beside: Beside) -> None:
+    maker, found, rows = Maker(beside.graph.mapping, beside.rdf, random.Random(18)), Counter[str](), 0
+    wanted = by_lane(15, 25, 1_250)
+    while found["answered"] < wanted:
+        text = maker.query()
+        try:
+            rows += beside.check(text) > 0
+            found["answered"] += 1
+        except UnsupportedError as error:
+            found[error.missing[0]] += 1
+    # Many are answered, also where half of the properties are lists or of several types; and many of
+    # the answers are something.
+    assert found["answered"] > 0.35 * sum(found.values()), found
+    assert rows > 0.35 * found["answered"], found

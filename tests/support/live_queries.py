@@ -1,0 +1,196 @@
+"""Random SPARQL over the RDF view of a database of others: what the live endpoint answers, and now
+and then what it does not.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from condgraph.cypher.native.mapping import Mapping
+
+
+class Maker:
+    """Makes queries of the names of a mapping and the names and values of its RDF."""
+
+    def __init__(self, mapping: Mapping, rdf: Any, dice: random.Random) -> None:
+        self._dice, self._names = dice, rdf.target.names
+        self._relations = [(one.predicate, one.ends) for one in mapping.relationships]
+        self._attributes = sorted({(one.predicate, node.label) for node in mapping.nodes for one in node.properties if node.label})
+        self._labels = [node.concept for node in mapping.nodes if node.label]
+        snapshot = rdf.snapshot
+        self._called = sorted({snapshot.name(number) for number in range(snapshot.entities)})
+        self._texts: dict[str, list[Any]] = {}
+        for row in rdf.store.query("SELECT DISTINCT ?p ?x ?k { GRAPH ?g { ?s ?p ?v . ?v <pred:value> ?x ; a ?k } }"):
+            self._texts.setdefault(row["p"].value, []).append(row["x"])
+
+    def _iri(self, predicate: str) -> str:
+        return str(self._names.predicate(predicate))
+
+    def _value(self, predicate: str) -> Any:
+        found = self._texts.get(self._iri(predicate)[1:-1])
+        return self._dice.choice(sorted(found, key=str)) if found else None
+
+    def _said(self, text: str) -> str:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t") + "'"
+
+    def query(self) -> str:
+        """One query."""
+        dice = self._dice
+        self._fresh = 0
+        nodes: dict[str, str | None] = {"a": None}
+        triples, filters, shown = list[str](), list[str](), ["?a"]
+        numbers, texts = list[str](), list[str]()
+        here = "a"
+        for _ in range(dice.choice((0, 1, 1, 2))):
+            here = self._step(here, nodes, triples)
+        for name in list(nodes):
+            if dice.random() < 0.5:
+                triples.append(f"?{name} <pred:name> ?n{name}")
+                shown.append(f"?n{name}")
+                texts.append(f"?n{name}")
+        for name, label in list(nodes.items()):
+            if dice.random() < 0.6:
+                self._attribute(name, label, triples, filters, shown, numbers, texts)
+        if not any("<pred:name>" not in one for one in triples):
+            triples.append("?a a <pred:Entity>")
+        if dice.random() < 0.25:
+            triples.append(f"?a <pred:instance_of>/<pred:name> {self._said(dice.choice(self._labels))}")
+        elif dice.random() < 0.1:
+            triples.append("?a <pred:instance_of>/<pred:name> ?c")
+            shown.append("?c")
+        if dice.random() < 0.15:
+            triples.append(f"?{dice.choice(list(nodes))} <pred:name> {self._said(dice.choice(self._called))}")
+        if texts and dice.random() < 0.3:
+            filters.append(self._text_filter(dice.choice(texts)))
+        if len(nodes) > 1 and dice.random() < 0.2:
+            filters.append(f"?{next(iter(nodes))} {dice.choice(('!=', '='))} ?{list(nodes)[-1]}")
+        dice.shuffle(triples)
+        body = " . ".join(triples)
+        extra = self._extra(nodes, shown)
+        if dice.random() < 0.08 and len(triples) > 1:
+            body = f"{{ {triples[0]} }} UNION {{ {triples[-1]} }} {' . '.join(triples)}"
+        where = f"{{ {body} {extra} {' '.join(f'FILTER({one})' for one in filters)} }}"
+        return self._whole(where, shown, numbers)
+
+    def _step(self, here: str, nodes: dict[str, str | None], triples: list[str]) -> str:
+        dice = self._dice
+        predicate, ends = dice.choice(self._relations)
+        there = "a" if dice.random() < 0.05 else f"b{len(nodes)}"
+        start, end = (ends[0][0], ends[0][1]) if ends else (None, None)
+        forward = dice.random() < 0.5
+        if dice.random() < 0.15:
+            triples.append(f"?{here} {self._iri(predicate)}/^{self._iri(predicate)} ?{there}")
+            nodes.setdefault(there, start)
+        elif forward:
+            triples.append(f"?{here} {self._iri(predicate)} ?{there}")
+            nodes[here] = nodes.get(here) or start
+            nodes.setdefault(there, end)
+        else:
+            triples.append(f"?{there} {self._iri(predicate)} ?{here}")
+            nodes[here] = nodes.get(here) or end
+            nodes.setdefault(there, start)
+        return there
+
+    def _attribute(
+        self,
+        name: str,
+        label: str | None,
+        triples: list[str],
+        filters: list[str],
+        shown: list[str],
+        numbers: list[str],
+        texts: list[str],
+    ) -> None:
+        dice = self._dice
+        fitting = [predicate for predicate, of in self._attributes if label is None or of == label]
+        if not fitting:
+            return
+        predicate = dice.choice(fitting)
+        self._fresh += 1
+        value, literal = f"?v{self._fresh}", self._value(predicate)
+        x = f"?x{self._fresh}"
+        if literal is None:
+            triples.append(f"?{name} {self._iri(predicate)} {value}")
+            if dice.random() < 0.6:
+                triples.append(f"{value} <pred:{dice.choice(('year', 'date', 'start', 'end'))}> {x}")
+                shown.append(x)
+            else:
+                shown.append(value)
+            return
+        if dice.random() < 0.7:
+            triples.append(f"?{name} {self._iri(predicate)}/<pred:value> {x}")
+        else:
+            triples.append(f"?{name} {self._iri(predicate)} {value} . {value} <pred:value> {x}")
+            shown.append(value)
+        shown.append(x)
+        if literal.datatype.value.endswith("double"):
+            numbers.append(x)
+            if dice.random() < 0.5:
+                filters.append(f"{x} {dice.choice(('=', '!=', '<', '>', '<=', '>='))} {self._number(literal)}")
+        else:
+            texts.append(x)
+            if dice.random() < 0.3:
+                filters.append(f"{x} {dice.choice(('=', '!='))} {self._said(literal.value)}")
+
+    def _number(self, literal: Any) -> str:
+        number = float(literal.value)
+        return (
+            str(int(number))
+            if number.is_integer() and abs(number) < 2**53
+            else f"{number!r}e0"
+            if "e" not in repr(number)
+            else repr(number)
+        )
+
+    def _text_filter(self, variable: str) -> str:
+        dice = self._dice
+        word = dice.choice(self._called)
+        at = dice.randrange(max(1, len(word)))
+        part = self._said(word[at : at + dice.randrange(1, 4)])
+        function = dice.choice(("CONTAINS", "STRSTARTS", "STRENDS"))
+        test = f"{function}({dice.choice((variable, f'LCASE({variable})'))}, {part})"
+        other = f"{variable} = {self._said(word)}"
+        return dice.choice((test, f"!{test}", f"{test} || {other}", f"{variable} IN ({self._said(word)}, {part})"))
+
+    def _extra(self, nodes: dict[str, str | None], shown: list[str]) -> str:
+        dice = self._dice
+        if dice.random() > 0.4:
+            return ""
+        name = dice.choice(list(nodes))
+        predicate, _ = dice.choice(self._relations)
+        attribute = dice.choice(self._attributes)[0]
+        inner = dice.choice(
+            (f"?{name} {self._iri(predicate)} ?o", f"?o {self._iri(predicate)} ?{name}", f"?{name} {self._iri(attribute)} ?o")
+        )
+        kind = dice.choice(("OPTIONAL", "OPTIONAL", "MINUS", "FILTER NOT EXISTS", "FILTER EXISTS"))
+        if kind == "OPTIONAL":
+            shown.append("?o")
+        return f"{kind} {{ {inner} }}"
+
+    def _whole(self, where: str, shown: list[str], numbers: list[str]) -> str:
+        dice = self._dice
+        form = dice.random()
+        shown = list(dict.fromkeys(shown))
+        if form < 0.08:
+            return f"ASK {where}"
+        if form < 0.2:
+            return f"SELECT (COUNT({dice.choice(('*', 'DISTINCT ' + dice.choice(shown), dice.choice(shown)))}) AS ?z) {where}"
+        if form < 0.3 and numbers:
+            function = dice.choice(("SUM", "AVG", "MIN", "MAX"))
+            return f"SELECT ({function}({dice.choice(numbers)}) AS ?z) {where}"
+        if form < 0.45:
+            key = dice.choice(shown)
+            having = " HAVING(COUNT(*) > 1)" if dice.random() < 0.3 else ""
+            return f"SELECT {key} (COUNT(*) AS ?z) {where} GROUP BY {key}{having}"
+        columns = dice.sample(shown, dice.randrange(1, len(shown) + 1))
+        distinct = "DISTINCT " if dice.random() < 0.4 else ""
+        tail = ""
+        if dice.random() < 0.5:
+            keys = [f"{dice.choice(('DESC', 'ASC'))}({one})" for one in dice.sample(columns, len(columns))]
+            tail = f" ORDER BY {' '.join(keys)}"
+            if dice.random() < 0.5:
+                tail += f" LIMIT {dice.randrange(1, 12)}" + (f" OFFSET {dice.randrange(5)}" if dice.random() < 0.5 else "")
+        elif dice.random() < 0.2:
+            tail = f" LIMIT {dice.randrange(1, 8)}"
+        return f"SELECT {distinct}{' '.join(columns)} {where}{tail}"
