@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +21,7 @@ import condgraph
 from condgraph.cli.app import app
 from condgraph.engine.addresses import is_misplaced_login, parse, shown
 from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError
+from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.vectors.encoders import encoder_of
 
 #: What may not be seen anywhere; each password below has it in it.
@@ -133,6 +135,22 @@ def test_loading_makes_no_folder() -> None:
 
     assert not leaks([place for place in PLACES if "127.0.0.1" not in place or "bolt" not in place], load)
     assert not any(SECRET in name for name in os.listdir())
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
+def test_addresses_of_databases(scheme: str) -> None:
+    """What may be shown of them, and what is raised where they cannot be read; nobody is asked."""
+    hosts = ("127.0.0.1:9/db", "127.0.0.1:port/db", "[::1]:9/db", "127.0.0.1/db?password=x", "", "h", "h:99999/db")
+    places = [f"{scheme}://me:{password}@{host}" for host in hosts for password in PASSWORDS]
+    for tell in (repr, lambda place: place.location, lambda place: place.called):
+        assert not leaks(places, lambda place, tell=tell: tell(DatabaseUrl(place)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("password", ["a#1", "a/b", "a?b", "a[b", "a@b", "a:b", "a b", "a%23"])
+def test_passwords_of_databases_that_nobody_escaped(password: str) -> None:
+    login = DatabaseUrl(f"mysql://me:{password}@[::1]:3306/my db?ssl=true").login()
+    assert (login.user, login.password, login.host, login.port, login.name) == ("me", unquote(password), "::1", 3306, "my db")
+    assert login.options == {"ssl": "true"}
 
 
 @pytest.mark.parametrize("option", ["update", "store"])

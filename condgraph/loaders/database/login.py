@@ -26,7 +26,7 @@ class Login:
     host: str
     port: int | None
     name: str
-    options: dict[str, str]
+    options: dict[str, str] = field(repr=False)
     location: str
 
 

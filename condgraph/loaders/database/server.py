@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
-from condgraph.engine.errors import OptionError
+from condgraph.engine.addresses import parse
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database.login import Login
@@ -23,6 +23,7 @@ from condgraph.loaders.database.tables import (
 
 POSTGRES: Final = ("postgresql", "postgres")
 MYSQL: Final = ("mysql", "mariadb")
+_EXAMPLE: Final = "{}://user:password@host:port/database"
 
 
 @dataclass(frozen=True)
@@ -56,23 +57,14 @@ class DatabaseUrl:
         return Login(self.scheme, *self._parts(), self.location)
 
     def _parts(self) -> tuple[str, str, str, int | None, str, dict[str, str]]:
-        """User, password, host, port, database, options."""
-        try:
-            split = urlsplit(self.url)
-            port = split.port
-            return (
-                unquote(split.username or ""),
-                unquote(split.password or ""),
-                split.hostname or "",
-                port,
-                unquote(split.path.lstrip("/")),
-                dict(parse_qsl(split.query)),
-            )
-        except ValueError:
-            raise OptionError(
-                f"this is no address of a database: {self.scheme}://...",
-                hint=f"{self.scheme}://user:password@host:port/database; in a password write / as %2F, @ as %40, : as %3A",
-            ) from None
+        """User, password, host, port, database, options; an error shows nothing of a password, also of
+        one that nobody escaped.
+        """
+        # White space may stand in the name of a database.
+        found = parse(self.url.replace(" ", "%20"), (self.scheme,), example=_EXAMPLE.format(self.scheme), paths=True)
+        host = found.host.strip("[]").lower()
+        options = dict(parse_qsl(found.query))
+        return found.user or "", found.password or "", host, found.port, unquote(found.path.lstrip("/")), options
 
     def content(self, options: Options) -> str:
         """A fingerprint of what would be loaded from here."""
