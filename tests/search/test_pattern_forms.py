@@ -28,6 +28,8 @@ EXPECTED = Pattern.of([("UNKNOWN actor 1", "actor of", "Flashpoint"), ("UNKNOWN 
         "(UNKNOWN actor 1) -[actor of]-> (Flashpoint); (UNKNOWN actor 1) -[actor of]-> (UNKNOWN film 1)",
         "(Flashpoint) <-[actor of]- (UNKNOWN actor 1) -[actor of]-> (UNKNOWN film 1)",
         '("UNKNOWN actor 1")-["actor of"]->("Flashpoint")\n("UNKNOWN actor 1") --[actor of]--> (UNKNOWN film 1)',
+        "(UNKNOWN actor 1, actor of, Flashpoint), (UNKNOWN actor 1, actor of, UNKNOWN film 1)",
+        '(UNKNOWN actor 1, "actor of", "Flashpoint")\n( UNKNOWN actor 1 , actor of , UNKNOWN film 1 )',
     ],
 )
 def test_one_pattern_in_many_forms(text: str) -> None:
@@ -77,6 +79,25 @@ def test_unknowns() -> None:
         pattern.number("tv serie 12")
 
 
+def test_unknowns_as_models_write_them() -> None:
+    """A variable with a space, or the mark alone, could be a name, which a warning says."""
+    pattern = Pattern.of([("?film 1", "r", "?"), ("?tv series 12", "r", "?x"), ("?film", "r", "?? 1"), ("? huh 1", "r", "?a.b 1")])
+    assert [(n.text, n.known, n.hint) for n in pattern.nodes] == [
+        ("?film 1", False, "film"), ("?", False, None), ("?tv series 12", False, "tv series"), ("?x", False, "x"),
+        ("?film", False, "film"), ("?? 1", True, None), ("? huh 1", True, None), ("?a.b 1", True, None),
+    ]  # fmt: skip
+    assert [one.split(" is read")[0] for one in pattern.warnings] == ["'?film 1'", "'?'", "'?tv series 12'"]
+
+
+def test_tuples_without_quotes() -> None:
+    pattern = Pattern.of('(?mountain, height, > 8000 metre); (?mountain, "lies, in", Nepal (east, west)) (?mountain, r, 1960)')
+    assert [(pattern.nodes[e.head].text, e.relation, pattern.nodes[e.tail].text) for e in pattern.edges] == [
+        ("?mountain", "height", "> 8000 metre"), ("?mountain", "lies, in", "Nepal (east, west)"), ("?mountain", "r", "= 1960"),
+    ]  # fmt: skip
+    # A node of arrows may have commas.
+    assert Pattern.of("(a, b, c) -[d]-> (e)").nodes[0].text == "a, b, c"
+
+
 def test_multigraphs() -> None:
     pattern = Pattern.of([("a", "r", "b"), ("b", "r", "a"), ("a", "s", "b"), ("a", "r", "a"), ("a", "r", "b")])
     assert len(pattern.nodes) == 2
@@ -94,6 +115,9 @@ def test_multigraphs() -> None:
         ("(a) -[r]-> b", "'(' is expected", (11, 12)),
         ("(a) -[r]-> (b", "this '(' is not closed", (11, 12)),
         ("(a)", "an arrow is expected", (1, 2)),
+        ("(a, b)", "an arrow is expected", (1, 5)),
+        ("(a, b, c, d)", "an arrow is expected", (1, 11)),
+        ("(a, , c)", "an arrow is expected", (1, 7)),
         ("(a) --> (b)", "this arrow has no relation", (4, 7)),
         ("(a)<--(b)", "this arrow has no relation", (3, 6)),
         ('("a", "r")', "a triple has 3 names, not 2", (1, 9)),

@@ -33,6 +33,8 @@ from condgraph.languages.pattern.values import Condition, condition_of, written
 _BETWEEN: Final = re.compile(r"[\s_-]*+")
 #: Variables as query languages write them; the number behind it is taken off.
 _VARIABLE: Final = re.compile(r"\?\w++")
+#: The same with spaces and a number, `?film 1`, or nothing but the mark; either could be a name.
+_SPACED: Final = re.compile(r"\?(?:[^\W\d_]++(?: [^\W\d_]++){0,3} \d{1,9})?")
 #: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an
 #: object that has triples.
 _BEGINS: Final = re.compile(
@@ -196,6 +198,8 @@ def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
         hint = _hint(text, "unknown")
         if hint is None and text[-1:].isdecimal():
             hint = _hint(text, "Unknown")
+        if hint is None and _SPACED.fullmatch(text) is not None:
+            hint = _unnumbered(text[1:])
         if hint is None:
             return False, None
         warnings.append(f"{shortened(text)!r} is read as an unknown; where it is a name, another word before it says so")

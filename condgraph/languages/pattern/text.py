@@ -7,7 +7,8 @@ double quotes as in JSON: `("a) b")`.
 Tuples: `("head", "relation", "tail")`, in round or square brackets, with straight or curly quotes,
 alone, in a list, or under `"triples"` of an object, whatever stands around them. A quote ends a
 name only where a comma or a bracket follows, so names with quotes and braces in them are read as
-they are.
+they are. In round brackets quotes may be left out, `(?film, directed by, Clint Eastwood)`, where
+neither name has a comma.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read(text: str) -> tuple[list[Triple], list[list[Span]]]:
         raise ParseError("the pattern is nested too deeply", span=(start, end)) from None
     at = start + len(text[start:end]) - len(text[start:end].lstrip())
     if text.startswith("(", at) and not _is_tuple(text, at):
-        return _arrows(text, at, end)
+        return _bare_tuples(text, at, end) or _arrows(text, at, end)
     return _tuples(text, start, end)
 
 
@@ -104,6 +105,49 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
     if not triples:
         raise ParseError("there is no triple in this text", span=(start, end), hint=_HINT)
     return triples, spans
+
+
+def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]] | None:
+    """Tuples whose names need no quotes; None where the text is something else, as arrows."""
+    triples: list[Triple] = []
+    spans: list[list[Span]] = []
+    while at < end:
+        found = _bare_tuple(text, at, end)
+        if found is None:
+            return None
+        parts, places, at = found
+        triples.append((parts[0], parts[1], parts[2]))
+        spans.append(list(places))
+        parting = _PARTING.match(text, at, end)
+        at = at if parting is None else parting.end()
+    return (triples, spans) if triples else None
+
+
+def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int, int]], int] | None:
+    """Three names in round brackets, their places, and where the brackets end."""
+    if text[at] != "(":
+        return None
+    parts, places = [], []
+    while at < end and text[at] in "(,":
+        at = first = _skip(text, at + 1)
+        if at < end and text[at] in '"“':
+            try:
+                name, at = _quoted_name(text, at)
+            except ParseError:
+                return None
+        else:
+            depth = 0
+            while at < end and (depth or text[at] not in ",)"):
+                depth += {"(": 1, ")": -1}.get(text[at], 0)
+                at += 1
+            name = text[first:at].strip()
+            name = f"= {name}" if _NUMBER.match(text, first, end) else name
+        parts.append(name)
+        places.append((first, at))
+        at = _skip(text, at)
+    if at >= end or text[at] != ")" or len(parts) != 3 or not all(parts):
+        return None
+    return parts, places, at + 1
 
 
 def _quoted_name(text: str, at: int) -> tuple[str, int]:
