@@ -91,11 +91,15 @@ def operators() -> dict[str, list[str]]:
 
 
 def annotated(text: str) -> set[tuple[int, int]]:
-    """The places (line, column) of a module that lie in an annotation, which nothing runs."""
+    """The places (line, column) of a module that lie in an annotation, or say what is imported for types
+    alone: nothing runs them.
+    """
     spans: list[ast.AST] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation is not None):
             spans.append(node.annotation)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            spans.append(node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
             spans.append(node.returns)
     return {

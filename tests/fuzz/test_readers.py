@@ -14,7 +14,7 @@ import pytest
 
 from tests.fuzz import readers, targets
 from tests.fuzz.pieces import BOMBS, PAIRS, SINGLES
-from tests.support.lanes import ALL
+from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 
 UNITS = tuple(dict.fromkeys((*SINGLES, *PAIRS)))
@@ -59,7 +59,7 @@ def test_repeated_pieces(name: str) -> None:
     reader = readers.READERS[name]
     readers.a_graph().rdf()
     readers.cost(reader, b"a")
-    for frame, unit in sampled(name, 150 if ALL else 8):
+    for frame, unit in sampled(name, by_lane(8, 60, 150)):
         content = readers.text(frame, unit, LONG)
         taken = quickest(reader, content, readers.most(LONG) / 4)
         assert quick_enough(taken, readers.most(LONG)), (name, frame, unit, taken)
@@ -106,9 +106,9 @@ def test_what_blows_up(name: str) -> None:
     """Numbers, dates, marks and brackets that become more than they are."""
     reader = readers.READERS[name]
     dice = random.Random(name)
-    frames = reader.frames if ALL else dice.sample(reader.frames, min(1, len(reader.frames)))
+    frames = dice.sample(reader.frames, min(by_lane(1, 3, 1000), len(reader.frames)))
     for frame in frames:
-        for piece in BOMBS if ALL else dice.sample(BOMBS, len(BOMBS) // 4):
+        for piece in dice.sample(BOMBS, by_lane(len(BOMBS) // 4, len(BOMBS), len(BOMBS))):
             content = readers.whole(frame, piece)
             taken = quickest(reader, content, readers.most(len(content)))
             assert quick_enough(taken, readers.most(len(content))), (name, frame, piece[:20], taken)
@@ -121,7 +121,7 @@ def test_a_megabyte(name: str) -> None:
     readers.
     """
     reader = readers.READERS[name]
-    for number, unit in enumerate(random.Random(name).sample(SINGLES, 12)):
+    for number, unit in enumerate(random.Random(name).sample(SINGLES, by_lane(6, 6, 12))):
         content = readers.text(reader.frames[number % len(reader.frames)], unit, MEGABYTE)
         taken = quickest(reader, content, readers.most(MEGABYTE))
         assert quick_enough(taken, readers.most(MEGABYTE)), (name, reader.frames[number % len(reader.frames)], unit, taken)

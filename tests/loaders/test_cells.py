@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import condgraph
 from condgraph.engine.reading.quick import quick
-from condgraph.engine.reading.shapes import LONGEST, careful, readings, shape
+from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, readings, shape, written_with_comma
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.cells import MISSING, Profile, type_cells
 from tests.support.lanes import examples, sample
@@ -432,3 +432,19 @@ def same_as_careful(text: str) -> bool:
     assert found == wanted
     assert list(map(repr, found)) == list(map(repr, wanted))
     return True
+
+
+@pytest.mark.parametrize(
+    ("text", "only", "also"),
+    [
+        ("1.234,5", True, False),
+        ("0,5", True, False),
+        ("1.234", False, True),
+        ("1,234", False, True),
+        ("1234", False, False),
+        ("Ann", False, False),
+    ],
+)
+def test_commas_before_decimals(text: str, only: bool, also: bool) -> None:
+    """Whether a text is a number in the one way alone, or in both; what is no number is neither."""
+    assert (written_with_comma(text), ambiguous(text)) == (only, also)
