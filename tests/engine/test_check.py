@@ -481,3 +481,17 @@ def test_random_programs() -> None:
         found.ask_all(graph, [llm_programs.program(pick, tables=tables) for _ in range(5)], on_unknown="empty")
     assert not found.failed, found.report()
     assert found.counts["monotone"] > found.counts["error"]
+
+
+def test_only_a_full_check_counts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was looked through is asked of the graph again where that is wanted, and else not."""
+    answer = films().kopl("FindAll() Count()")
+    asked: list[int] = []
+    counted = type(answer).recounted
+    monkeypatch.setattr(
+        type(answer), "recounted", lambda self, nodes, timeout=None: asked.append(1) or counted(self, nodes, timeout)
+    )
+    assert not answer.check().verified
+    assert asked == []
+    assert answer.check(full=True).verified
+    assert asked

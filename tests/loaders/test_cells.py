@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.reading.quick import quick
 from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, readings, shape, written_with_comma
+from condgraph.engine.reading.times import SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.cells import MISSING, Profile, type_cells
 from tests.support.lanes import examples, sample
@@ -448,3 +449,20 @@ def same_as_careful(text: str) -> bool:
 def test_commas_before_decimals(text: str, only: bool, also: bool) -> None:
     """Whether a text is a number in the one way alone, or in both; what is no number is neither."""
     assert (written_with_comma(text), ambiguous(text)) == (only, also)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5:30 pm", 63_000),
+        ("5:30:45 pm", 63_045),
+        ("5:30:59 pm", 63_059),
+        ("5:30:61 pm", None),
+        ("5:61 pm", None),
+        ("13:30 pm", None),
+    ],
+)
+def test_times_of_a_half_day(text: str, seconds: int | None) -> None:
+    """Minutes and seconds go to 59, hours to 12."""
+    found = [one.value for one in readings(text) if one.tag == "tod"]
+    assert found == ([] if seconds is None else [Quantity(seconds, SECOND_OF_DAY)])
