@@ -28,6 +28,8 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
         f"languages.llm.lower.{name}"
         for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "search_parts", "sets", "tables")
     ),
+    # A model of links gives the same model on a device, which is one of its batches' models.
+    frozenset({"links.embeddings", "links.step", "links.torch_step"}),
     # Stores, their answers and their patterns; witnesses and the plans they are compiled from.
     frozenset({"cypher.answer", "cypher.asking"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),

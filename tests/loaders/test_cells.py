@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.reading.quick import quick
 from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, readings, shape, written_with_comma
-from condgraph.engine.reading.times import SECOND_OF_DAY
+from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.cells import MISSING, Profile, type_cells
 from tests.support.lanes import examples, sample
@@ -466,3 +466,9 @@ def test_times_of_a_half_day(text: str, seconds: int | None) -> None:
     """Minutes and seconds go to 59, hours to 12."""
     found = [one.value for one in readings(text) if one.tag == "tod"]
     assert found == ([] if seconds is None else [Quantity(seconds, SECOND_OF_DAY)])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1:30", 90), ("12:05", 725), ("1:02:03", 3_723), ("-1:30", -90)])
+def test_lengths_of_time(text: str, seconds: int) -> None:
+    """Minutes and seconds, or hours, minutes and seconds."""
+    assert [one.value for one in readings(text) if one.tag == "dur"] == [Quantity(seconds, SECOND)]
