@@ -30,8 +30,8 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
     ),
     # A model of links gives the same model on a device, which is one of its batches' models.
     frozenset({"links.embeddings", "links.step", "links.torch_step"}),
-    # Stores, their answers and their patterns; witnesses and the plans they are compiled from.
-    frozenset({"cypher.answer", "cypher.asking"}),
+    # Stores, their answers, their patterns and what warms them; witnesses and the plans they are compiled from.
+    frozenset({"cypher.answer", "cypher.asking", "cypher.warming"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
     frozenset({"cypher.compile.plan", "cypher.witness"}),
     frozenset({"sparql.answer", "sparql.store", "sparql.witness"}),
