@@ -153,6 +153,13 @@ def test_passwords_of_databases_that_nobody_escaped(password: str) -> None:
     assert login.options == {"ssl": "true"}
 
 
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "ftp"])
+def test_addresses_of_files_that_are_not_read(scheme: str) -> None:
+    hosts = ("127.0.0.1:9/db", "127.0.0.1/db?x=y", "h")
+    places = [f"{scheme}://me:{password}@{host}" for host in hosts for password in PASSWORDS if password != f"{SECRET}\\{SECRET}"]
+    assert not leaks(places, lambda place: condgraph.open("memory:").load(place))
+
+
 @pytest.mark.parametrize("option", ["update", "store"])
 def test_addresses_beside_the_endpoint(option: str) -> None:
     places = [f"http://u:{password}@127.0.0.1:{port}/x" for password in PASSWORDS for port in ("9", "port", "")]

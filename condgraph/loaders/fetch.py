@@ -148,6 +148,9 @@ def _shown(text: str) -> str:
     try:
         split = urlsplit(text)
         where = split.netloc.rpartition("@")[2]
+        # A password that nobody escaped may go on behind the first `/`, `?` or `#`.
+        if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
+            return split.scheme + "://..."
         return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
     except ValueError:
         return text.partition("://")[0] + "://..."
