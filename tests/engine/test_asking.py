@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import condgraph
 from condgraph.engine.algebra import AllOf, AnyOf, ById, ByName, Compare, Intersect, Operator, Reached, Scan, Union
-from condgraph.engine.errors import LiteralError, UnknownNameError
+from condgraph.engine.errors import LiteralError, ParseError, UnknownNameError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.conditions import Cell, as_places, holds
 from condgraph.engine.execute.facts import comparable, object_cells, sorted_matches
@@ -226,6 +226,26 @@ def test_messages_say_where() -> None:
         found.kopl(program)
     assert literal.value.span is not None
     assert program[slice(*literal.value.span)] == "three metre"
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "said", "form"),
+    [
+        ("FilterYear", ["released"], "takes 3 arguments (key, value, op) and has 1", "FilterYear(attribute, value, operator)"),
+        ("FindAll", ["x"], "takes 0 arguments (none) and has 1", "FindAll()"),
+        ("What", ["x", "y"], "takes 0 arguments (none) and has 2", "What()"),
+    ],
+)
+def test_steps_as_json_with_other_arguments_say_their_form(function: str, inputs: list[str], said: str, form: str) -> None:
+    """It was a KeyError of the place that the message names."""
+    program = [{"function": "FindAll", "inputs": []}, {"function": function, "inputs": inputs}]
+    found = condgraph.open("memory:")
+    found.add([Statement("e", "height", Quantity(3, "metre"))])
+    with pytest.raises(ParseError) as caught:
+        found.kopl(program)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"step 1, {function},"), caught.value
+    assert (caught.value.hint or "").startswith(f"write {form}")
 
 
 def test_equal_scans_are_shared() -> None:

@@ -156,6 +156,13 @@ def test_lines_that_are_no_queries_are_errors(text: str, tmp_path: Any) -> None:
         list(read_cases(path))
 
 
+def test_bytes_that_are_no_text_are_errors(tmp_path: Any) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(b'{"type":"1p","query":["a",["r"]],"easy":[],"hard":["b"]}\n\x85')
+    with pytest.raises(LoadError, match="no UTF-8"):
+        list(read_cases(path))
+
+
 def test_lines_that_are_no_triples_are_errors(tmp_path: Any) -> None:
     path = tmp_path / "held.tsv"
     path.write_bytes("\ufeffa\tr\tä\r\n\nb\tr\tc".encode())

@@ -188,12 +188,14 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
         at += 1
 
 
-def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: Span | None) -> None:
-    """Complain where a function has more or fewer texts than it takes."""
+def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: Span | None, where: str = "") -> None:
+    """Complain where a function has more or fewer texts than it takes. `where` is the step it is, if
+    nothing says where it stands.
+    """
     if len(texts) != len(roles):
         takes = ", ".join(roles) or "none"
         many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
-        raise ParseError(f"{function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}")
+        raise ParseError(f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}")
 
 
 def _split(

@@ -67,7 +67,7 @@ def from_json(program: Any) -> tuple[list[Step], list[str]]:
         if not _is_list(texts, str):
             raise ParseError(f"step {i}, {function}: inputs are a list of texts")
         if len(texts) != len(found.texts):
-            check_arity(f"step {i}, {function},", found.texts, texts, None)
+            check_arity(function, found.texts, texts, None, f"step {i}, {function},")
         dependencies = record.get("dependencies")
         if dependencies is not None and not _is_list(dependencies, int):
             raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")

@@ -60,12 +60,9 @@ def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterato
     Raises `LoadError` for a line that is none.
     """
     name = os.fspath(path)
-    with Path(path).open(encoding="utf-8") as file:
-        row = 0
-        while line := file.readline(LONGEST_LINE):
-            row += 1
-            if line.strip():
-                yield _case(line, name, row, paired)
+    for row, line in _lines(path, encoding="utf-8"):
+        if line.strip():
+            yield _case(line, name, row, paired)
 
 
 def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
@@ -73,19 +70,27 @@ def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]
     another line.
     """
     name = os.fspath(path)
-    with Path(path).open(encoding="utf-8-sig", errors="strict", newline="") as file:
-        row = 0
+    for row, line in _lines(path, encoding="utf-8-sig", newline=""):
+        cells = line.rstrip("\r\n").split("\t")
+        if cells == [""]:
+            continue
+        if len(cells) != 3 or not all(cells):
+            raise LoadError(f"{len(cells)} columns with tabs, not 3 that are filled: id, predicate, id", file=name, row=row)
+        yield cells[0], cells[1], cells[2]
+
+
+def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = None) -> Iterator[tuple[int, str]]:
+    """The lines of a file, which is somebody's, with their numbers. Raises `LoadError` for bytes
+    that are no UTF-8.
+    """
+    row = 0
+    with Path(path).open(encoding=encoding, newline=newline) as file:
         try:
             while line := file.readline(LONGEST_LINE):
                 row += 1
-                cells = line.rstrip("\r\n").split("\t")
-                if cells == [""]:
-                    continue
-                if len(cells) != 3 or not all(cells):
-                    raise LoadError(f"{len(cells)} columns with tabs, not 3 that are filled: id, predicate, id", file=name, row=row)
-                yield cells[0], cells[1], cells[2]
+                yield row, line
         except UnicodeDecodeError as error:
-            raise LoadError(f"no UTF-8: {error.reason}", file=name, row=row + 1) from None
+            raise LoadError(f"no UTF-8: {error.reason}", file=os.fspath(path), row=row + 1) from None
 
 
 def write_cases(cases: Iterable[LogicCase], path: str | os.PathLike[str]) -> int:
