@@ -85,15 +85,15 @@ class LoginOptions:
     database: DatabaseOption = None
 
 
-def opened(
-    store: str,
-    login: LoginOptions,
-    *,
-    read_only: bool = True,
-    labels: bool | None = None,
-) -> Graph:
+def opened(store: str, login: LoginOptions, *, read_only: bool = True, labels: bool | None = None) -> Graph:
     """The graph that a command is about; what to log in with is passed on where it was given, and
     what a load is to do about labels.
+    """
+    return condgraph.open(store, graph=login.graph, read_only=read_only, **how_to_open(store, login, read_only, labels))
+
+
+def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels: bool | None = None) -> dict[str, Any]:
+    """The options of `condgraph.open` that a command line and its environment say.
 
     A command that writes is about a graph of condgraph's own. For others the environment says how a
     Neo4j database is to be taken: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
@@ -107,5 +107,4 @@ def opened(
             given |= {"layout": "condgraph", "mapping": None}
     elif store.partition("://")[0].lower() in SPARQL_SCHEMES:
         given |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
-    said = {name: value for name, value in given.items() if value is not None}
-    return condgraph.open(store, graph=login.graph, read_only=read_only, **said)
+    return {name: value for name, value in given.items() if value is not None}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, how_to_open, opened
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.serve_options import ClientOptions, QueryOptions, ReplicaOptions, StudioOptions
@@ -125,9 +125,11 @@ def _api(at: Graph, store: str, login: LoginOptions, host: str, queries: QueryOp
         closed = "the API is closed: the server listens beyond its own machine and has no tokens (--token-file)"
         complain(f"warning: {closed}")
     place = store if "://" in at.place else os.path.abspath(store)
-    credentials = {"user": login.user, "password": login.password, "database": login.database}
-    given = {name: value for name, value in credentials.items() if value}
-    source = {"place": place, "graph": at.name, "login": given, "llm": studio.llm}
+    # Workers open what this opened: the mapping and the layout of a database of others are said as here.
+    given = how_to_open(store, login)
+    if mapping := given.get("mapping"):
+        given["mapping"] = os.path.abspath(mapping)
+    source = {"place": place, "graph": login.graph, "login": given, "llm": studio.llm}
     limits = ApiLimits(
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )

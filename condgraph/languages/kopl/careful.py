@@ -195,7 +195,9 @@ def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], spa
     if len(texts) != len(roles):
         takes = ", ".join(roles) or "none"
         many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
-        raise ParseError(f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}")
+        raise ParseError(
+            f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {form(function)}"
+        )
 
 
 def _split(

@@ -17,13 +17,14 @@ export function drawAnswer(place, answer, asked, change) {
   if (["kopl", "llm_query"].includes(answer.language)) tabs.push(["tree", "Program", (panel) => drawTree(panel, answer, change)]);
   if (answer.trace.length) tabs.push(["steps", "Steps", (panel) => drawSteps(panel, answer.trace)]);
   if (answer.compiled.cypher || answer.compiled.sparql) tabs.push(["queries", "Cypher, SPARQL", (panel) => drawQueries(panel, answer.compiled)]);
-  const made = tabbed("Parts of the answer", tabs.map(([id, label, make]) => [id, label, (panel) => (last = id, make(panel))]), last);
+  const made = tabbed("Parts of the answer", tabs.map(([id, label, make]) => [id, label, (panel) => (last = id, make(panel))]));
   made.element.addEventListener("click", (event) => {
     if (event.target.dataset?.tab) last = event.target.dataset.tab;
   });
   fill(place, el("p", { class: "summary" },
     `${number(answer.total)} ${answer.total === 1 ? "answer" : "answers"} in ${(answer.seconds ?? 0).toFixed(3)} s · ${NAMES[answer.language] ?? answer.language}`),
   made.element);
+  made.show(last);
 }
 
 export const NAMES = {

@@ -34,15 +34,19 @@ export function save(name, blob) {
 
 export const number = (value) => value.toLocaleString("en");
 
-/** Tabs with panels: arrow keys go from one to the next. `tabs` are `[id, label, make]`; a panel is made when it is first seen. */
-export function tabbed(label, tabs, first) {
+/**
+ * Tabs with panels: arrow keys go from one to the next. `tabs` are `[id, label, make]`; a panel is made when it is first seen. `show` is
+ * called once the element stands in the page, with the first to be seen: pictures need its size. Another than there is means the first.
+ */
+export function tabbed(label, tabs) {
   const panel = el("div", { role: "tabpanel", class: "panel", tabindex: "0" });
   const made = new Map();
   const buttons = tabs.map(([id, text]) => el("button", {
     role: "tab", type: "button", id: `tab-${id}`, "data-tab": id, onclick: () => show(id), onkeydown: (event) => move(event, id),
   }, text));
   const bar = el("div", { role: "tablist", "aria-label": label, class: "tabs" }, buttons);
-  function show(id, focus = false) {
+  function show(wanted, focus = false) {
+    const id = tabs.some((one) => one[0] === wanted) ? wanted : tabs[0][0];
     for (const one of buttons) {
       const chosen = one.dataset.tab === id;
       one.setAttribute("aria-selected", chosen);
@@ -62,6 +66,5 @@ export function tabbed(label, tabs, first) {
     event.preventDefault();
     show(tabs[(to + tabs.length) % tabs.length][0], true);
   }
-  show(tabs.some((one) => one[0] === first) ? first : tabs[0][0]);
   return { element: el("section", { class: "tabbed" }, bar, panel), show };
 }
