@@ -73,8 +73,13 @@ class Pattern:
         while before != len(self._sorts):
             before = len(self._sorts)
             for one, predicate in self._triples:
-                for term, sort in self._said(one, predicate):
+                said = self._said(one, predicate)
+                # Statements have qualifiers, so that something else has to say that this is a node.
+                for term, sort in said[1:] if isinstance(predicate, Attribute) and predicate.qualifies else said:
                     self._is(term, sort)
+        for one, predicate in self._triples:
+            if isinstance(predicate, Attribute) and predicate.qualifies and isinstance(one.subject, Var):
+                self._no_statement(one.subject, predicate)
         for one, predicate in self._triples:
             if isinstance(one.subject, Lit):
                 raise beyond("a literal as a subject")
@@ -83,6 +88,18 @@ class Pattern:
                 if predicate == "name":
                     raise beyond(f"{name}, which may be an entity or a concept", "say which: ?x a <pred:Entity>")
                 raise beyond(f"{name}, of which no predicate says what it is")
+
+    def _no_statement(self, term: Var, predicate: Attribute) -> None:
+        """Make sure that what has a property which relationships have, too, is a node: of all with
+        properties, nodes alone have names.
+        """
+        if term not in self._sorts and any(one.subject == term and other == "name" for one, other in self._triples):
+            self._sorts[term] = "node"
+        if self._sorts.get(term) != "node":
+            raise beyond(
+                f"?{term.name}, which may be a node, or a statement with the qualifier {predicate.key!r}",
+                "say which: ?x a <pred:Entity>",
+            )
 
     def _said(self, one: Triple, predicate: Predicate) -> list[tuple[Term, Sort]]:
         if isinstance(predicate, Relation):

@@ -54,13 +54,15 @@ TERMS: Final[dict[str, tuple[Of, ...]]] = {
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """A property whose single values are of one type. `labels` are those of its nodes, where another
-    name than its own is used for it there alone; else None.
+    name than its own is used for it there alone; else None. `qualifies`: relationships have it too,
+    so that statements are subjects of it as well as nodes.
     """
 
     key: str
     of: Of
     types: frozenset[str]
     labels: tuple[str, ...] | None
+    qualifies: bool = False
 
     def there(self, e: str) -> str:
         """A condition: a node has it."""
@@ -109,6 +111,8 @@ class Vocabulary:
             for one in node.properties:
                 self._held.setdefault(one.key, []).append((node.label, one))
         self._hidden = {key for node in mapping.nodes for key in node.hidden}
+        self._qualifiers = {one.predicate for relationship in mapping.relationships for one in relationship.qualifiers}
+        self._qualifiers |= {"start time", "end time"} if any(one.start or one.end for one in mapping.relationships) else set()
         self._types: dict[str, list[str]] = {}
         for relationship in mapping.relationships:
             self._types.setdefault(relationship.predicate, []).append(relationship.type)
@@ -175,7 +179,8 @@ class Vocabulary:
         of = _OF.get(types)
         if of is None:
             raise beyond(f"{name!r}, whose values are of the types {', '.join(sorted(types))}")
-        return Attribute(key, of, types, None if name == key else tuple(dict.fromkeys(label for label, _ in every)))
+        labels = None if name == key else tuple(dict.fromkeys(label for label, _ in every))
+        return Attribute(key, of, types, labels, name in self._qualifiers)
 
     def entity(self, found: Iri) -> str:
         """The id that an IRI says; a concept's begins with a colon."""
