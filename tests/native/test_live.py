@@ -131,7 +131,7 @@ def test_properties_that_relationships_have_too(beside: Beside) -> None:
         "ASK { ?a <unitPrice> ?x }",
         "SELECT ?x { ?a <unitPrice>/<pred:value> ?x . ?a <quantity>/<pred:value> ?y }",
     ):
-        with pytest.raises(UnsupportedError, match="statement with the qualifier|relationship nor a property"):
+        with pytest.raises(UnsupportedError, match=r"statement with the qualifier|relationship nor a property"):
             beside.live.ask(text)
     for said in ("?a a <pred:Entity>", "?a <pred:name> ?name", "?a <PART_OF> ?o", "?a <pred:instance_of> ?c"):
         assert beside.check(f"SELECT ?a ?x {{ {said} . ?a <unitPrice>/<pred:value> ?x FILTER(?x > 30.0) }}") > 0

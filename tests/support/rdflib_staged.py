@@ -149,6 +149,10 @@ def _tell() -> None:
         Path(os.environ["CONDGRAPH_STAGED"]).write_text("\n".join([*said, str(loads)]), encoding="utf-8")
 
 
-rdflib.plugin.register("default", Store, __name__, "Staged")
-rdflib.plugin.register("Memory", Store, __name__, "Staged")
-atexit.register(_tell)
+def pytest_configure() -> None:
+    """As a plugin alone: whoever imports this module, as the search for doctests does, keeps rdflib as
+    it is.
+    """
+    rdflib.plugin.register("default", Store, __name__, "Staged")
+    rdflib.plugin.register("Memory", Store, __name__, "Staged")
+    atexit.register(_tell)
