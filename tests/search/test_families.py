@@ -10,6 +10,7 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Ref, Statement
+from condgraph.patterns import families
 from condgraph.patterns.families import TABLE, Names, fits
 from tests.search.everyday import fit, told
 from tests.support.lanes import by_lane
@@ -90,3 +91,10 @@ def test_a_phrase_that_no_table_has_finds_the_film() -> None:
         (best,) = graph.match([("Up", phrase, "UNKNOWN 1")], k=1).solutions
         assert best.triples[0][1] == predicate
         assert 60_000 <= best.total < 400_000
+
+
+def test_words_of_any_length_are_cheap() -> None:
+    """Each beginning of a word was kept: 20 GB for a word of 200,000 letters."""
+    word = "ss" * 100_000
+    assert len(list(families._begun(word))) < 100
+    assert families.fits(f"directed {word}") == families.fits("directed")
