@@ -23,16 +23,22 @@ from condgraph.chains.backends.trie import gbnf_of_parts
 DATA = Path(os.environ.get("CONDGRAPH_DATA", "../shared")) / "data"
 
 
-def main() -> None:
-    graph = condgraph.open("memory:")
-    graph.load(DATA / "metaqa" / "kb.txt")
-    snapshot = graph.current
-    names = [snapshot.name(number) for number in range(snapshot.entities)]
+def byte_bpe(names: list[str]) -> Tokenizer:
+    """A byte BPE of 20,000 tokens, trained on names."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     signs = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(names, trainers.BpeTrainer(vocab_size=20_000, initial_alphabet=signs, show_progress=False))
+    return tokenizer
+
+
+def main() -> None:
+    graph = condgraph.open("memory:")
+    graph.load(DATA / "metaqa" / "kb.txt")
+    snapshot = graph.current
+    names = [snapshot.name(number) for number in range(snapshot.entities)]
+    tokenizer = byte_bpe(names)
     begin = time.perf_counter()
     graph.chain([names[0]], tokenizer)
     print(f"names encoded and sorted: {time.perf_counter() - begin:.2f} s")

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import xllamacpp
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import condgraph
+from benchmarks.chains import byte_bpe
 from condgraph.chains.backends.sequences import parts
 from condgraph.chains.backends.trie import gbnf_of_parts
 from tests.support import local_model
@@ -51,11 +51,7 @@ def main() -> None:
     graph.load(DATA / "metaqa" / "kb.txt")
     snapshot = graph.current
     names = [snapshot.name(number) for number in range(snapshot.entities)]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    signs = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(names, trainers.BpeTrainer(vocab_size=20_000, initial_alphabet=signs, show_progress=False))
+    tokenizer = byte_bpe(names)
     degrees = [snapshot.degree(np.array([one], np.int32), backward=True) for one in range(snapshot.entities)]
     hubs = [names[one] for one in sorted(range(snapshot.entities), key=lambda one: -degrees[one])[:5]]
     made = []
