@@ -100,6 +100,10 @@ class Service:
         """Stop it from answering, connections kept; `resume` lets it go on."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
+            # The signal reaches the threads of a server one after another, and one that still runs may answer.
+            until = time.monotonic() + 10
+            while not _stopped(self._process.pid) and time.monotonic() < until:
+                time.sleep(0.005)
 
     def resume(self) -> None:
         """Let a paused server go on."""
@@ -122,6 +126,20 @@ class Service:
     def remove(self) -> None:
         """Remove its data."""
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _stopped(pid: int) -> bool:
+    """Whether every thread of a process stands still; taken to be so where nobody can say."""
+    try:
+        return all(_state(one) in "TtZX" for one in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        # One of them ended while they were looked at, or this is not Linux.
+        return not Path("/proc/self/task").is_dir()
+
+
+def _state(task: Path) -> str:
+    # After the name, which stands in parentheses and may have any others.
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def answers(url: str) -> bool:

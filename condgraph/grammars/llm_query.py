@@ -20,6 +20,7 @@ from condgraph.grammars.kopl import literal_of, literals_of
 from condgraph.grammars.parts import DIGIT, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import TABLE
+from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
 
 #: Lines of the longest program.
 LINES: Final = 9
@@ -45,7 +46,7 @@ ALL_OPERATORS: Final = ("=", "!=", ">", "<", ">=", "<=")
 SAME_OPERATORS: Final = ("=", "!=")
 _TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "start time": ("start time",), "end time": ("end time",)}
 _MENTION: Final = re.compile(r"output_?(?:of_?)?query_?\d", re.IGNORECASE)
-_QUOTES: Final = "'\"‘’‚‛´′“”„‟″"
+_QUOTES: Final = SINGLE + DOUBLE
 _UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
 
 
@@ -56,7 +57,7 @@ def writable(name: str) -> bool:
 
 def written(name: str) -> str:
     """A name as it stands between the quotes."""
-    return re.sub(r"([\\'\"‘’“”])", r"\\\1", name)
+    return re.sub(rf"([\\{_QUOTES}])", r"\\\1", name)
 
 
 def names_of(names: Iterable[str]) -> Part | None:

@@ -111,6 +111,8 @@ def test_spans_point_into_the_text_and_do_not_count_in_equality() -> None:
         ("head_entity='a (b'", "a (b"),
         ("head_entity='a) b'", "a) b"),
         (r"head_entity='AC\DC'", r"AC\DC"),
+        # Every quote that opens and closes texts can be escaped.
+        (r"head_entity='a \´< \′, b=\„c\‚ d'", "a ´< ′, b=„c‚ d"),
         (r"head_entity='two\nlines'", "two\nlines"),
         ("head_entity=''", ""),
         ("head_entity='  spaces  '", "  spaces  "),

@@ -101,7 +101,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _STRAY: Final = re.compile(r"\s*(?:\Z|[,)\]}])")
-_ESCAPE: Final = re.compile(r"\\([nt'\"\\‘’“”])")
+_ESCAPE: Final = re.compile(rf"\\([nt\\{SINGLE}{DOUBLE}])")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _OPENERS: Final = "([{"
 _CLOSERS: Final = ")]}"
