@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 
 
 def held_to(
-    graph: Host, model: ChatModel, via: str, question: str, found: Sequence[Mention], source: str | None = None
+    graph: Host,
+    model: ChatModel,
+    via: str,
+    question: str,
+    found: Sequence[Mention],
+    source: str | None = None,
+    *,
+    aware: bool = False,
 ) -> Grammar | None:
     """The grammar of programs over the names that the question may mean, in a source where one is said;
-    None where the model takes none, or the graph has no names.
+    None where the model takes none, or the graph has no names. With `aware` it knows what these have.
     """
     # The nodes of a pattern are compared with names, and may be what the question says.
     names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
     try:
         language = "llm_query" if via == "query" else via
         scope = source if language == "llm_query" else None
-        return constraint(cast("Asking", graph), model, language, question, names, scope)
+        return constraint(cast("Asking", graph), model, language, question, names, scope, aware=aware)
     except OptionError:
         return None
 

@@ -42,6 +42,7 @@ class AskMethods:
         transcript: str | os.PathLike[str] | None = None,
         on_step: Callable[[AskStep], Any] | None = None,
         choose: Mapping[str, str] | None = None,
+        aware: bool = False,
         cells: bool = True,
         untrusted: Collection[str] = (),
         prompts: str | os.PathLike[str] | None = None,
@@ -57,7 +58,9 @@ class AskMethods:
         rule. `demos` is how many demonstrations are shown (8 by default), `samples` how many
         programs vote, `retries` how often one is put right. `source` scopes to one source. `choose`
         says what ambiguous names mean. `verbalise` has the model say the answer, `function` has it
-        work out functions that the engine does not have. `cells=False` shows it names of the schema
+        work out functions that the engine does not have. `aware`, of programs in KoPL ("auto" is KoPL
+        then): where the model's server takes grammars, only what an entity of the question has can be
+        written behind it; the step "look" and the warnings say what it was held to. `cells=False` shows it names of the schema
         alone, `untrusted` are sources no cells of which are shown. `prompts` is a folder with
         prompts of your own. `transcript` records the calls in a file. `timeout` is in seconds.
 
@@ -79,7 +82,7 @@ class AskMethods:
         options = AskOptions(
             via=via, demos=demos, budget=Bounds() if budget is None else budget, samples=samples, retries=retries, source=source,
             verbalise=verbalise, function=function, seed=seed, temperature=temperature, limit=limit, cells=cells,
-            untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step,
+            untrusted=untrusted, choose=dict(choose or {}), prompts=prompts, on_step=on_step, aware=aware,
         )  # fmt: skip
         timeout = graph.timeout if timeout is None else timeout
         with within(timeout, cancelled):

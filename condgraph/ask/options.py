@@ -37,11 +37,16 @@ class AskOptions:
     choose: Mapping[str, str] = field(default_factory=dict)
     prompts: str | os.PathLike[str] | None = None
     on_step: Callable[[AskStep], Any] | None = None
+    aware: bool = False
     same_question: bool = False
 
     def __post_init__(self) -> None:
         if self.via not in VIAS:
             raise OptionError(f"via is one of {', '.join(VIAS)}, not {self.via!r}", candidates=nearest(str(self.via), VIAS))
+        if self.aware and self.via not in ("auto", "kopl"):
+            raise OptionError(
+                f"aware= is an option of programs in KoPL, and via is {self.via!r}", hint='via="kopl" or "auto", or aware=False'
+            )
         for name, least, most in (("samples", 1, MOST_SAMPLES), ("retries", 0, 20), ("excerpt_tokens", 0, 10**6)):
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:

@@ -45,7 +45,8 @@ class Preparing:
         self.attempts: list[Attempt] = []
         self.warnings: list[str] = []
         self.shown: list[str] = []
-        self.via = options.via
+        # What an entity has is in grammars of KoPL alone.
+        self.via = "kopl" if options.aware and options.via == "auto" else options.via
         self.excerpt: Excerpt | None = None
         self.grammar: Grammar | None = None
         #: What marks the data of the prompt.
@@ -100,16 +101,17 @@ class Preparing:
             ranked = (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, found))[:10])
             most = MOST_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
-            if options.via == "auto":
+            if self.via == "auto":
                 self.via, why = route(known, ranked[:3], similar)
                 about.append(f"{self.via}, since {why}")
+            elif options.via == "auto":
+                about.append("kopl, since what entities have is asked for")
             about += self._linked(found, known)
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [one for one in similar if one.demo.language == self.via]
-            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found, source)
-            if self.grammar is not None:
-                about.append(f"held to a grammar ({self.grammar.format})")
+            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found, source, aware=options.aware)
+            about += self._held()
         with self.step("excerpt") as about:
             messages = self._messages(known, found, similar, most, ranked)
             assert self.excerpt is not None
@@ -120,11 +122,24 @@ class Preparing:
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
         return messages, runner, known
 
+    def _held(self) -> list[str]:
+        """What is said of the grammar; where it was to know what entities have, and does not, a warning too."""
+        made = self.grammar
+        if made is None:
+            if self.options.aware:
+                self.warnings.append("aware= has no effect: the model is held to no grammar, since its server takes none that fits")
+            return []
+        if not made.aware:
+            self.warnings += made.warnings if self.options.aware else ()
+            return [f"held to a grammar ({made.format})"]
+        several = "an entity has" if len(made.entities) == 1 else f"{len(made.entities)} entities have"
+        return [f"held to a grammar ({made.format}) that knows what {several}"]
+
     def _similar(self, form: str, most: int) -> list[Similar]:
         """The demonstrations whose questions are of a similar form, of any language that may be
         chosen.
         """
-        via = None if self.options.via == "auto" else self.options.via
+        via = None if self.via == "auto" else self.via
         demos: Demos = self.graph.demos
         return demos.similar(form, most, via=via, without=None if self.options.same_question else self.asked)
 

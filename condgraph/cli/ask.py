@@ -62,6 +62,12 @@ def ask(
     prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 4000,
     seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
+    aware: Annotated[
+        bool,
+        typer.Option(
+            "--aware", help="KoPL, held to what the entities of the question have, where the model's server takes grammars."
+        ),
+    ] = False,
     verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model say the answer.")] = False,
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to be replayed with --llm replay:FILE.")
@@ -93,7 +99,7 @@ def ask(
         found = at.ask(
             question, llm, via=via.value, source=source, choose=chosen, demos=shown, samples=samples, retries=retries,
             budget=Budget(prompt_tokens=prompt_tokens, calls=calls, seconds=seconds), seed=seed, verbalise=verbalise,
-            transcript=transcript, prompts=prompts, on_step=tell if steps else None,
+            transcript=transcript, prompts=prompts, aware=aware, on_step=tell if steps else None,
         )  # fmt: skip
         if form is AskFormat.JSON:
             typer.echo(json.dumps(found.data(), ensure_ascii=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
@@ -32,7 +32,8 @@ _WRITERS: Final = {"gbnf": forms.gbnf, "lark": forms.lark, "regex": forms.regex}
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A grammar: `text` in its `format`, of JSON schemas `schema` as well, for which nothing is `written`
-    before it is asked for; the names of `entities` that it allows; `warnings` of what it leaves out.
+    before it is asked for; the names of `entities` that it allows; whether it is `aware` of what these
+    have; `warnings` of what it leaves out.
     """
 
     language: str
@@ -41,6 +42,7 @@ class Grammar:
     entities: tuple[str, ...]
     schema: dict[str, Any] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
+    aware: bool = False
 
     @property
     def text(self) -> str:
@@ -99,8 +101,11 @@ def grammar_of(
         sources = [one[0] for one in graph._survey()["sources"]]
         if source not in sources:
             raise UnknownNameError("source", source, candidates=nearest(source, sources))
-    if aware and (language != "kopl" or format == "json-schema"):
-        raise OptionError("aware= is an option of grammars of KoPL as text", hint="format= is gbnf, lark or regex")
+    if aware and language != "kopl":
+        raise OptionError(
+            f"aware= is an option of grammars of KoPL, in which an entity stands before what it is asked for, not of {language!r}",
+            hint='the language "kopl", in any format, or aware=False',
+        )
     if aware and entities is None and question is None:
         raise OptionError("aware= needs the entities that programs begin with", hint="question= or entities=")
     how = _How(language, format, depth, steps, none, source, aware)
@@ -140,13 +145,16 @@ def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str])
         warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
     told = tuple(warnings)
     if format == "json-schema":
-        return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), told)
-    return Grammar(language, format, _text(graph, how, names), names.entities, None, told)  # type: ignore[arg-type]
+        return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), told, how.aware)
+    text = _text(graph, how, names)
+    return Grammar(language, format, text, names.entities, None, told, how.aware)  # type: ignore[arg-type]
 
 
 def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
     """The rules as a JSON schema; what does not say which entities there are, is made once for a graph."""
     language, none = how.language, how.none
+    if how.aware:
+        return kopl_tree.schema(names, none=none, has=surroundings(graph, names.entities))
     if language == "pattern":
         return pattern.schema(names, none=none)
     rule = _named_rule(language)
@@ -166,15 +174,16 @@ def _text(graph: Asking, how: _How, names: Vocabulary) -> str:
     language, write = how.language, _WRITERS[how.format]
     rule, part = _ENTITIES[language](names)
 
+    def whole(rules: Rules) -> Rules:
+        return {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]} if how.none else rules
+
     def others() -> str:
-        rules = _rules(language, names, how.depth, how.steps)
-        if how.none:
-            rules = {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]}
+        rules = whole(_rules(language, names, how.depth, how.steps))
         return write({name: one for name, one in rules.items() if part is None or name != rule})
 
     if how.aware:
         has = surroundings(graph, names.entities)
-        return write(kopl.rules(names, depth=how.depth, steps=how.steps, has=has))
+        return write(whole(kopl.rules(names, depth=how.depth, steps=how.steps, has=has)))
     if how.format == "regex":
         # One expression, in which no rule stands by itself.
         part = None
@@ -212,15 +221,29 @@ def constraint(
     question: str,
     entities: Iterable[str] | None = None,
     source: str | None = None,
+    *,
+    aware: bool = False,
 ) -> Grammar | None:
     """The grammar that a model can be held to while it writes a program for a question: GBNF where it
     takes that, else a JSON schema; None where it takes neither, the language has none, or a schema
-    would list more names than servers take. It can say "NONE" as well.
+    would list more names than servers take. It can say "NONE" as well. With `aware` it knows what the
+    entities have (`Graph.grammar`), where that is not too much; else its `warnings` say why it does not.
 
     `model.chat(messages, **found.options())` asks under it, and `found.program(text)` is the
     program. Raises `OptionError` where the graph has no names for the grammar.
     """
     accepts = model.accepts
+    if aware and accepts & {"gbnf", "json-schema"}:
+        form = "gbnf" if "gbnf" in accepts else "json-schema"
+        try:
+            found = grammar_of(graph, language, question, entities, form, kopl.DEPTH, kopl.STEPS, none=True, aware=True)
+            if found.schema is None or (listed := _listed(found.schema)) <= MOST_LISTED:
+                return found
+            why = f"a schema with it would list {listed:,} names, and servers take {MOST_LISTED:,}"
+        except OptionError as error:
+            why = str(error)
+        plain = constraint(graph, model, language, question, entities, source)
+        return plain and replace(plain, warnings=(*plain.warnings, f"the grammar does not know what entities have: {why}"))
     if "gbnf" in accepts:
         return grammar_of(graph, language, question, entities, "gbnf", kopl.DEPTH, kopl.STEPS, none=True, source=source)
     if "json-schema" not in accepts:

@@ -9,10 +9,11 @@ schema knows by it which of all calls stands there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from condgraph.engine.errors import ParseError, shortened
+from condgraph.grammars.aware import Has
 from condgraph.grammars.forms import regex
 from condgraph.grammars.kopl import TYPES, literal_of, literals_of, quoted
 from condgraph.grammars.vocabulary import Vocabulary
@@ -42,23 +43,28 @@ TOLD: Final = (
 _DEEPEST: Final = 100
 
 
-def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of programs over these names; with `none`, null is one."""
+def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | None = None) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of programs over these names; with `none`, null is one. `has` says what
+    each entity has, where of `Find(e)` only that may be taken.
+    """
     literals = literals_of(names)
     patterns = {one: regex({**literals, "root": literals[one]}) for one in ("amount", "years", "days")}
     patterns |= {"number": patterns["amount"], "year": patterns["years"], "date": patterns["days"]}
     patterns["moment"] = f"(?:{patterns['years']}|{patterns['days']})"
     patterns["number-or-moment"] = f"(?:{patterns['amount']}|{patterns['days']})"
-    made = _Schema(names, patterns)
-    definitions: dict[str, Any] = {
-        "facts": {"anyOf": made.calls(_FACTS)},
-        "set": {"anyOf": [*made.calls(_SETS), {"$ref": "#/$defs/facts"}]},
-        "values": {"anyOf": made.calls(_VALUES)},
-    }
-    definitions |= made.enums
-    others = [one for one in FUNCTIONS if one not in (*_SETS, *_FACTS, *_VALUES)]
-    definitions = {name: one for name, one in definitions.items() if one.get("anyOf", True)}
-    answers = made.calls(others if "values" in definitions else [one for one in others if not one.startswith("Verify")])
+    made = _Schema(names, patterns, has or {})
+    definitions: dict[str, Any] = {"facts": {"anyOf": made.calls(_FACTS)}}
+    if made.has:
+        # What is asked of a set that may be an entity alone is asked of the entity by itself.
+        others = [one for one in _SETS if one != "Find"]
+        definitions["more"] = {"anyOf": [*made.calls(others), {"$ref": "#/$defs/facts"}]}
+        definitions["set"] = {"anyOf": [*made.calls(("Find",)), {"$ref": "#/$defs/more"}]}
+    else:
+        definitions["set"] = {"anyOf": [*made.calls(_SETS), {"$ref": "#/$defs/facts"}]}
+    definitions["values"] = {"anyOf": made.calls(_VALUES)}
+    ends = [one for one in FUNCTIONS if one not in (*_SETS, *_FACTS, *_VALUES)]
+    answers = made.calls(ends if definitions["values"]["anyOf"] else [one for one in ends if not one.startswith("Verify")])
+    definitions = {name: one for name, one in {**definitions, **made.enums}.items() if one.get("anyOf", True)}
     values = [{"$ref": "#/$defs/values"}] if "values" in definitions else []
     nothing: list[dict[str, Any]] = [{"type": "null"}] if none else []
     # Servers want an object at the top.
@@ -71,69 +77,108 @@ def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     }
 
 
+def _by_types(role: str, keys: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    """The names of attributes or qualifiers that each rule lists, by the types of their values."""
+    found = {role: list(keys)}
+    for kind in ("text", "quantity", "time"):
+        others = {"entity"} if kind == "text" else set()
+        found[f"{role}-{kind}"] = [name for name, kinds in keys.items() if kinds & ({kind} | others)]
+    for name, kinds in keys.items():
+        found.setdefault(f"{role}-of-{literal_of(kinds)}", []).append(name)
+    return found
+
+
 class _Schema:
     """Makes the schemas of calls; `enums` are the lists of names that they refer to."""
 
-    def __init__(self, names: Vocabulary, patterns: Mapping[str, str]) -> None:
-        self._names, self._patterns = names, patterns
+    def __init__(self, names: Vocabulary, patterns: Mapping[str, str], has: Mapping[str, Has]) -> None:
+        self._names, self._patterns, self.has = names, patterns, has
         self.enums: dict[str, Any] = {}
-        for role, of in (("name", names.entities), ("concept", names.concepts), ("relation", names.relations)):
-            self._enum(role, of)
-        for role, keys in (("key", names.keys), ("qkey", names.qualifiers)):
-            self._enum(role, keys)
-            for kind in ("text", "quantity", "time"):
-                others = {"entity"} if kind == "text" else set()
-                self._enum(f"{role}-{kind}", [name for name, kinds in keys.items() if kinds & ({kind} | others)])
-            pairs: dict[str, list[str]] = {}
-            for name, kinds in keys.items():
-                pairs.setdefault(literal_of(kinds), []).append(name)
-            for literal, those in pairs.items():
-                self._enum(f"{role}-of-{literal}", those)
-
-    def _enum(self, rule: str, names: Iterable[str]) -> None:
-        if found := list(names):
-            self.enums[rule] = {"enum": found}
+        self._numbers: dict[tuple[str, ...], int] = {}
+        rules: dict[str, Sequence[str]] = {"name": names.entities, "concept": names.concepts, "relation": names.relations}
+        self._rules = {**rules, **_by_types("key", names.keys), **_by_types("qkey", names.qualifiers)}
+        self.enums = {rule: {"enum": list(those)} for rule, those in self._rules.items() if those}
 
     def calls(self, functions: Iterable[str]) -> list[dict[str, Any]]:
         """The schemas of these functions, those left out for which a name is missing."""
-        return [one for function in functions for one in self._call(function) if one]
+        return [one for function in functions for one in self._call(function)]
 
     def _call(self, function: str) -> list[dict[str, Any]]:
+        sort = "values" if function.startswith("Verify") else "facts" if function.startswith("QFilter") else "set"
         signature = FUNCTIONS[function]
+        asks = signature.inputs == 1 and sort == "set" and not {"key", "relation"}.isdisjoint(signature.texts)
+        if self.has and asks:
+            sort = "more"
+        sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
+        found = [_object({function: _object({**sets, **texts})}) for texts in self._texts(function, self._rules)]
+        return [*found, *self._own(function)] if self.has and asks else found
+
+    def _own(self, function: str) -> list[dict[str, Any]]:
+        """The calls of a function that asks single entities for what they have; those that have the same are
+        taken together.
+        """
+        groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        general = {rule: those for rule, those in self._rules.items() if rule.partition("-")[0] != "key"}
+        for name, its in self.has.items():
+            keys = {key: self._names.keys[key] for key in its["value"] if key in self._names.keys}
+            ways: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**general, **_by_types("key", keys)}, {})]
+            if function == "Relate":
+                ways = [
+                    ({"relation": [one for one in its[way] if one in self._names.relations]}, {"direction": {"enum": [way]}})
+                    for way in CLOSED["direction"]
+                ]
+            for rules, told in ways:
+                for texts in self._texts(function, rules):
+                    groups.setdefault(json.dumps({**texts, **told}), ({**texts, **told}, []))[1].append(name)
+        return [
+            _object({function: _object({"of": _object({"Find": _object({"name": self._listed(names)})}), **texts})})
+            for texts, names in groups.values()
+        ]
+
+    def _texts(self, function: str, rules: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+        """What the texts of a function can be, where each of these rules lists names; nothing where one that
+        is needed lists none.
+        """
         kind = next((kind for ending, kind in TYPES.items() if function.endswith(ending)), "")
         literal = (
             function[-4:].lower() if function.endswith(("Year", "Date")) else {"text": "text", "quantity": "number"}.get(kind, "")
         )
-        sort = "values" if function.startswith("Verify") else "facts" if function.startswith("QFilter") else "set"
-        sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
-        roles = list(signature.texts)
-        if function not in ("QueryAttrQualifier", "QueryAttrUnderCondition"):
-            texts = {
-                role: self._text(role, f"{role}-{kind}" if kind and role in ("key", "qkey") else role, literal) for role in roles
-            }
-            return [self._object(function, {**sets, **texts})]
-        deciding = "key" if function == "QueryAttrQualifier" else "qkey"
-        found = []
-        for rule in self.enums:
-            if rule.startswith(f"{deciding}-of-"):
-                literal = rule.removeprefix(f"{deciding}-of-")
-                texts = {role: self._text(role, rule if role == deciding else role, literal) for role in roles}
-                found.append(self._object(function, {**sets, **texts}))
-        return found
+        deciding = {"QueryAttrQualifier": "key", "QueryAttrUnderCondition": "qkey"}.get(function)
+        ways = [(literal, {role: f"{role}-{kind}" if kind and role in ("key", "qkey") else role for role in ("key", "qkey")})]
+        if deciding is not None:
+            # Key and value are one choice: the types of the key's values say what the value may be.
+            begin = f"{deciding}-of-"
+            ways = [
+                (rule.removeprefix(begin), {"key": "key", "qkey": "qkey", deciding: rule})
+                for rule in rules
+                if rule.startswith(begin)
+            ]
+        found = [
+            {role: self._text(role, rules.get(lists.get(role, role), ()), literal) for role in FUNCTIONS[function].texts}
+            for literal, lists in ways
+        ]
+        return [one for one in found if None not in one.values()]
 
-    def _text(self, role: str, rule: str, literal: str) -> dict[str, Any] | None:
+    def _text(self, role: str, names: Sequence[str], literal: str) -> dict[str, Any] | None:
         if role in CLOSED:
             return {"enum": list(CLOSED[role])}
         if role in ("value", "qvalue"):
             pattern = r"\S[^\x00-\x1f]{0,199}" if literal == "text" else self._patterns[literal]
             return {"type": "string", "pattern": f"^{pattern}$"}
-        return {"$ref": f"#/$defs/{rule}"} if rule in self.enums else None
+        return self._listed(names) if names else None
 
-    def _object(self, function: str, properties: dict[str, Any]) -> dict[str, Any]:
-        if None in properties.values():
-            return {}
-        taken = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-        return {"type": "object", "properties": {function: taken}, "required": [function], "additionalProperties": False}
+    def _listed(self, names: Sequence[str]) -> dict[str, Any]:
+        """A list of names, which stands once."""
+        for rule, those in self._rules.items():
+            if those is names:
+                return {"$ref": f"#/$defs/{rule}"}
+        rule = f"names-{self._numbers.setdefault(tuple(names), len(self._numbers))}"
+        self.enums[rule] = {"enum": list(names)}
+        return {"$ref": f"#/$defs/{rule}"}
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
 
 
 def program(text: str) -> str:

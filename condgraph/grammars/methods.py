@@ -37,8 +37,8 @@ class Grammars:
         many `exists` of a logical query within each other; `steps` how many steps of KoPL lead on in
         a row, and how many lines an LLM query has. `source` scopes LLM queries: only what stands in that source
         is named, and the programs are asked with the same `source=`. With `aware`, only what an entity has stands
-        behind it in KoPL (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`): the graph is asked for
-        that, for at most 64 entities. `timeout` is in seconds. Raises `OptionError` for
+        behind it in KoPL (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`), in every format: the graph is
+        asked for that, for at most 64 entities. `timeout` is in seconds. Raises `OptionError` for
         an unknown language or format, and where the graph has no names.
         """
         from condgraph.grammars.grammar import grammar_of

@@ -22,6 +22,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     found = graph.ask(
         arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
         choose=arguments.get("choose") or {}, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
+        aware=bool(arguments.get("aware")),
         budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=step,
     )  # fmt: skip
     said = found.data()

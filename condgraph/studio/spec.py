@@ -264,6 +264,7 @@ OPERATIONS: Final = (
             Field("source", "string", "The source that is asked.", most=_NAME),
             Field("choose", "choices", "What ambiguous names mean: the key of an option by the name.", most=100),
             Field("samples", "integer", "How many programs vote.", least=1, most=9, default=1),
+            Field("aware", "boolean", "KoPL, held to what the entities of the question have, where the model takes grammars."),
             Field("verbalise", "boolean", "Whether the model says the answer."), _LIMIT, _FACTS,
         ),
         "Line", stream=True,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,9 +16,13 @@ import condgraph
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
+from condgraph.grammars.grammar import Grammar
 from condgraph.graph import Graph
+from condgraph.languages.kopl.syntax import parse
+from condgraph.languages.kopl.table import FUNCTIONS
 from tests.support.gbnf import Gbnf
 from tests.support.lanes import by_lane
+from tests.support.schemas import Schemas
 from tests.support.world import QUOTES, world
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -55,6 +60,76 @@ def test_behind_an_entity_stands_what_it_has(odd: Graph) -> None:
             text = json.dumps(predicate, ensure_ascii=False)
             step = f"QueryAttr({text})" if way == "value" else f'Relate({text}, "{way}") QueryName()'
             assert grammar.accepts(f"{find} {step}")
+
+
+#: What is asked of what an entity has: of one set, by an attribute or a relation.
+_ASKS = {name for name, one in FUNCTIONS.items() if one.inputs == 1 and {"key", "relation"} & set(one.texts)}
+
+
+def test_trees_ask_an_entity_for_what_it_has(odd: Graph) -> None:
+    from jsonschema import Draft202012Validator
+
+    made = odd.grammar("kopl", entities=ENTITIES, aware=True, format="json-schema")
+    free = Draft202012Validator(odd.grammar("kopl", entities=ENTITIES, format="json-schema").schema)
+    judge = Draft202012Validator(made.schema)
+    judge.check_schema(made.schema)
+    text = Gbnf(odd.grammar("kopl", entities=ENTITIES, aware=True, depth=4, steps=12).text)
+    facts = {name: _tried(odd, name) for name in ENTITIES}
+    trees, rng, seen, both = Schemas(made.schema or {}, deep=3), random.Random(21), 0, 0
+    for number in range(by_lane(400, 3000, 30000)):
+        tree = trees.derive(rng)
+        program = made.program(json.dumps(tree))
+        odd.explain(program, language="kopl")
+        assert number % 20 or (judge.is_valid(tree) and free.is_valid(tree))
+        for function, given in _calls(tree["program"]):
+            name = given.get("of", {}).get("Find", {}).get("name") if function in _ASKS else None
+            if name is not None:
+                asked = (given["relation"], given["direction"]) if function == "Relate" else (given["key"], "value")
+                assert asked in facts[name]
+                seen += 1
+        if number % 8 == 0 and program.count("(") < 9:
+            # What a tree may say, a text may say under the same awareness.
+            assert text.accepts(program), program
+            both += 1
+    assert seen > 40
+    assert both > 10
+    # All of it is there.
+    for name, those in facts.items():
+        for predicate, way in those:
+            of = {"Find": {"name": name}}
+            relate = {"Relate": {"of": of, "relation": predicate, "direction": way}}
+            call = {"QueryAttr": {"of": of, "key": predicate}} if way == "value" else {"QueryName": {"of": relate}}
+            assert judge.is_valid({"program": call})
+
+
+def test_texts_are_trees_under_the_same_awareness(odd: Graph) -> None:
+    from jsonschema import Draft202012Validator
+
+    text = Gbnf(odd.grammar("kopl", entities=ENTITIES, aware=True, depth=1, steps=3).text)
+    judge = Draft202012Validator(odd.grammar("kopl", entities=ENTITIES, aware=True, format="json-schema").schema)
+    rng = random.Random(22)
+    for _ in range(by_lane(80, 600, 6000)):
+        program = text.derive(rng)
+        assert judge.is_valid({"program": _tree(program)}), program
+
+
+def _calls(tree: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All calls of a tree."""
+    function, given = next(iter(tree.items()))
+    yield function, given
+    for one in ("of", "with"):
+        if one in given:
+            yield from _calls(given[one])
+
+
+def _tree(program: str) -> dict[str, Any]:
+    """A program as a tree."""
+    made: list[dict[str, Any]] = []
+    for step in parse(program)[0]:
+        sets = zip(("of", "with"), (made[one] for one in step.dependencies), strict=False)
+        texts = zip(FUNCTIONS[step.function].texts, step.texts, strict=True)
+        made.append({step.function: {**dict(sets), **dict(texts)}})
+    return made[-1]
 
 
 def _tried(graph: Graph, name: str) -> set[tuple[str, str]]:
@@ -105,23 +180,53 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("format", ["gbnf", "regex"])
+@pytest.mark.parametrize("format", ["gbnf", "regex", "lark", "json-schema"])
 def test_names_of_several_and_things_without_facts(format: Any) -> None:
-    text = _forked().grammar("kopl", entities=["Springfield", "Nothing", "Ohio"], aware=True, format=format).text
-    accepts = Gbnf(text).accepts if format == "gbnf" else re.compile(text).fullmatch
-    assert {program: bool(accepts(program)) for program in ACCEPTED} == ACCEPTED
+    # Lark reads every way at once: a small grammar is enough.
+    small = {"depth": 1, "steps": 2} if format == "lark" else {}
+    made = _forked().grammar("kopl", entities=["Springfield", "Nothing", "Ohio"], aware=True, format=format, **small)  # type: ignore[arg-type]
+    accepts = _accepts(made)
+    assert {program: accepts(program) for program in ACCEPTED} == ACCEPTED
+    assert made.aware
+
+
+def _accepts(made: Grammar) -> Callable[[str], bool]:
+    """Whether a grammar has a program, by a reader of its format."""
+    if made.format == "gbnf":
+        return Gbnf(made.text).accepts
+    if made.format == "regex":
+        return lambda program: re.fullmatch(made.text, program) is not None
+    if made.format == "json-schema":
+        from jsonschema import Draft202012Validator
+
+        judge = Draft202012Validator(made.schema)
+        return lambda program: bool(judge.is_valid({"program": _tree(program)}))
+    from lark import Lark
+    from lark.exceptions import UnexpectedInput
+
+    parser = Lark(made.text, start="root", parser="earley", lexer="dynamic")
+
+    def reads(program: str) -> bool:
+        try:
+            parser.parse(program)
+        except UnexpectedInput:
+            return False
+        return True
+
+    return reads
 
 
 def test_what_it_cannot_be_asked_for() -> None:
     graph = _forked()
-    with pytest.raises(OptionError, match="KoPL as text"):
-        graph.grammar("llm_query", entities=["Ohio"], aware=True)
-    with pytest.raises(OptionError, match="KoPL as text"):
-        graph.grammar("kopl", entities=["Ohio"], aware=True, format="json-schema")
+    for language in ("llm_query", "pattern", "logic"):
+        with pytest.raises(OptionError, match="option of grammars of KoPL") as raised:
+            graph.grammar(language, entities=["Ohio"], aware=True)
+        assert "kopl" in str(raised.value.hint)
     with pytest.raises(OptionError, match="needs the entities"):
         graph.grammar("kopl", aware=True)
-    with pytest.raises(OptionError, match="65 entities"):
-        graph.grammar("kopl", entities=map(str, range(65)), aware=True)
+    for format in ("gbnf", "json-schema"):
+        with pytest.raises(OptionError, match="65 entities"):
+            graph.grammar("kopl", entities=map(str, range(65)), aware=True, format=format)  # type: ignore[arg-type]
 
 
 STORES = [
@@ -139,5 +244,10 @@ def test_it_is_the_same_on_servers(server: str, request: pytest.FixtureRequest) 
         remote.delete()
         remote.push(local)  # type: ignore[attr-defined]
         names = ["Springfield", "Nothing", "Ohio"]
-        assert remote.grammar("kopl", entities=names, aware=True).text == local.grammar("kopl", entities=names, aware=True).text
+        for format in ("gbnf", "json-schema"):
+            mine, theirs = (
+                one.grammar("kopl", entities=names, aware=True, format=format)  # type: ignore[arg-type]
+                for one in (local, remote)
+            )
+            assert theirs.text == mine.text
         remote.delete()

@@ -53,7 +53,8 @@ def test_what_is_written_resolves(relations: list[Any], values: list[Any], conce
     forms: list[tuple[Any, Any, dict[str, Any]]] = [
         (language, form, {}) for language in ("kopl", "llm_query", "pattern", "logic") for form in ("gbnf", "json-schema")
     ]
-    for language, form, more in [*forms, ("kopl", "gbnf", {"aware": True})]:
+    aware = [("kopl", form, {"aware": True}) for form in ("gbnf", "json-schema")]
+    for language, form, more in [*forms, *aware]:
         try:
             made = graph.grammar(language, entities=names, format=form, depth=1, steps=3, **more)
         except OptionError:
