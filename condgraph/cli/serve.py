@@ -62,7 +62,7 @@ def serve(
         from condgraph.endpoint.clients import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
         from condgraph.endpoint.service import Limits
-        from condgraph.studio.app import Locked, routes
+        from condgraph.studio.app import Locked, admit, routes
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
         # As many as may take more than a moment beside those that are computed.
@@ -86,7 +86,8 @@ def serve(
             typer.echo(f"{address}/ serves {login.graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
-        site = application(answers, limits, routes=routes(api, sparql=answers is not None), closing=api.close)
+        pages = routes(api, sparql=answers is not None)
+        site = application(answers, limits, routes=pages, closing=api.close, admits=lambda exchange: admit(exchange, api.guard))
         locked = Locked(site, api.guard)
         running = server(locked, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None

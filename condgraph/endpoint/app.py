@@ -5,6 +5,7 @@
     /description    the description of the service, for browsers too
     /health         whether the server runs
     /               the page
+    /default/NAME   what the graph says of an IRI that begins with its base (`things`)
 
 Every query has a deadline and a limit of results. What is found out before the first megabytes are
 there is a status: 400 for a query that is not well formed, 503 at the deadline. Results behind that
@@ -18,10 +19,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.endpoint import description as protocol_description
-from condgraph.endpoint import page
+from condgraph.endpoint import page, things
 from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
 from condgraph.endpoint.formats import DATASETS, GRAPHS, HTML, SOLUTIONS, Chosen, choose, require, wanted
 from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
@@ -44,8 +46,10 @@ MOST_HELD: Final = 64 << 20
 class Endpoint:
     """The requests of the protocols, answered from a backend."""
 
-    def __init__(self, backend: Backend, limits: Limits, *, studio: bool = False) -> None:
-        self.backend, self.limits, self._studio = backend, limits, studio
+    def __init__(
+        self, backend: Backend, limits: Limits, *, studio: bool = False, admits: Callable[[Exchange], None] = lambda _: None
+    ) -> None:
+        self.backend, self.limits, self._studio, self._admits = backend, limits, studio, admits
         self._streams = Streams(limits.streams)
 
     # -- requests ----------------------------------------------------------------------------------
@@ -86,6 +90,22 @@ class Endpoint:
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
         await exchange.reply(200, page.render(self.backend, self.limits, exchange.root, studio=self._studio), page.HEADERS)
+
+    async def thing(self, exchange: Exchange) -> None:
+        """An IRI of the graph itself: what the graph says of it, or the page that asks for that."""
+        if exchange.method not in ("GET", "HEAD"):
+            raise _not_allowed("GET, HEAD, OPTIONS")
+        self._admits(exchange)
+        base = self.backend.base or ""
+        iri = things.iri_of(base, exchange.behind(things.path_of(base) or "/"))
+        if iri is None:
+            raise ProtocolError(404, "no IRI is written so")
+        found = await things.described(self.backend, iri, exchange.header("accept"), self.limits.timeout)
+        if found is None:
+            await exchange.reply(303, b"", {"Location": things.address_of_page(exchange, iri), "Vary": "Accept"})
+            return
+        query, chosen = found
+        await self._send(exchange, replace(query, limit=self.limits.rows), chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
         """Whether the server runs."""
@@ -201,10 +221,16 @@ class _Route:
 
 
 def application(
-    backend: Backend | None, limits: Limits | None = None, *, routes: Sequence[Any] = (), closing: Callable[[], None] | None = None
+    backend: Backend | None,
+    limits: Limits | None = None,
+    *,
+    routes: Sequence[Any] = (),
+    closing: Callable[[], None] | None = None,
+    admits: Callable[[Exchange], None] = lambda _: None,
 ) -> Starlette:
     """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
-    closes the backend, and calls `closing`, when it ends. Raises `MissingExtraError`.
+    closes the backend, and calls `closing`, when it ends. `admits` raises the status for who may
+    not read what the graph says of an IRI. Raises `MissingExtraError`.
     """
     try:
         from starlette.applications import Starlette
@@ -224,8 +250,9 @@ def application(
                 closing()
 
     own: list[Any] = []
+    last: list[Any] = []
     if backend is not None:
-        endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes))
+        endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), admits=admits)
         paths = {
             "/": endpoint.page,
             "/sparql": endpoint.sparql,
@@ -237,4 +264,7 @@ def application(
         own += [Route(path, _Route(handler)) for path, handler in paths.items()]
         own.append(Mount("/static/vendor", StaticFiles(directory=page.VENDOR)))
         own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
-    return Starlette(routes=[*own, *routes], lifespan=lifespan)
+        if (path := things.path_of(backend.base)) is not None:
+            # Behind all others: a base may be the root of a server.
+            last.append(Route(f"{path}{{rest:path}}", _Route(endpoint.thing)))
+    return Starlette(routes=[*own, *routes, *last], lifespan=lifespan)

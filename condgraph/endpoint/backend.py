@@ -9,12 +9,18 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from condgraph.engine.errors import ParseError
 from condgraph.sparql.text.prologue import underscored
 from condgraph.sparql.text.survey import aside, survey
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, WorkerPool
+
+#: What the page asks about an IRI.
+ABOUT: Final = """\
+SELECT ?predicate ?object ?subject WHERE {
+  { <{iri}> ?predicate ?object } UNION { ?subject ?predicate <{iri}> }
+} LIMIT 200"""
 
 
 class OxigraphBackend:
@@ -43,7 +49,7 @@ class OxigraphBackend:
         self.graphs, self.base, self.prefixes = tuple(graphs), base, dict(prefixes or {})
         self.default = (default,) if isinstance(default, str) else None if default is None else tuple(default)
         self.predeclared, self.examples = dict(predeclared or {}), tuple(examples)
-        self._is_name = is_name
+        self._is_name, self.about = is_name, ABOUT
         #: Headers of every answer: of which state of the graph it is.
         self.headers: Mapping[str, str] = dict(headers or {})
         self._pool = WorkerPool(source, **options)

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
 from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
@@ -81,9 +82,21 @@ class Exchange:
         return ", ".join(found) if found else None
 
     @property
+    def client(self) -> str:
+        """The address of who asks."""
+        return str((self._scope.get("client") or ("",))[0])
+
+    @property
     def root(self) -> str:
         """The path that the application is at, which ends with a slash."""
         return f"{self._scope.get('root_path', '').rstrip('/')}/"
+
+    def behind(self, path: str) -> bytes:
+        """What stands behind a path of the application in the address, as it was sent."""
+        sent: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
+        before = quote(self.root[:-1] + path)
+        # A path with letters beyond ASCII was sent percent-encoded.
+        return sent.partition(b"?")[0][len(before) :] if sent.startswith(before.encode()) else b""
 
     def at(self, path: str) -> str:
         """The address of a path of the application."""

@@ -9,6 +9,7 @@ SPARQL, which they read before the database is asked.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,6 +26,8 @@ from condgraph.sparql.workers.pool import AsyncResults, Query, WorkerPool
 
 #: Seconds that a query may be read for, without anything to ask.
 _READING: Final = 5.0
+#: A query about one IRI.
+_DESCRIBE: Final = re.compile(r"\s*+DESCRIBE\s*+<([^<>\s]*+)>\s*+", re.IGNORECASE)
 
 
 class LiveBackend:
@@ -35,7 +38,7 @@ class LiveBackend:
         self.prefixes, self.predeclared = {"pred": PRED}, dict(PREFIXES)
         self.graphs: tuple[str, ...] = (self.base,)
         self.default = (self.base,)
-        self.examples = examples(live)
+        self.examples, self.about = examples(live), "DESCRIBE <{iri}>"
         # A store with nothing in it: what it is asked says all that it gives.
         self._pool = WorkerPool([], **options)
 
@@ -57,6 +60,14 @@ class LiveBackend:
         read = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
         read.close()
         most = MOST if query.limit is None else query.limit + 1
+        if (about := _DESCRIBE.fullmatch(query.text)) is not None:
+            left = max(0.001, until - time.monotonic())
+            try:
+                triples = await asyncio.to_thread(self._live.describe, about[1], most=most, timeout=left)
+            except UnsupportedError as error:
+                raise ProtocolError(501, str(error)) from None
+            said = replace(empty, text=f"CONSTRUCT {{\n{triples}}} WHERE {{}}", prefixes=None)
+            return await self._pool.query_async(said, timeout=max(0.001, until - time.monotonic()))
         try:
             found = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
         except UnsupportedError as error:

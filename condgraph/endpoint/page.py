@@ -68,6 +68,7 @@ def render(backend: Backend, limits: Limits, root: str, *, studio: bool = False)
         "prefixes": {**backend.predeclared, **backend.prefixes},
         "examples": examples,
         "base": backend.base,
+        "about": backend.about,
         "most": limits.rows,
         "studio": studio,
     }

@@ -57,6 +57,10 @@ class Backend(Protocol):
         """Queries that the page offers: what each is about, and its text."""
 
     @property
+    def about(self) -> str:
+        """The query that the page asks about an IRI, which stands in it as `{iri}`."""
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """Headers of every answer."""
 

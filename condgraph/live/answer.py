@@ -8,13 +8,18 @@ from functools import cmp_to_key
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.cypher.native.ids import concept_id
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import StoreError
+from condgraph.engine.errors import StoreError, UnsupportedError
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.layout import lay_out
+from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time
 from condgraph.live.compiled import MOST, Column, Compiled, compiled
 from condgraph.live.expressions import Sort
 from condgraph.live.parse import parse
-from condgraph.live.syntax import beyond
+from condgraph.live.syntax import Iri, beyond
 from condgraph.live.vocabulary import MARK, Vocabulary
 from condgraph.sparql.layout import GraphIris, base_iri, checked_base
 from condgraph.sparql.literals import XSD, double, integer, string
@@ -84,6 +89,34 @@ class Live:
             if made.ask:
                 return bool(rows[0][0])
             return self._solutions(made, rows, most)
+
+    def describe(self, iri: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> str:
+        """What the database says of the node or the label that an IRI is, as N-Triples: one query, at
+        most so many statements. Nothing where there is none. Raises `DeadlineError`.
+        """
+        from pyoxigraph import RdfFormat
+
+        from condgraph.sparql.embedded import EmbeddedStore
+
+        full = iri if "://" in iri else self.names.base + iri
+        if not full.startswith(self.names.base):
+            return ""
+        try:
+            ident = self.vocabulary.entity(Iri(full))
+        except UnsupportedError:
+            return ""
+        with within(timeout, cancelled):
+            part = self._concept(ident[1:]) if ident.startswith(":") else self._store.around([ident], [], most, values=True)
+            held = EmbeddedStore(part, self._store.name, base=self.names.base)
+            found: Any = held.store.query(f"DESCRIBE <{full}>", use_default_graph_as_union=True)
+            return bytes(found.serialize(format=RdfFormat.N_TRIPLES)).decode()
+
+    def _concept(self, label: str) -> Snapshot:
+        called = self.vocabulary.concepts.get(label)
+        builder = Builder()
+        if called is not None:
+            builder.add([Entity(concept_id(label), called, EntityKind.CONCEPT)])
+        return Snapshot.of(*lay_out(builder))
 
     def _solutions(self, made: Compiled, rows: list[list[Any]], most: int) -> Solutions:
         if made.order:

@@ -119,7 +119,7 @@ def checked_base(base: str) -> str:
 # -- names -----------------------------------------------------------------------------------------
 
 #: Characters (beside letters and digits) that stand for themselves in a name.
-_PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
+PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
 
 
 @lru_cache(maxsize=65_536)
@@ -147,7 +147,7 @@ def encode(name: str) -> str:
             out.append("%2F" if len(around) < 2 or "/" in around or "." in around else c)
         elif c == "." and not i:
             out.append("%2E")
-        elif c in _PLAIN or (c.isalnum() and c < "\U00010000"):
+        elif c in PLAIN or (c.isalnum() and c < "\U00010000"):
             out.append(c)
         else:
             out.append(quote(c, safe=""))

@@ -63,7 +63,6 @@ class ApiExchange(Exchange):
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send, guard: Guard) -> None:
         super().__init__(scope, receive, send)
         self._guard = guard
-        self.client = (scope.get("client") or ("",))[0]
         self.path: str = scope["path"]
 
     @property

@@ -57,6 +57,12 @@ def routes(api: Api, *, sparql: bool) -> list[Any]:
     return [*found, *(Route(path, _Route(handler, api.guard)) for path, handler in (own | api.handlers()).items())]
 
 
+def admit(exchange: Exchange, guard: Guard) -> None:
+    """Raise the status for who has no token, where there are tokens."""
+    if guard.tokens:
+        guard.known(exchange.client, exchange.header("authorization") or "", basic=True)
+
+
 class Locked:
     """An application whose SPARQL needs a token as well, where there are tokens: they would guard
     nothing otherwise.
@@ -68,13 +74,12 @@ class Locked:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request."""
         path = scope.get("path", "")
-        if scope["type"] != "http" or not self._guard.tokens or not path.startswith(_GUARDED) or scope["method"] == "OPTIONS":
+        if scope["type"] != "http" or not path.startswith(_GUARDED) or scope["method"] == "OPTIONS":
             await self._application(scope, receive, send)
             return
         exchange = Exchange(scope, receive, send)
         try:
-            client = (scope.get("client") or ("",))[0]
-            self._guard.known(client, exchange.header("authorization") or "", basic=True)
+            admit(exchange, self._guard)
         except ProtocolError as problem:
             refused = problem
 

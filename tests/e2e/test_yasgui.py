@@ -203,3 +203,16 @@ def test_things_are_drawn_as_a_graph(browser: Any, served: str) -> None:
         # A node leads to what the graph says of it.
         page.evaluate(f"name => {_GRAPH}.nodes().filter(one => one.data('label') === name)[0].emit('tap')", edges[0][2])
         page.wait_for_selector(f".tabsList .active:has-text({edges[0][2]!r})")
+
+
+def test_the_address_of_an_iri_leads_to_what_the_graph_says(browser: Any, served: str) -> None:
+    with yasgui(browser, served) as page:
+        before = page.evaluate("Object.keys(yasgui._tabs).length")
+        page.goto(f"{served}/default/country")
+        until(page, "document.querySelector('.yasr table.dataTable')?.innerText.includes('instance_of')")
+        assert page.url == f"{served}/"
+        assert "<http://condgraph.example/default/country>" in page.evaluate("yasgui.getTab().getYasqe().getValue()")
+        # It is asked once: the tab is there when the page is loaded again, and no other.
+        page.reload()
+        page.wait_for_selector(".CodeMirror")
+        assert page.evaluate("Object.keys(yasgui._tabs).length") == before + 1

@@ -41,6 +41,20 @@ def test_the_database_itself_answers(emptied_neo4j_uri: str) -> None:
                 assert reason in refused.value.read().decode()
             with urlopen(Request(f"{url}/", headers={"Accept": "text/html"}), timeout=30) as page:
                 assert "what ACTED_IN leads to" in page.read().decode()
+            # An IRI of a node leads to what the database says of it.
+            found, _ = asked(url, "SELECT ?p { ?p <pred:name> 'Tom Hanks' ; <ACTED_IN> ?m } LIMIT 1")
+            iri = found["bindings"][0]["p"]["value"]  # type: ignore[index]
+            with urlopen(Request(iri.replace("http://condgraph.example", url), headers={"Accept": "text/turtle"}), timeout=30) as page:
+                said = page.read().decode()
+            assert f"<{iri}> a pred:Entity" in said
+            assert '"Tom Hanks"' in said
+            assert said.count("/ACTED_IN>") == 1
+            assert "/born>" in said
+            with urlopen(Request(f"{url}/neo4j/:Person", headers={"Accept": "text/turtle"}), timeout=30) as page:
+                assert "a pred:Concept" in page.read().decode()
+            with pytest.raises(HTTPError) as missing:
+                urlopen(Request(f"{url}/neo4j/nobody", headers={"Accept": "text/turtle"}), timeout=30)
+            assert missing.value.code == 404
             assert before == content(driver)
             # What is written meanwhile is there at once.
             driver.execute_query("MATCH (p:Person {name: 'Tom Hanks'}) CREATE (p)-[:ACTED_IN]->(:Movie {title: 'Zero Hour'})")

@@ -226,8 +226,15 @@ nameAll();
 
 // What the graph says of an IRI, in a tab of its own.
 function about(iri) {
-  const query = `SELECT ?predicate ?object ?subject WHERE {\n  { <${iri}> ?predicate ?object } UNION { ?subject ?predicate <${iri}> }\n} LIMIT 200`;
-  ask(labels.get(iri) || valueOf(iri) || iri.replace(/.*[/#]/, ""), query);
+  const called = labels.get(iri) || valueOf(iri) || nameOf(iri.replace(/.*[/#]/, ""));
+  ask(called, settings.about.replaceAll("{iri}", () => iri));
+}
+
+// An IRI that was asked for as an address leads here (`?about=`), once: a page that is loaded again keeps its tabs.
+const wanted = new URLSearchParams(location.search).get("about");
+if (wanted && SAFE.test(wanted)) {
+  history.replaceState(null, "", location.pathname + location.hash);
+  about(wanted);
 }
 
 // A link leads there; with a key held, to wherever the IRI is an address of.
