@@ -21,7 +21,7 @@ from condgraph.live.expressions import Sort
 from condgraph.live.parse import parse
 from condgraph.live.syntax import Iri, beyond
 from condgraph.live.vocabulary import MARK, Vocabulary
-from condgraph.sparql.layout import GraphIris, base_iri, checked_base
+from condgraph.sparql.layout import PRED, GraphIris, base_iri, checked_base
 from condgraph.sparql.literals import XSD, double, integer, string
 from condgraph.sparql.text.prologue import PREFIXES, underscored
 
@@ -91,13 +91,9 @@ class Live:
             return self._solutions(made, rows, most)
 
     def describe(self, iri: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> str:
-        """What the database says of the node or the label that an IRI is, as N-Triples: one query, at
-        most so many statements. Nothing where there is none. Raises `DeadlineError`.
+        """What the database says of the node or the label that an IRI is, as N-Triples: at most so many
+        statements, and the labels. Nothing where there is none. Raises `DeadlineError`.
         """
-        from pyoxigraph import RdfFormat
-
-        from condgraph.sparql.embedded import EmbeddedStore
-
         full = iri if "://" in iri else self.names.base + iri
         if not full.startswith(self.names.base):
             return ""
@@ -105,11 +101,29 @@ class Live:
             ident = self.vocabulary.entity(Iri(full))
         except UnsupportedError:
             return ""
+        full = self.names.entity(ident)[1:-1]
         with within(timeout, cancelled):
-            part = self._concept(ident[1:]) if ident.startswith(":") else self._store.around([ident], [], most, values=True)
-            held = EmbeddedStore(part, self._store.name, base=self.names.base)
-            found: Any = held.store.query(f"DESCRIBE <{full}>", use_default_graph_as_union=True)
-            return bytes(found.serialize(format=RdfFormat.N_TRIPLES)).decode()
+            if ident.startswith(":"):
+                return self._said(self._concept(ident[1:]), full)
+            found = self._said(self._store.around([ident], [], most, values=True), full)
+            if found:
+                labels = self.ask(f"SELECT ?label {{ <{full}> <{PRED}instance_of> ?label }}")
+                assert isinstance(labels, Solutions)
+                found += "".join([f"<{full}> <{PRED}instance_of> {row[0]} .\n" for row in labels.rows])
+            return found
+
+    def _said(self, part: Snapshot, iri: str) -> str:
+        from pyoxigraph import RdfFormat
+
+        from condgraph.sparql.embedded import EmbeddedStore
+
+        held = EmbeddedStore(part, self._store.name, base=self.names.base)
+        found: Any = held.store.query(
+            # What was declared where is said of loads, of which there are none here.
+            f"CONSTRUCT {{ <{iri}> ?p ?o }} WHERE {{ <{iri}> ?p ?o FILTER(?p != <{PRED}declared>) }}",
+            use_default_graph_as_union=True,
+        )
+        return bytes(found.serialize(format=RdfFormat.N_TRIPLES)).decode()
 
     def _concept(self, label: str) -> Snapshot:
         called = self.vocabulary.concepts.get(label)

@@ -44,12 +44,19 @@ def test_the_database_itself_answers(emptied_neo4j_uri: str) -> None:
             # An IRI of a node leads to what the database says of it.
             found, _ = asked(url, "SELECT ?p { ?p <pred:name> 'Tom Hanks' ; <ACTED_IN> ?m } LIMIT 1")
             iri = found["bindings"][0]["p"]["value"]  # type: ignore[index]
-            with urlopen(Request(iri.replace("http://condgraph.example", url), headers={"Accept": "text/turtle"}), timeout=30) as page:
-                said = page.read().decode()
-            assert f"<{iri}> a pred:Entity" in said
-            assert '"Tom Hanks"' in said
-            assert said.count("/ACTED_IN>") == 1
-            assert "/born>" in said
+            here = Request(iri.replace("http://condgraph.example", url), headers={"Accept": "application/n-triples"})
+            with urlopen(here, timeout=30) as page:
+                said = page.read().decode().splitlines()
+            assert all(line.startswith(f"<{iri}> ") for line in said)
+            assert [
+                line.split(" ", 1)[1] for line in said if "instance_of" in line or "#type" in line or "<pred:name>" in line
+            ] == [
+                "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <pred:Entity> .",
+                '<pred:name> "Tom Hanks" .',
+                "<pred:instance_of> <http://condgraph.example/neo4j/%3APerson> .",
+            }
+            assert sum("/ACTED%5FIN>" in line for line in said) == 12
+            assert sum("/born> <http://condgraph.example/neo4j/.v/q/1956/1>" in line for line in said) == 1
             with urlopen(Request(f"{url}/neo4j/:Person", headers={"Accept": "text/turtle"}), timeout=30) as page:
                 assert "a pred:Concept" in page.read().decode()
             with pytest.raises(HTTPError) as missing:
