@@ -119,46 +119,48 @@ def different(numbers: NDArray[Any]) -> NDArray[Any]:
     return ordered[fresh]
 
 
-def stable_order(numbers: NDArray[Any], largest: int = 2**63 - 1) -> NDArray[np.int64]:
-    """The places of whole numbers in their order, equal ones by place, as `argsort(kind="stable")`
-    gives them, and quicker: numbers that are all different may be sorted in any way. Those from 0
-    to a `largest` that leaves room for a place in 64 bits are sorted with it.
+def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """The places of rows in the order of their marks, whole numbers of any type, the first mark the
+    most significant, equal rows by place: `np.lexsort(marks[::-1])`, several times quicker. Numbers
+    are sorted by 16 bits at once, the lowest first, which NumPy does by counting; a mark that is
+    the same everywhere costs nothing, and one that follows the mark before it at one distance
+    little.
 
-    >>> stable_order(np.array([2, 0, 2, 1])).tolist(), stable_order(np.array([2, 0, 2, 1]), 2).tolist()
-    ([1, 3, 0, 2], [1, 3, 0, 2])
+    >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
+    ([1, 3, 0, 2], [1, 0, 2])
     """
-    bits = len(numbers).bit_length()
-    if largest.bit_length() + bits <= 62:
-        packed = numbers.astype(np.int64) << bits
-        packed |= np.arange(len(numbers))
-    else:
-        order = np.argsort(numbers)
-        ordered = numbers[order]
-        fresh = ordered[1:] != ordered[:-1]
-        if fresh.all():
-            return order
-        packed = np.zeros(len(order), np.int64)
-        np.cumsum(fresh, out=packed[1:])
-        packed <<= bits
-        packed |= order
-    packed.sort()
-    packed &= (1 << bits) - 1
-    return packed
+    order: NDArray[np.int64] | None = None
+    for at in reversed(range(len(marks))):
+        mark = marks[at]
+        low, high = (int(mark.min()), int(mark.max())) if len(mark) else (0, 0)
+        if low == high or (at and _follows(mark, marks[at - 1])):
+            continue
+        if order is None and (mark[1:] >= mark[:-1]).all():
+            continue
+        above = _above(mark, low, high)
+        # Of floats as bits the last ones are often 0.
+        used = int(np.bitwise_or.reduce(above)) if high - low >= 1 << 32 else high - low
+        first = (used & -used).bit_length() - 1 if high - low >= 1 << 32 else 0
+        for shift in range(first, used.bit_length(), 16):
+            part = (above >> shift if shift else above).astype(np.uint8 if used >> shift < 256 else np.uint16)
+            order = np.argsort(part, kind="stable") if order is None else order[np.argsort(part[order], kind="stable")]
+    return np.arange(len(marks[0])) if order is None else order
 
 
-def ranked(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """How many smaller ones there are among the distinct numbers, of each.
+def _above(mark: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+    """How much more whole numbers are than the least of them, without a sign."""
+    if high - low < 1 << 31 and mark.dtype == np.int32:
+        return (mark - np.int32(low)).view(np.uint32)
+    wide = mark if mark.dtype == np.uint64 else mark.astype(np.int64).view(np.uint64)
+    return wide - np.uint64(low % 2**64)
 
-    >>> ranked(np.array([9, 4, 9, 7])).tolist()
-    [2, 0, 2, 1]
-    """
-    order = np.argsort(numbers)
-    ordered = numbers[order]
-    steps = np.zeros(len(order), np.int64)
-    np.cumsum(ordered[1:] != ordered[:-1], out=steps[1:])
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = steps
-    return ranks
+
+def _follows(mark: NDArray[Any], before: NDArray[Any]) -> bool:
+    """Whether a mark is the one before and always the same number, so that it tells no more."""
+    if mark.dtype != np.int64 or before.dtype != np.int64:
+        return False
+    apart = mark - before
+    return bool((apart == apart[0]).all())
 
 
 def alike(columns: Sequence[NDArray[Any]]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:

@@ -19,7 +19,6 @@ import pytest
 import condgraph
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Batch, Entity, Rows, Texts
-from condgraph.engine.pieces import ranked, stable_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.container import MemoryArrays
 from condgraph.engine.snapshot.layout import lay_out
@@ -241,16 +240,6 @@ def test_rows_at_once_are_rows_one_by_one(before: tuple[Entity, ...]) -> None:
     assert laid(True) == laid(False)
     assert laid(True)[0][-1] == "entity 't/3' is called 'three' and 'tres'; the first name stays"
     assert sorted(laid(True)[1]["ent.row"]) == [1, 2, 5]
-
-
-def test_orders_are_stable() -> None:
-    rng = np.random.default_rng(2)
-    for high in (3, 1 << 20, 1 << 61):
-        numbers = rng.integers(0, high, 5_000)
-        numbers[::7] = numbers[0]
-        expected = np.argsort(numbers, kind="stable").tolist()
-        assert stable_order(numbers).tolist() == stable_order(numbers, high).tolist() == expected
-        assert ranked(numbers).tolist() == np.unique(numbers, return_inverse=True)[1].tolist()
 
 
 def test_pools_hold_texts_of_any_characters() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
+from itertools import compress, count
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,20 @@ class Chunks:
         self.qualifiers.append({"sid": owners, "key": keys, **cells})
 
     def _numbers(self, index: defaultdict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
-        return np.fromiter(map(index.__getitem__, names), np.int32, len(names))
+        """The numbers of texts or of entities; new ones get theirs in the order they come."""
+        # Each is looked for and put in at once, by its place among all; then places without one are
+        # closed up.
+        begin, end = len(index), len(index) + len(names)
+        numbers = np.fromiter(map(index.setdefault, names, range(begin, end)), np.int32, len(names))
+        known = len(index)
+        if known > begin:
+            index.default_factory = count(known).__next__
+        if begin < known < end:
+            fresh = numbers == np.arange(begin, end)
+            later = numbers >= begin
+            numbers[later] = (begin - 1 + np.cumsum(fresh, dtype=np.int32))[numbers[later] - begin]
+            index.update(zip(compress(names, fresh), range(begin, known), strict=True))
+        return numbers
 
     def _subjects(self, ids: Sequence[str]) -> NDArray[np.int32]:
         """The numbers of entities; those of one tuple, the rows of a chunk, are looked up once."""
@@ -121,11 +134,10 @@ class Chunks:
             "row": np.asarray(batch.rows, np.int32),
             "src": np.full(n, source, np.int32),
         }
-        raw = (
-            np.full(n, -1, np.int32)
-            if batch.raws is None
-            else np.array([-1 if text is None else self.texts[text] for text in batch.raws], np.int32)
-        )
+        raw = np.full(n, -1, np.int32)
+        if batch.raws is not None:
+            differs = np.fromiter((text is not None for text in batch.raws), bool, n)
+            raw[differs] = self._numbers(self.texts, [text for text in batch.raws if text is not None])
         objects = batch.objects
         if isinstance(objects, Values) or (isinstance(objects, Texts) and not objects.collapsed):
             for i, value in enumerate(objects.texts if isinstance(objects, Texts) else objects.values):

@@ -30,6 +30,7 @@ qualifiers):
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import compress, repeat
 from typing import Any
 
@@ -37,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.chunks import gather
@@ -92,11 +94,12 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     qualifiers, fingerprint = distinct_qualifiers(qualifiers, total)
     number = np.full(total, -1, I32)
     first_r = join_equal(relations, ("p", "s", "o"), fingerprint, number, 0)
-    kept_r = {name: column[first_r] for name, column in relations.items()}
+    kept_r = _taken(relations, first_r)
     attributes["value"] = sortable(attributes["kind"], attributes["a"], attributes["ref"])
     order = ("p", "kind", "unit", "value", "b", "ref", "precision", "s")
     first_a = join_equal(attributes, order, fingerprint, number, len(first_r))
-    kept_a = {name: column[first_a] for name, column in attributes.items()}
+    del attributes["value"]
+    kept_a = _taken(attributes, first_a)
     lay_provenance(builder, columns, relations, attributes, kept_r, kept_a, number)
     del relations, attributes
 
@@ -117,6 +120,15 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     called = _map(said.name, text)
     lay_declared(columns, joined([said._replace(e=entity[said.e] if len(said.e) else said.e, name=called)]))
     return columns, _counts(columns)
+
+
+def _taken(family: Columns, places: NDArray[np.int64]) -> Columns:
+    """Some statements, by their places; a column that says the same of all of them is not looked up."""
+    taken = {}
+    for name, column in family.items():
+        same = len(column) > 0 and column[0] == column[-1] and (column == column[0]).all()
+        taken[name] = np.full(len(places), column[0], column.dtype) if same else column.take(places)
+    return taken
 
 
 def _counts(columns: Columns) -> dict[str, int]:
@@ -168,10 +180,13 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
         for part in (source.name, source.location, source.format, source.content, source.terms):
             texts[part]
     # Ids are numbered already; only the other texts are added to them.
-    place = np.fromiter(map(known.get, texts, repeat(-1)), np.int64, len(texts))
-    fresh = place < 0
-    others = list(compress(texts, fresh.tolist()))
-    place[fresh] = np.arange(n, n + len(others))
+    others: Collection[str] = texts
+    place = np.arange(n, n + len(texts))
+    if not known.keys().isdisjoint(texts):
+        place = np.fromiter(map(known.get, texts, repeat(-1)), np.int64, len(texts))
+        fresh = place < 0
+        others = list(compress(texts, fresh.tolist()))
+        place[fresh] = np.arange(n, n + len(others))
     pool, ranks = build_pool([*known, *others])
     columns.update(pool)
     ids, text = ranks[:n], ranks[place]
@@ -179,12 +194,11 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
     names = ids.copy()
     named, at = said.firsts(said.name)
     names[named] = text[said.name[at]]
-    # Names and ids are ranks, less than 32 bits each.
-    order = np.argsort(names.astype(np.int64) << 32 | ids)
+    order = in_order([names, ids])
     number = np.empty(n, I32)
     number[order] = np.arange(n, dtype=I32)
     columns["ent.id"], columns["ent.name"], columns["ent.kind"] = ids[order], names[order], kinds[order]
-    columns["ent.by_id"] = np.argsort(columns["ent.id"], kind="stable").astype(I32)
+    columns["ent.by_id"] = in_order([columns["ent.id"]]).astype(I32)
     columns["ent.source"] = columns["ent.row"] = np.empty(0, I32)
     at, first = said.firsts(said.row)
     if len(at):
@@ -192,7 +206,7 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
         columns["ent.source"], columns["ent.row"] = np.full(n, -1, I32), np.zeros(n, I32)
         columns["ent.source"][number[at]], columns["ent.row"][number[at]] = where[:, 0], where[:, 1]
         key = where[:, 0] << 32 | where[:, 1]
-        by_key = np.argsort(key, kind="stable")
+        by_key = in_order([key])
         columns["row.key"], columns["row.entity"] = key[by_key], number[at[by_key]]
     else:
         columns["row.key"], columns["row.entity"] = np.empty(0, np.int64), np.empty(0, I32)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.pieces import different, stable_order
+from condgraph.engine.pieces import different, in_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.closure import closed_members
@@ -42,9 +42,9 @@ def groups_of(marks: Columns, prefix: str) -> Columns:
 def lay_adjacency(columns: Columns, relations: Columns, attributes: Columns, entities: int) -> None:
     """The statements of each subject, and the relations of each object."""
     subjects = np.concatenate([relations["s"], attributes["s"]])
-    columns["out.items"] = stable_order(subjects, entities).astype(I32)
+    columns["out.items"] = in_order([subjects]).astype(I32)
     columns["out.offsets"] = offsets_of(subjects, entities).astype(I32)
-    columns["in.items"] = stable_order(relations["o"], entities).astype(I32)
+    columns["in.items"] = in_order([relations["o"]]).astype(I32)
     columns["in.offsets"] = offsets_of(relations["o"], entities).astype(I32)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import ranked, stable_order
+from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot.build import Builder
 
 Columns = dict[str, NDArray[Any]]
@@ -62,61 +62,41 @@ def join_equal(
     if fingerprint is not None:
         marks.append(fingerprint[family["sid"]])
     order = sorted_by(marks)
-    fresh = np.zeros(n, bool)
-    fresh[0] = True
-    for mark in marks:
-        ordered = mark[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
+    fresh = np.ones(n, bool)
+    fresh[_repeats(marks, order)] = False
     number[family["sid"][order]] = base + np.cumsum(fresh, dtype=I32) - 1
     return order[fresh]
 
 
+def _repeats(marks: list[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places in an order at which all marks are those of the place before. The last mark, which
+    tells most, is compared first, and the others where that is not enough.
+    """
+    ordered = marks[-1][order]
+    found = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    for mark in reversed(marks[:-1]):
+        if not len(found):
+            break
+        found = found[mark[order[found]] == mark[order[found - 1]]]
+    return found
+
+
 def sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """A stable lexicographic order, the first mark the most significant; constant marks cost
-    nothing, narrow ones are packed. Where the first says what few large groups there are, each is
-    sorted alone, in which more is constant and narrow.
+    """A stable lexicographic order, the first mark the most significant (`pieces.in_order`). Where
+    the first says what few large groups there are, each is sorted alone, in which more marks are
+    the same everywhere.
     """
     first = marks[0]
     low, groups = int(first.min()), int(first.max()) - int(first.min()) + 1
-    if not 1 < groups <= len(first) // _LARGE:
-        return _sorted_by(marks)
-    order = stable_order(first - low, groups)
+    if len(marks) == 1 or not 1 < groups <= len(first) // _LARGE:
+        return in_order(marks)
+    order = in_order([first])
     ends = np.cumsum(np.bincount(first - low, minlength=groups)).tolist()
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         if end > begin:
             group = order[begin:end]
-            order[begin:end] = group[_sorted_by([mark[group] for mark in marks[1:]])]
+            order[begin:end] = group[in_order([mark[group] for mark in marks[1:]])]
     return order
-
-
-def _sorted_by(marks: list[NDArray[Any]]) -> NDArray[np.int64]:
-    packed: list[NDArray[Any]] = []
-    width = 0
-    for mark in marks:
-        if mark.dtype == np.uint64:
-            packed, width = [*packed, mark], 64
-            continue
-        low = int(mark.min())
-        span = int(mark.max()) - low
-        bits = span.bit_length()
-        if not bits:
-            continue
-        if packed and width + bits <= 62:
-            packed[-1] = packed[-1] << bits | (mark.astype(np.int64) - low)
-            width += bits
-        elif bits <= 62:
-            packed.append(mark.astype(np.int64) - low)
-            width = bits
-        else:
-            packed, width = [*packed, mark], 64
-    if not packed:
-        return np.arange(len(marks[0]))
-    if len(packed) == 2 and width + 2 * len(packed[0]).bit_length() <= 62:
-        packed = [ranked(packed[0]) << width | packed[1]]
-        width += len(packed[0]).bit_length()
-    if len(packed) == 1:
-        return stable_order(packed[0], (1 << width) - 1)
-    return np.lexsort(packed[::-1])
 
 
 def drop_emptied(builder: Builder) -> None:

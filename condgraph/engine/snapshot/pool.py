@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import current
 from condgraph.engine.errors import LoadError
-from condgraph.engine.pieces import pieces, stable_order
+from condgraph.engine.pieces import in_order, pieces
 from condgraph.engine.snapshot.container import ArrayFile
 
 #: Up to this many texts, their places are looked up one by one.
@@ -61,7 +61,7 @@ def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[n
         "pool.bytes": data,
         "pool.offsets": offsets,
         "pool.buckets": buckets,
-        "pool.items": stable_order(slots, size - 1).astype(np.int32),
+        "pool.items": in_order([slots]).astype(np.int32),
     }
     return columns, number
 

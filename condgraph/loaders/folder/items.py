@@ -31,7 +31,7 @@ from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.text import Chunk
 
 #: Cells of a source that stay in memory between two passes.
-_CELLS_IN_MEMORY: Final = 1_000_000
+_CELLS_IN_MEMORY: Final = 3_000_000
 
 
 def by_name(tabs: Sequence[Tab]) -> dict[str, Tab]:

@@ -68,6 +68,18 @@ class Found(dict[str | None, str | tuple[str, ...] | None]):
         rows = tuple(dict.fromkeys(one for one in found if one is not None))
         return rows[0] if len(rows) == 1 else rows
 
+    def at_once(self, keys: Sequence[str | None]) -> list[str] | None:
+        """The rows that many keys stand for, each one; None where they have to be looked up one by
+        one.
+        """
+        (target, key), *others = self.reference.targets
+        tab = self.tabs[target]
+        if others or self.reference.pointed or tab.taken or key != tab.columns.primary:
+            return None
+        if not tab.columns.values[key].issuperset(cast("Sequence[str]", keys)):
+            return None
+        return list(map(add, repeat(f"{target}/"), cast("Sequence[str]", keys)))
+
     def said(self, text: str) -> str:
         """What there is to say of a key that is none."""
         return f"{text!r} is no key of " + " or ".join(repr(target) for target, _ in self.reference.targets)
@@ -94,6 +106,8 @@ class RowIds:
         if key is None:
             return tuple([f"{tab.name}/{number}" for number in chunk.numbers]), None
         keys = tab.keys(key, chunk)
+        if tab.columns.unique(key):
+            return tuple(map(add, repeat(f"{tab.name}/"), cast("list[str]", keys))), None
         if None not in set(keys):
             ids = tuple(map(add, repeat(f"{tab.name}/"), cast("list[str]", keys)))
             new = dict(zip(ids, chunk.numbers, strict=True))
@@ -157,9 +171,13 @@ class Pointer:
         """What the reference says of some rows."""
         source = self.tab.source.name
         keys = rest.keys(self.tab, self.reference.columns)
-        found = list(map(self.found.__getitem__, keys))
-        if set(map(type, found)) == {str}:
-            yield Batch(ids, self.header, Ids(cast("list[str]", found)), cast("Sequence[int]", rest.rows), source=source)
+        every = self.found.at_once(keys)
+        found = list(map(self.found.__getitem__, keys)) if every is None else []
+        if every is None and set(map(type, found)) == {str}:
+            every = cast("list[str]", found)
+        if every is not None:
+            if every:
+                yield Batch(ids, self.header, Ids(every), cast("Sequence[int]", rest.rows), source=source)
             return
         things: list[tuple[str, str, int]] = []
         texts: list[tuple[str, str, int, str | None]] = []

@@ -234,9 +234,11 @@ class Table:
         source = self.reading.source.name
         if keys is None:
             source = self.reading.within
-            ids = tuple([f"{source}/{number}" for number in numbers])
+            # Quicker than a text at a time; the name of a file may have percent signs.
+            escaped = source.replace("%", "%%")
+            ids = tuple(map(f"{escaped}/%d".__mod__, numbers))
             if names is None:
-                return Rows(ids, [f"{source} row {number}" for number in numbers], numbers), None
+                return Rows(ids, list(map(f"{escaped} row %d".__mod__, numbers)), numbers), None
             return Rows(ids, [self._row_name(name, number) for name, number in zip(names, numbers, strict=True)], numbers), None
         found: list[str] = []
         called: list[str] = []
