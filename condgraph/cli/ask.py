@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from condgraph.ask.records import AskStep
+from condgraph.ask.records import Asked, AskStep
 from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
@@ -80,12 +80,7 @@ def ask(
     """Ask in plain words. A language model writes a program; the program is run, and its answer is
     given with the statements that it rests on.
     """
-    chosen = {}
-    for one in choose or []:
-        name, mark, key = one.partition("=")
-        if not mark:
-            raise typer.BadParameter(f"{one!r} is not of the form NAME=KEY", param_hint="--choose")
-        chosen[name] = key
+    chosen = _chosen(choose or [])
     # Demonstrations that are added are kept with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.models.budget import Budget
@@ -103,18 +98,35 @@ def ask(
         )  # fmt: skip
         if form is AskFormat.JSON:
             typer.echo(json.dumps(found.data(), ensure_ascii=False))
-        elif found.text:
-            typer.echo(printable(found.text))
-            for number, one in enumerate(found.citations, start=1):
-                typer.echo(f"  [{number}] {printable(one)}")
-        elif found.choices:
-            for choice in found.choices:
-                typer.echo(f"which {choice.kind} is meant by {printable(repr(choice.name))}?")
-                for option in choice.options:
-                    told = "; ".join(part for part in (option.about, ", ".join(option.texts[:3])) if part)
-                    typer.echo(f"  --choose {printable(repr(f'{choice.name}={option.key}'))}  {printable(told)}")
+        else:
+            _write(found)
         for warning in found.warnings:
             complain(f"warning: {printable(warning)}")
         if found.status not in ("answered", "empty"):
             complain(f"{found.status}: no answer")
             raise typer.Exit(0 if found.status == "ambiguous" else 1)
+
+
+def _chosen(choose: list[str]) -> dict[str, str]:
+    """What names mean, by name."""
+    chosen = {}
+    for one in choose:
+        name, mark, key = one.partition("=")
+        if not mark:
+            raise typer.BadParameter(f"{one!r} is not of the form NAME=KEY", param_hint="--choose")
+        chosen[name] = key
+    return chosen
+
+
+def _write(found: Asked) -> None:
+    """The answer with the statements that it rests on, or the choices that are open."""
+    if found.text:
+        typer.echo(printable(found.text))
+        for number, one in enumerate(found.citations, start=1):
+            typer.echo(f"  [{number}] {printable(one)}")
+        return
+    for choice in found.choices:
+        typer.echo(f"which {choice.kind} is meant by {printable(repr(choice.name))}?")
+        for option in choice.options:
+            told = "; ".join(part for part in (option.about, ", ".join(option.texts[:3])) if part)
+            typer.echo(f"  --choose {printable(repr(f'{choice.name}={option.key}'))}  {printable(told)}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import json_value, printable
+
+if TYPE_CHECKING:
+    from condgraph.chains.answer import Reasoned
+    from condgraph.chains.verify import Verdict
 
 
 class ChainFormat(StrEnum):
@@ -59,16 +63,7 @@ def chain(
         given = program_text(text, file)
     with guard(), opened(store, login) as at:
         if verify:
-            verdict = at.verify_chain(given, entity or [], timeout=timeout)
-            if form is ChainFormat.JSON:
-                steps = [{"triple": one.text, "why": one.why, "reason": one.reason} for one in verdict.steps]
-                typer.echo(
-                    json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2)
-                )
-            else:
-                typer.echo(printable(str(verdict)))
-            if not verdict:
-                raise typer.Exit(Exit.ERROR)
+            _write_verdict(at.verify_chain(given, entity or [], timeout=timeout), form)
             return
         if llm is None:
             raise typer.BadParameter("a question needs a model", param_hint="--llm")
@@ -78,16 +73,7 @@ def chain(
         for warning in found.warnings:
             complain(f"warning: {printable(warning)}")
         if form is ChainFormat.JSON:
-            document = {
-                "answers": [json_value(one) for one in found.values],
-                "chain": found.data(),
-                "backend": found.backend,
-                "model": found.model,
-                "score": found.score,
-                "combined": found.combined,
-                "said": found.said,
-            }
-            typer.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+            _write_json(found)
             return
         for line in [*found.texts, *map(str, found.chain)]:
             typer.echo(printable(line))
@@ -95,6 +81,30 @@ def chain(
             typer.echo("\nevidence:")
             for fact in found.evidence:
                 typer.echo("  " + printable(str(fact)))
+
+
+def _write_verdict(verdict: Verdict, form: ChainFormat) -> None:
+    """Whether a text is a chain of the graph; ends with an error where it is none."""
+    if form is ChainFormat.JSON:
+        steps = [{"triple": one.text, "why": one.why, "reason": one.reason} for one in verdict.steps]
+        typer.echo(json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2))
+    else:
+        typer.echo(printable(str(verdict)))
+    if not verdict:
+        raise typer.Exit(Exit.ERROR)
+
+
+def _write_json(found: Reasoned) -> None:
+    document = {
+        "answers": [json_value(one) for one in found.values],
+        "chain": found.data(),
+        "backend": found.backend,
+        "model": found.model,
+        "score": found.score,
+        "combined": found.combined,
+        "said": found.said,
+    }
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
 
 
 def _backend(llm: str) -> Any:

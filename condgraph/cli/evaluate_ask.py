@@ -16,6 +16,7 @@ from condgraph.cli.render import printable, write_table
 
 if TYPE_CHECKING:
     from condgraph.evaluate.report import Row
+    from condgraph.models.base import ChatModel
 
 
 class QuestionsFormat(StrEnum):
@@ -74,16 +75,11 @@ def ask(
     # Demonstrations that are added are kept with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
-        from condgraph.models.adapters import model_of
-        from condgraph.models.base import ChatModel
-        from condgraph.models.transcript import Recording
 
         cases = read_cases(questions, None if form is QuestionsFormat.AUTO else form.value)
         if sample is not None:
             cases = cases.sample(sample, seed)
-        model: ChatModel = model_of(llm)
-        if transcript is not None:
-            model = Recording(model, transcript, reuse=True)
+        model = _model(llm, transcript)
         if demos is not None:
             at.demos.load(demos)
         done = 0
@@ -114,3 +110,12 @@ def ask(
             typer.echo(printable(note))
         if output is not None:
             report.write(str(output))
+
+
+def _model(llm: str, transcript: Path | None) -> ChatModel:
+    """The model that is asked, recorded where that is wanted."""
+    from condgraph.models.adapters import model_of
+    from condgraph.models.transcript import Recording
+
+    model: ChatModel = model_of(llm)
+    return model if transcript is None else Recording(model, transcript, reuse=True)

@@ -4,6 +4,7 @@ names that people can read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,51 +20,8 @@ _LABELS: Final = "http://www.w3.org/2000/01/rdf-schema#label"
 
 def examples(store: EmbeddedStore) -> list[tuple[str, str]]:
     """What each query is about, and its text; only what the graph can answer."""
-    snapshot, names = store.snapshot, store.target.names
-    get, found = snapshot.arrays.get, []
-    classes = np.diff(get("con.offsets"))
-    if len(classes) and classes.max() > 0:
-        found.append(
-            (
-                "Concepts and how many they have",
-                "SELECT ?concept ?name (COUNT(?thing) AS ?things) WHERE {\n"
-                "  ?thing <pred:instance_of> ?concept .\n  ?concept <pred:name> ?name\n"
-                f"}} GROUP BY ?concept ?name ORDER BY DESC(?things) LIMIT {_LIMIT}",
-            )
-        )
-        at = int(classes.argmax())
-        concept = snapshot.entity(int(get("con.entity")[at]))
-        found.append(
-            (
-                f"Everything that is {concept.name[:60]!r}",
-                f"SELECT ?thing ?name WHERE {{\n  ?thing <pred:instance_of> {names.entity(concept.id)} ;\n    <pred:name> ?name\n"
-                f"}} ORDER BY ?name LIMIT {_LIMIT}",
-            )
-        )
-    relations = np.diff(get("rel.offsets"))
-    if len(relations) and relations.max() > 0:
-        name = snapshot.predicate_name(int(relations.argmax()))
-        found.append(
-            (
-                f"Who has {name[:60]!r}, and what",
-                f"SELECT ?subject ?subjectName ?object ?objectName WHERE {{\n  ?subject {names.predicate(name)} ?object .\n"
-                f"  ?subject <pred:name> ?subjectName .\n  ?object <pred:name> ?objectName\n}} LIMIT {_LIMIT}",
-            )
-        )
-    numbers = get("grp.kind") == Kind.QUANTITY
-    if numbers.any():
-        at = int(np.where(numbers, np.diff(get("grp.start")), 0).argmax())
-        name = snapshot.predicate_name(int(get("grp.pred")[at]))
-        found.append(
-            (
-                f"The greatest {name[:60]!r}",
-                f"SELECT ?name ?number ?unit WHERE {{\n  ?subject {names.predicate(name)} ?value .\n"
-                "  ?value <pred:value> ?number ; <pred:unit> ?unit .\n  ?subject <pred:name> ?name\n"
-                f"}} ORDER BY DESC(?number) LIMIT {_LIMIT}",
-            )
-        )
-    owners = get("q.owner")
-    if len(owners):
+    found = [*_of_concepts(store), *_of_predicates(store)]
+    if len(store.snapshot.arrays.get("q.owner")):
         found.append(
             (
                 "Statements with what qualifies them",
@@ -82,3 +40,48 @@ def examples(store: EmbeddedStore) -> list[tuple[str, str]]:
             )
         )
     return found
+
+
+def _of_concepts(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
+    """All concepts, and what the largest of them has."""
+    snapshot, names = store.snapshot, store.target.names
+    get = snapshot.arrays.get
+    classes = np.diff(get("con.offsets"))
+    if len(classes) and classes.max() > 0:
+        yield (
+            "Concepts and how many they have",
+            "SELECT ?concept ?name (COUNT(?thing) AS ?things) WHERE {\n"
+            "  ?thing <pred:instance_of> ?concept .\n  ?concept <pred:name> ?name\n"
+            f"}} GROUP BY ?concept ?name ORDER BY DESC(?things) LIMIT {_LIMIT}",
+        )
+        at = int(classes.argmax())
+        concept = snapshot.entity(int(get("con.entity")[at]))
+        yield (
+            f"Everything that is {concept.name[:60]!r}",
+            f"SELECT ?thing ?name WHERE {{\n  ?thing <pred:instance_of> {names.entity(concept.id)} ;\n    <pred:name> ?name\n"
+            f"}} ORDER BY ?name LIMIT {_LIMIT}",
+        )
+
+
+def _of_predicates(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
+    """The commonest relation, and the commonest attribute of numbers."""
+    snapshot, names = store.snapshot, store.target.names
+    get = snapshot.arrays.get
+    relations = np.diff(get("rel.offsets"))
+    if len(relations) and relations.max() > 0:
+        name = snapshot.predicate_name(int(relations.argmax()))
+        yield (
+            f"Who has {name[:60]!r}, and what",
+            f"SELECT ?subject ?subjectName ?object ?objectName WHERE {{\n  ?subject {names.predicate(name)} ?object .\n"
+            f"  ?subject <pred:name> ?subjectName .\n  ?object <pred:name> ?objectName\n}} LIMIT {_LIMIT}",
+        )
+    numbers = get("grp.kind") == Kind.QUANTITY
+    if numbers.any():
+        at = int(np.where(numbers, np.diff(get("grp.start")), 0).argmax())
+        name = snapshot.predicate_name(int(get("grp.pred")[at]))
+        yield (
+            f"The greatest {name[:60]!r}",
+            f"SELECT ?name ?number ?unit WHERE {{\n  ?subject {names.predicate(name)} ?value .\n"
+            "  ?value <pred:value> ?number ; <pred:unit> ?unit .\n  ?subject <pred:name> ?name\n"
+            f"}} ORDER BY DESC(?number) LIMIT {_LIMIT}",
+        )

@@ -64,11 +64,7 @@ def push(
     """
     with waiting(wait):
         check_loadable(snapshot, connection)
-    adds = content_id(snapshot)
-    if change:
-        adds += " " + blake2b(change.name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
-    what = list(dict.fromkeys((*named, *change.without)))
+    adds, what = _asked(snapshot, change)
     until = time.monotonic() + wait
     complete: bool | None = None
     with Loading(connection, graph) as loading:
@@ -78,9 +74,7 @@ def push(
                 check_layout(connection, graph)
             held: Counts = json.loads(about["counts"]) if about.get("counts") else {}
             if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
-                if not about.get("survey"):
-                    # An earlier version, which keeps none, wrote this content.
-                    connection.write(_SURVEYED, {"graph": graph, "content": adds, "survey": packed(survey(snapshot), adds)})
+                _add_survey(connection, graph, about, snapshot)
                 return held, held
             # Before anything is written: a load that fails for its sources leaves the graph as it
             # was.
@@ -125,6 +119,24 @@ def push(
         end = loading.remove if change.without and previous is not None else loading.finish
         end(content_id(snapshot), snapshot, labelling.stated(snapshot))
     return held, dict(snapshot.counts)
+
+
+def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
+    """What a load is known by, which is the same for the same content and change, and the sources that
+    it has to do with.
+    """
+    adds = content_id(snapshot)
+    if change:
+        adds += " " + blake2b(change.name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+    return adds, list(dict.fromkeys((*named, *change.without)))
+
+
+def _add_survey(connection: Connection, graph: str, about: dict[str, Any], snapshot: Snapshot) -> None:
+    """Keep the survey of a content that an earlier version wrote, which keeps none."""
+    if not about.get("survey"):
+        content = about["content"]
+        connection.write(_SURVEYED, {"graph": graph, "content": content, "survey": packed(survey(snapshot), content)})
 
 
 def look(connection: Connection, graph: str, patience: float | None = None) -> tuple[dict[str, Any], int]:

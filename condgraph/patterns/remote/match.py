@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,21 +96,7 @@ def match_remote(
     hits, reader, outcome = solve(pattern, chosen, price, read)
     why = None
     if outcome.complete and not len(hits.totals):
-
-        def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
-            def price_looser(form: Pattern) -> Problem:
-                problem = priced(names, form, loosened, terms, [])
-                problem.server = store.parts(catalogue, Tally())
-                return problem
-
-            found, own, done = solve(
-                looser, loosened, price_looser, lambda form, problem, nodes: RemoteReader(store, catalogue, form, problem, loosened)
-            )
-            if not done.complete:
-                check()  # the time is up: that nothing was found says nothing
-            return next(iter(Solutions(found, own)), None)
-
-        why = emptied(pattern, chosen, ask)
+        why = emptied(pattern, chosen, partial(_looser, store, names, catalogue, terms))
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
     found = Matches(
@@ -117,3 +104,22 @@ def match_remote(
         limit=limit, why=why,
     )  # fmt: skip
     return found, tally
+
+
+def _looser(
+    store: PatternStore, names: NamedNodes, catalogue: Catalogue, terms: Terms, pattern: Pattern, options: MatchOptions
+) -> Solution | None:
+    """The first solution of a looser pattern, which says why the one that was asked has none."""
+
+    def price(form: Pattern) -> Problem:
+        problem = priced(names, form, options, terms, [])
+        problem.server = store.parts(catalogue, Tally())
+        return problem
+
+    def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
+        return RemoteReader(store, catalogue, form, problem, options)
+
+    found, reader, outcome = solve(pattern, options, price, read)
+    if not outcome.complete:
+        check()  # the time is up: that nothing was found says nothing
+    return next(iter(Solutions(found, reader)), None)
