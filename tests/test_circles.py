@@ -28,12 +28,9 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
         f"languages.llm.lower.{name}"
         for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "search_parts", "sets", "tables")
     ),
-    # A model of links gives the same model on a device, which is one of its batches' models.
-    frozenset({"links.embeddings", "links.step", "links.torch_step"}),
-    # Stores, their answers, their patterns and what warms them; witnesses and the plans they are compiled from.
-    frozenset({"cypher.answer", "cypher.asking", "cypher.warming"}),
+    # Stores, their answers, their patterns and their witnesses.
+    frozenset({"cypher.answer", "cypher.asking"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
-    frozenset({"cypher.compile.plan", "cypher.witness"}),
     frozenset({"sparql.answer", "sparql.store", "sparql.witness"}),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from condgraph.cypher.compile.plan import Compiled
+from condgraph.cypher.compile.compiled import Compiled
 from condgraph.cypher.layout.cells import value_of
 from condgraph.cypher.layout.quote import quote
 from condgraph.engine.algebra import Count, Scalar, Shown

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from condgraph.cypher.compile.plan import Compiled, compile_plan
+from condgraph.cypher.compile.compiled import Compiled
+from condgraph.cypher.compile.plan import compile_plan
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from condgraph.cypher.answer import Neo4jAnswer, pasteable
 from condgraph.cypher.asked import Asked
 from condgraph.cypher.asked import ask as asked_of
-from condgraph.cypher.compile.plan import Compiled, compile_sizes
+from condgraph.cypher.compile.compiled import Compiled
+from condgraph.cypher.compile.plan import compile_sizes
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.records import Records
@@ -27,6 +28,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.names.remote import LinkingSchema, NameReader
 
 if TYPE_CHECKING:
+    from condgraph.cypher.shapes import Shapes
     from condgraph.cypher.warming import Warming
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
@@ -61,14 +63,20 @@ class AskingStore(ABC):
         """
         from condgraph.cypher.warming import warm
 
-        return warm(self, seconds=seconds)
+        return warm(self.connection, self._shapes, seconds=seconds)
 
     def warm_behind(self) -> Warming:
         """The same in the background."""
         from condgraph.cypher.warming import Warming
 
-        self._warming = Warming(self)
+        self._warming = Warming(self.connection, self._shapes)
         return self._warming
+
+    def _shapes(self) -> Shapes:
+        """The shapes of queries that are likely to be asked of it."""
+        from condgraph.cypher.shapes import Shapes
+
+        return Shapes(self.name, self.schema, self.layout)
 
     @property
     def timeout(self) -> float | None:

@@ -183,7 +183,8 @@ class Neo4jStore(AskingStore):
         )
         self.refresh()
         if found[0] != found[1]:
-            warm_after(self, found[1].get("relations", 0) + found[1].get("attributes", 0), time.monotonic() - begin)
+            statements = found[1].get("relations", 0) + found[1].get("attributes", 0)
+            warm_after(self.connection, self._shapes, statements, time.monotonic() - begin)
         return found
 
     def label(self, on: bool) -> None:

@@ -27,7 +27,7 @@ from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, m
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind
 
 if TYPE_CHECKING:
-    from condgraph.cypher.compile.plan import Compiled
+    from condgraph.cypher.compile.compiled import Compiled
     from condgraph.engine.execute import Run
     from condgraph.engine.stored_schema import StoredSchema
 
@@ -74,7 +74,7 @@ def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layo
     """One query for how many values of each type and unit each operator looks at: `step`, `kind`,
     `unit`, `count`.
     """
-    from condgraph.cypher.compile.plan import Compiled
+    from condgraph.cypher.compile.compiled import Compiled
 
     compiler = PlanCompiler(graph, schema, [child for node in nodes for child in node.inputs()], layout)
     branches: list[list[str]] = []

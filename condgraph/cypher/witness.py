@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condgraph.cypher.compile.compiled import Compiled, look_up
 from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.compile.support import lowered
@@ -31,7 +32,6 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
-    from condgraph.cypher.compile.plan import Compiled
     from condgraph.engine.stored_schema import StoredSchema
 
 
@@ -41,8 +41,6 @@ def compile_witness(
     """The query that fetches what a plan rests on: rows of a unit's number and a record. `names` as
     for `compile_plan`.
     """
-    from condgraph.cypher.compile.plan import Compiled, look_up
-
     wanted = units(plan, lowered(plan))
     compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     branches: list[list[str]] = []
@@ -79,8 +77,6 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
 
 def compile_counts(nodes: Sequence[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
     """One query for how many statements, or entities, each operator has: rows of `step` and `size`."""
-    from condgraph.cypher.compile.plan import Compiled
-
     compiler = PlanCompiler(graph, schema, list(nodes), layout)
     branches: list[list[str]] = []
     for step, node in enumerate(nodes):

@@ -31,7 +31,7 @@ from condgraph.links.forms import FORMS, Floats, questions
 from condgraph.links.model import LinkModel
 
 if TYPE_CHECKING:
-    from condgraph.links.torch_step import DeviceModel
+    from condgraph.links.device import DeviceModel
 
 #: Scores that one piece of work holds, at most: 64 MB of float32.
 PIECE: Final = 1 << 24
@@ -88,7 +88,7 @@ class Embeddings:
 
     def on(self, device: str) -> DeviceModel:
         """The same model, whose scores are worked out on a device of PyTorch (`cuda`, `cpu`, ...)."""
-        from condgraph.links.torch_step import DeviceModel
+        from condgraph.links.device import DeviceModel
 
         return DeviceModel(self, device)
 

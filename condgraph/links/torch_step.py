@@ -1,46 +1,20 @@
 """The steps of `links.step` in PyTorch, on the device that it is told: the same loss, whose
-gradients torch works out itself, and the same Adagrad. Scoring a model there, too.
+gradients torch works out itself, and the same Adagrad.
 
 torch is imported when it is first needed; it is no part of the package.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import LinkModelError, MissingExtraError
+from condgraph.links.device import DeviceModel, torch_device
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.forms import Floats
 from condgraph.links.step import Batch
-
-_EXTRA: Final = "torch"
-
-
-def torch_device(name: str) -> Any:
-    """torch, and the device of a name: `cpu`, `cuda`, `cuda:1`, `mps`.
-
-    Raises `MissingExtraError` where torch is not installed, `LinkModelError` for a device that it
-    does not have.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("torch", _EXTRA) from None
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, ValueError) as error:
-        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-        if torch.backends.mps.is_available():
-            there.append("mps")
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise LinkModelError(
-            f"torch cannot work on the device {name!r}: {reason}", candidates=there, hint=f"it has {', '.join(there)}"
-        ) from None
-    return torch, device
 
 
 def best_device() -> str | None:
@@ -135,29 +109,6 @@ class TorchLearner:
     def _back(table: Any) -> Floats:
         found: Floats = table.detach().to("cpu", copy=True).numpy()
         return found
-
-
-class DeviceModel:
-    """Embeddings whose scores are worked out on a device of torch (`LinkModel`)."""
-
-    calibrated = False
-
-    def __init__(self, model: Embeddings, device: str) -> None:
-        self._torch, self._device = torch_device(device)
-        self._model = model
-        self.entities, self.relations, self.fingerprint = model.entities, model.relations, model.fingerprint
-        self._kept: dict[bool, Any] = {}
-
-    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
-        """See `LinkModel.score_tails`."""
-        if inverse not in self._kept:
-            same = inverse and self._model.targets(True) is self._model.targets(False)
-            self._kept[inverse] = self._kept[False] if same and False in self._kept else self._there(self._model.targets(inverse))
-        found: Floats = (self._there(self._model.asked(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
-        return found
-
-    def _there(self, array: Floats) -> Any:
-        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
 
 
 def _asked(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any:

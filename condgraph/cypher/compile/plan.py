@@ -11,9 +11,9 @@ quoted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from condgraph.cypher.compile.compiled import Compiled, Shape, look_up
 from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.conditions import condition
 from condgraph.cypher.compile.join_order import arrange
@@ -23,6 +23,7 @@ from condgraph.cypher.compile.support import SUPPORT, lowered
 from condgraph.cypher.layout.base import TARGET, Layout
 from condgraph.cypher.layout.cells import FIELDS, Listed
 from condgraph.cypher.layout.paths import CONDGRAPH
+from condgraph.cypher.witness import compile_witness
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
@@ -32,36 +33,6 @@ if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
 
 __all__ = ["Compiled", "compile_plan", "compile_sizes"]
-
-#: What the rows of a query are: entities, values, predicates (as relationship types), a count, how
-#: many values satisfy a test, a truth value, the middle of some numbers, or the statements that the
-#: plan rests on.
-Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "witness"]
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A query with its parameters, and what its rows are."""
-
-    text: str
-    parameters: dict[str, Any]
-    shape: Shape
-    distinct: bool = False
-    #: Of values: what each row lists, and the kind of all of them where it is known.
-    fields: tuple[Listed, ...] = ()
-    kind: str | None = None
-    #: Where the query looks names up as well: the keys of these names.
-    looked_up: dict[str, str] | None = None
-    #: How the database is laid out that it is asked of.
-    layout: Layout = CONDGRAPH
-
-    def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
-        """The names that no entity has, as the rows of the query say; these rows are taken out."""
-        if not self.looked_up:
-            return []
-        found = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
-        rows[:] = [row for row in rows if row not in found]
-        return [self.looked_up[key] for row in found for key in next(iter(row.values()))["missing"]]
 
 
 def check(plan: Node, layout: Layout) -> None:
@@ -93,8 +64,6 @@ def compile_plan(
 
 def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled:
     if id(plan) in lowered(plan):
-        from condgraph.cypher.witness import compile_witness
-
         return compile_witness(plan, graph, schema, names, layout=layout)
     plan = arrange(plan, schema)
     compiler = PlanCompiler(graph, schema, [plan], layout)
@@ -109,24 +78,6 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
     branches, columns, shape = _result(compiler, inner, fields, distinct)
     looked_up = look_up(compiler, branches, columns, names)
     return Compiled(compiler.whole(branches, columns), compiler.parameters, shape, distinct, fields, kind, looked_up, layout)
-
-
-def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Add a branch that has a row only where a name is not there: a map in the first column. Gives
-    the names by their keys.
-    """
-    keys = {compiler.layout.key(name): name for name in names}
-    if keys:
-        k, e = compiler.name("k"), compiler.name("e")
-        others = "".join(f", null AS {column}" for column in columns[1:])
-        branches.append(
-            [
-                f"UNWIND {compiler.parameter(list(keys))} AS {k} {compiler.layout.absent(k, e)}",
-                f"WITH collect({k}) AS {k} WHERE size({k}) > 0",
-                f"RETURN {{missing: {k}}} AS {columns[0]}{others}",
-            ]
-        )
-    return keys
 
 
 #: The parts of a value that identify it, by kind.
