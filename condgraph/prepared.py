@@ -26,6 +26,7 @@ from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
+    from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Store
     from condgraph.languages.parameters import Template
@@ -230,7 +231,7 @@ def _opened(read: Template, snapshot: Snapshot, texts: dict[str, Given], options
 class _Believing:
     """A schema that has an entity of every name that stands for a parameter."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
 
     def __getattr__(self, name: str) -> Any:
@@ -238,4 +239,4 @@ class _Believing:
 
     def has_entity(self, name: str) -> bool:
         """Whether there is an entity of this name, or will be."""
-        return name.startswith(_STANDING) or bool(self._schema.has_entity(name))
+        return name.startswith(_STANDING) or self._schema.has_entity(name)

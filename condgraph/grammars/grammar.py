@@ -257,7 +257,7 @@ def constraint(
     return found if others + named <= MOST_LISTED else None
 
 
-def _listed(schema: Any) -> int:
+def _listed(schema: object) -> int:
     """How many values a schema lists."""
     if isinstance(schema, dict):
         return sum(len(part) if name == "enum" else _listed(part) for name, part in schema.items())
