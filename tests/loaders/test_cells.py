@@ -318,6 +318,19 @@ def test_the_shape_of_a_text_is_that_of_its_readings(form: str) -> None:
     assert shape(form) == tuple(reading._replace(value="") for reading in readings(form))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("12:75", "1:02:75", "12:59:60", "23:59", "24:00", "25:10", "12:30.5", "12:30:15", "12:30"),
+        *("28 May 2010", "29 May 2010", "0 May 2010", "May 28, 2010", "May 29, 2010", "5, 2010", "May 5 May 2010"),
+        *("1000–1000", "0999-1000", "1000-2100", "1000-2101", "2000-1999", "1000", "0999", "2100", "2101"),
+        *("1.234", "0.234", "-0.234", "1.2345", "2010-02-29", "2012-02-29", "0000-01-01"),
+    ],
+)
+def test_the_shapes_of_the_commonest_end_where_their_readings_do(text: str) -> None:
+    assert shape(text) == tuple(reading._replace(value="") for reading in readings(text))
+
+
 @given(FORMS, st.randoms(use_true_random=False))
 @example("7 km2", random.Random(1))
 @example("2 m/s2", random.Random(1))

@@ -1,0 +1,125 @@
+"""Small rules of the engine at the places where they turn: operands, writers that have ended, what is
+said of a difference, where there is something else instead. Changes of one operator lived there.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from condgraph.engine.algebra import AllEntities, ByName, Scan
+from condgraph.engine.check import _difference
+from condgraph.engine.instead import MOST_ENTITIES, followed
+from condgraph.engine.operands import Inapplicable, Operand, alike, measure_of, number_in, plain, unit_of_product, year_of
+from condgraph.engine.owner import NOBODY, SILENT, Owner
+from condgraph.engine.values import MOST_DIGITS, NO_UNIT, OPEN_START, Precision, Quantity, Time
+
+
+def test_equal_texts_are_one_value() -> None:
+    twice = Operand([1, 1], ["1", "1"], [])
+    assert twice.one("abs") == 1
+    assert twice.measures("sum") == [Quantity(1)]
+    with pytest.raises(Inapplicable, match=r"^abs takes one value, not 2$"):
+        Operand([1, 2], ["1", "2"], []).one("abs")
+    with pytest.raises(Inapplicable, match=r"^abs of nothing is nothing$"):
+        Operand([], [], []).one("abs")
+
+
+def test_numbers_in_texts_are_said() -> None:
+    remarks: list[str] = []
+    assert Operand(["about −1,234.5 m"], ["about −1,234.5 m"], remarks).measure("abs") == Quantity(-1234.5)
+    assert remarks == ["abs: 'about −1,234.5 m' is read as -1,234.5"]
+    with pytest.raises(Inapplicable, match="is neither a number nor a time"):
+        Operand(["a1"], ["a1"], []).measure("abs")
+    assert (measure_of(True), measure_of(False), measure_of("1")) == (Quantity(1), Quantity(0), None)
+
+
+def test_numbers_have_so_many_digits_and_no_more() -> None:
+    assert number_in("9" * MOST_DIGITS) == 10**MOST_DIGITS - 1
+    assert number_in("+1,000") == 1000
+    # A float would be infinite; the whole part is a number.
+    assert number_in("9" * 400 + ".5") == 10**400 - 1
+    with pytest.raises(Inapplicable, match=r"no number$"):
+        number_in("9" * (MOST_DIGITS + 1))
+    for sign in (1, -1):
+        assert plain(Fraction(sign * (10**MOST_DIGITS - 1))) == sign * (10**MOST_DIGITS - 1)
+        with pytest.raises(Inapplicable, match="more than"):
+            plain(Fraction(sign * 10**MOST_DIGITS))
+
+
+def test_a_time_without_a_start_has_no_year() -> None:
+    assert year_of(Time(OPEN_START + 86_400, OPEN_START + 2 * 86_400, Precision.DAY)) < 0
+    with pytest.raises(Inapplicable, match="has no start"):
+        year_of(Time(OPEN_START, 0, Precision.DAY))
+
+
+def test_units_of_two_quantities() -> None:
+    one, two = Quantity(1, "km"), Quantity(2)
+    assert alike(one, two, "sum") == (one, two, "km")
+    assert alike(two, one, "sum") == (two, one, "km")
+    assert alike(one, Quantity(500, "m"), "sum") == (one, Quantity(0.5, "km"), "km")
+    with pytest.raises(Inapplicable, match="of different units"):
+        alike(one, Quantity(1, "kg"), "sum")
+    found = [unit_of_product(*units) for units in ((NO_UNIT, "m"), ("m", NO_UNIT), ("%", "€"), ("€", "%"), ("m", "m"))]
+    assert found == [("m", 1), ("m", 1), ("€", 100), ("€", 100), None]
+
+
+def test_a_writer_of_another_machine_is_gone_once_it_is_silent() -> None:
+    assert Owner.gone(NOBODY, 0)
+    for name in ("elsewhere/1/token", f"{socket.gethostname()}/none/token"):
+        assert not Owner.gone(name, SILENT)
+        assert Owner.gone(name, SILENT + 1)
+    assert Owner.place("elsewhere/17/token") == "process 17 on elsewhere"
+    assert not Owner.here("elsewhere/17/token")
+
+
+def test_a_writer_of_this_machine_is_gone_when_its_process_is() -> None:
+    own = Owner()
+    assert Owner.here(own.name)
+    assert not Owner.gone(own.name, SILENT + 1)
+    own.release()
+    assert Owner.gone(own.name, 0)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert Owner.gone(f"{socket.gethostname()}/{child}/token", 0)
+    # Somebody has the number, who need not be the one that wrote.
+    parent = f"{socket.gethostname()}/{os.getppid()}/token"
+    assert not Owner.gone(parent, SILENT)
+
+
+A, B = ("str", "a"), ("str", "b")
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "said"),
+    [
+        # A text that differs with its value is not said again.
+        (([A, B], ["a", "b"], []), ([A], ["a"], []), (["value b"], [])),
+        (([A], ["a"], []), ([A, B], ["a", "b"], []), ([], ["value b"])),
+        (([B], ["b"], [("i", "b")]), ([], [], []), (["value b", "entity b (i)"], [])),
+        (([A], ["a"], []), ([A], ["A"], []), (["text a"], ["text A"])),
+        (([A, A], ["a", "a"], []), ([A], ["a"], []), (["value a"], [])),
+        (([A, B], ["a", "b"], []), ([B, A], ["b", "a"], []), ([], ["the same values in another order"])),
+    ],
+)
+def test_what_differs_is_said_both_ways(here: tuple[Any, ...], there: tuple[Any, ...], said: tuple[list[str], list[str]]) -> None:
+    assert _difference(here, there) == said
+
+
+def test_what_followed_something_and_found_nothing() -> None:
+    of = ByName(("Paris",))
+    scan = Scan(of, ("capital",), "subject", "object", "relation")
+
+    def found(entities: int, rows: int = 0) -> Scan | None:
+        return followed(scan, lambda node: rows if node is scan else entities)
+
+    assert [found(entities) for entities in (0, 1, MOST_ENTITIES, MOST_ENTITIES + 1)] == [None, scan, scan, None]
+    assert found(1, rows=1) is None
+    everywhere = Scan(AllEntities(), ("capital",), "subject", "object", "relation")
+    assert followed(everywhere, lambda node: 0 if node is everywhere else 1) is None
