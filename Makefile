@@ -19,6 +19,9 @@ PYTEST_ARGS ?=
 MUTANTS ?=
 MUTANTS_PYTHON ?= python3.13 python3.12 python3.14 python3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many processes: what one has compiled the others read, also where the environment says that nothing is written.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
 
 .PHONY: help demo test quick mutants lint types contracts pytest format clean
 

@@ -51,6 +51,7 @@ def test_the_image_installs_what_there_is() -> None:
     assert "urlopen('http://127.0.0.1:7878/health'" in IMAGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["samples", "neo4j", "nothing"])
 def test_a_load_that_fails_is_reported(broken: str, tmp_path: Path) -> None:
     """The step's own script, with the real command line: nobody answers at the server's address, or

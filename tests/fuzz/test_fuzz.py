@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import targets
 from tests.support.graphs import Dice
-from tests.support.lanes import examples
+from tests.support.lanes import by_lane, examples
 from tests.support.pace import quick_enough
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -82,7 +82,7 @@ def test_mutated_files(form: str) -> None:
     """Files that were well formed before a few bytes changed; now and then the format is to be
     found out.
     """
-    for seed in range(80):
+    for seed in range(by_lane(20, 80, 80)):
         dice = Dice(seed)
         content = targets.mutated(dice, dice.one(targets.seeds(form)))
         targets.load(content, None if seed % 5 == 0 else form, dice.one((".csv", ".json", ".nt")) if seed % 7 == 0 else "")

@@ -59,7 +59,7 @@ def test_repeated_pieces(name: str) -> None:
     reader = readers.READERS[name]
     readers.a_graph().rdf()
     readers.cost(reader, b"a")
-    for frame, unit in sampled(name, by_lane(8, 60, 150)):
+    for frame, unit in sampled(name, by_lane(4, 60, 150)):
         content = readers.text(frame, unit, LONG)
         taken = quickest(reader, content, readers.most(LONG) / 4)
         assert quick_enough(taken, readers.most(LONG)), (name, frame, unit, taken)
@@ -108,7 +108,7 @@ def test_what_blows_up(name: str) -> None:
     dice = random.Random(name)
     frames = dice.sample(reader.frames, min(by_lane(1, 3, 1000), len(reader.frames)))
     for frame in frames:
-        for piece in dice.sample(BOMBS, by_lane(len(BOMBS) // 4, len(BOMBS), len(BOMBS))):
+        for piece in dice.sample(BOMBS, by_lane(len(BOMBS) // 10, len(BOMBS), len(BOMBS))):
             content = readers.whole(frame, piece)
             taken = quickest(reader, content, readers.most(len(content)))
             assert quick_enough(taken, readers.most(len(content))), (name, frame, piece[:20], taken)

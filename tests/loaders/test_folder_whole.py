@@ -40,6 +40,7 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.loaders.export.write import one_by_one, write
 from condgraph.loaders.folder import items
 from condgraph.loaders.table import text
+from tests.support.lanes import by_lane
 
 TABLES = ("customers", "orders", "products", "categories", "lines", "people")
 _CELLS = {
@@ -179,7 +180,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "_ROWS_A_CHUNK", 1_000)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(by_lane(6, 16, 16)))
 def test_random_folders(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()

@@ -27,6 +27,7 @@ from condgraph.loaders.table import text
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
 from condgraph.loaders.table.fields import Block, Fields
+from tests.support.lanes import by_lane
 
 _DAY = date(1890, 1, 1)
 #: Kinds of columns; each gives the cell of a row.
@@ -103,7 +104,7 @@ def test_a_column_of_each_kind(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     _same(monkeypatch, _table(tmp_path / "table.csv", ["id", kind], 2_300, 1), on_error="skip")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(by_lane(2, 6, 6)))
 def test_random_tables(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     kinds = ["id", *rng.choices(list(KINDS), k=5)]

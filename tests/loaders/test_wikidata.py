@@ -111,6 +111,7 @@ def test_sniff() -> None:
     assert FORMAT.sniff(Path("x"), b"a\tr\tb\n") == 0
 
 
+@pytest.mark.data
 def test_wd50k(data: Path) -> None:
     path = data / "wd50k" / "derived_labelled_statements.tsv"
     lines = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[:-1]]

@@ -24,7 +24,7 @@ from tests.search.worlds import a_case
 from tests.support.lanes import by_lane
 
 #: Random graphs, on the embedded store and on each server.
-EMBEDDED, SERVED = by_lane((40, 2), (100, 3), (200, 200))
+EMBEDDED, SERVED = by_lane((12, 2), (60, 3), (200, 200))
 STORES = [
     pytest.param("neo4j", marks=[pytest.mark.service, pytest.mark.xdist_group("neo4j")]),
     pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),

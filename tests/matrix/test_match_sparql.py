@@ -26,7 +26,7 @@ from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
 
 #: Random graphs, on the embedded store and on servers.
-EMBEDDED, SERVED = by_lane((60, 6), (200, 12), (200, 200))
+EMBEDDED, SERVED = by_lane((20, 6), (120, 8), (200, 200))
 ENCODER = TieEncoder()
 STORES = [
     pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
@@ -179,6 +179,7 @@ def test_deadlines_and_cancellation(remote: SparqlGraph) -> None:
         remote.match([("UNKNOWN 1", "in", "the hub")], exact=False)
 
 
+@pytest.mark.slow
 def test_films_on_the_embedded_store(data: Path) -> None:
     local = condgraph.open()
     local.load(data / "metaqa" / "kb.txt", name="films")

@@ -87,7 +87,7 @@ def rdf_graph(request: pytest.FixtureRequest, store: str) -> Iterator[tuple[Spar
 def test_rdf_servers(request: pytest.FixtureRequest, store: str, numbers: range) -> None:
     found: list[Difference] = []
     with rdf_graph(request, store) as (there, restart):
-        for number in numbers[:: by_lane(4, 1 if store == "oxigraph" else 4, 1)]:
+        for number in numbers[:: by_lane(4, 2 if store == "oxigraph" else 4, 1)]:
             given = case(number)
             found += different(given, given.local, there, restart)
     assert not found, report(found)

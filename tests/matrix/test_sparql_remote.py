@@ -109,7 +109,7 @@ def test_oracle_programs(server: Any, oracle: Path) -> None:
     local, remote = condgraph.open(), opened(server, "oracle")
     local.load(oracle / "kb_small.json")
     remote.push(local)
-    step = by_lane(20, 20 if server.name == "fuseki" else 3, 1)
+    step = by_lane(20, 20 if server.name == "fuseki" else 8, 1)
     lines = (oracle / "programs_small.jsonl").read_text().splitlines()[::step]
     for record in map(json.loads, lines):
         assert outcome(remote, record["program"]) == outcome(local, record["program"]), record["id"]

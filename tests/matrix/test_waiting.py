@@ -84,6 +84,7 @@ def test_on_neo4j(each_neo4j_uri: str, tmp_path: Path) -> None:
     check(each_neo4j_uri, {}, tmp_path)
 
 
+@pytest.mark.slow
 def test_in_a_folder(tmp_path: Path) -> None:
     check(str(tmp_path / "store"), {}, tmp_path)
 

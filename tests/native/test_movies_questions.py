@@ -65,7 +65,7 @@ def test_a_wrong_program_is_told(here: Graph, records: dict[str, dict[str, Any]]
 
 @pytest.mark.xdist_group("neo4j native")
 def test_on_neo4j(there: NativeGraph, records: dict[str, dict[str, Any]]) -> None:
-    assert not wrong(there, QUESTIONS[:: by_lane(8, 4, 1)], records)
+    assert not wrong(there, QUESTIONS[:: by_lane(8, 6, 1)], records)
 
 
 @pytest.mark.xdist_group("neo4j native")

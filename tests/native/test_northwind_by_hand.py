@@ -73,4 +73,4 @@ def test_what_is_pulled(northwind: Northwind) -> None:
 
 
 def test_the_database_itself(northwind: Northwind) -> None:
-    assert not wrong(northwind.there, northwind, QUESTIONS[:: by_lane(12, 6, 1)])
+    assert not wrong(northwind.there, northwind, QUESTIONS[:: by_lane(12, 8, 1)])

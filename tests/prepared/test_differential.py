@@ -53,7 +53,7 @@ def test_one_prepared_program_for_many_names(name: str, oracle: Path, tmp_path_f
             kept.setdefault(json.dumps(open_), (graph.prepare(open_), []))[1].append(values)
     pool = sorted({value for _, several in kept.values() for values in several for value in values.values()})
     asked = 0
-    for text, (prepared, several) in list(kept.items())[:: by_lane(16, 4, 1)]:
+    for text, (prepared, several) in list(kept.items())[:: by_lane(16, 8, 1)]:
         # Names of other programs as well, of which many lead to nothing.
         more = [dict.fromkeys(several[0], pool[(asked * 7 + at) % len(pool)]) for at in range(4)]
         for values in [*several, *more, *several]:

@@ -23,6 +23,7 @@ from condgraph.questions.generate import stands_in
 from condgraph.samples import FOLDER
 from tests.support.graphs import Dice
 from tests.support.graphs import graph as random_items
+from tests.support.lanes import by_lane
 
 
 class Tree(NamedTuple):
@@ -132,7 +133,7 @@ def test_samples(world: Graph) -> None:
     assert len({question.question for question in questions}) == len(questions)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(by_lane(6, 20, 20)))
 def test_ugly_graphs(seed: int) -> None:
     """Names that are shared, texts like numbers, cycles, concepts as subjects: what is asked is
     right, or nothing is.
@@ -254,6 +255,7 @@ def test_cycles() -> None:
         check(graph, question)
 
 
+@pytest.mark.slow
 def test_many_objects_on_one_predicate() -> None:
     graph = condgraph.open("memory:")
     many = [Statement("hub", "part", Ref(f"e{i}")) for i in range(30_000)]
@@ -312,6 +314,7 @@ def test_the_round_trip_of_a_paraphrase(world: Graph) -> None:
 # -- benchmark data --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_small_part_of_wikidata(oracle: Path) -> None:
     graph = condgraph.open("memory:")
     graph.load(oracle / "kb_small.json")

@@ -157,7 +157,7 @@ def differences(opener: Opener, here: Graph, number: int, seed: int) -> list[tup
 def test_graphs_that_somebody_has(name: str, opener: Opener) -> None:
     here = condgraph.open("memory:")
     here.add(MADE[name]())
-    found = differences(opener, here, by_lane(5, 12, 200), seed=17)
+    found = differences(opener, here, by_lane(5, 8, 200), seed=17)
     assert not found, report(found)
 
 
@@ -166,7 +166,7 @@ def test_samples(opener: Opener) -> None:
     here.load(FOLDER / "mountains.csv", key="mountain", refs=["country"])
     here.load(FOLDER / "countries.json")
     here.load(FOLDER / "governments.tsv")
-    found = differences(opener, here, by_lane(12, 40, 500), seed=3)
+    found = differences(opener, here, by_lane(12, 24, 500), seed=3)
     assert not found, report(found)
 
 
@@ -175,5 +175,5 @@ def test_samples(opener: Opener) -> None:
 def test_data_sets(place: str, opener: Opener, shared: Path) -> None:
     here = condgraph.open("memory:")
     here.load(shared / place)
-    found = differences(opener, here, by_lane(0, 20, DATA[place]), seed=23)
+    found = differences(opener, here, by_lane(0, 12, DATA[place]), seed=23)
     assert not found, report(found)

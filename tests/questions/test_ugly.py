@@ -184,6 +184,7 @@ def loaded(folder: Path, name: str, head: list[str], rows: list[list[Any]]) -> G
     return graph
 
 
+@pytest.mark.slow
 def test_tables(tmp_path: Path) -> None:
     """Rows twice, a column of mixed kinds, huge cells, ugly heads, no rows at all."""
     draw = random.Random(9)

@@ -20,7 +20,7 @@ from tests.search.test_reference import ENCODER, idents_of, node_of
 from tests.search.worlds import a_case
 from tests.support.lanes import by_lane
 
-GRAPHS = by_lane(40, 300, 1000)
+GRAPHS = by_lane(20, 200, 1000)
 #: Mappings by distance: what they are, and what their edges to values are.
 Mapping = tuple[int, tuple[Node, ...]]
 NAMES = ("injective", "free", "induced", "directed", "k_nodes", "k_relations", "k_types")

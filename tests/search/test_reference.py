@@ -25,7 +25,7 @@ from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern
 from tests.support.lanes import by_lane
 
 #: Graphs a run; a thousand with CONDGRAPH_ALL=1.
-GRAPHS = by_lane(150, 1000, 1000)
+GRAPHS = by_lane(50, 500, 1000)
 ENCODER = TieEncoder()
 
 
@@ -156,6 +156,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int) -> None:
     monkeypatch.setattr(look_back, "LOOK", look)
 
 
+@pytest.mark.slow
 def test_large_graphs_take_ways_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, (look, pairs) in enumerate(WAYS):
         lowered(monkeypatch, look, pairs)

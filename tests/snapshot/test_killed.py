@@ -95,12 +95,12 @@ def check(store: Path, old: Contents, new: Contents, done: bool) -> str:
 
 @pytest.mark.parametrize("first", [True, False], ids=["into nothing", "into a graph"])
 def test_before_every_step(first: bool, tmp_path: Path) -> None:
-    """Killed before the first file is opened, before the second (as a rule every other), and so on
+    """Killed before the first file is opened, before the second (as a rule every third), and so on
     until a load gets through.
     """
     seen: Counter[str] = Counter()
     kept = [] if first else OLD
-    for number in sample(range(1, 200), 2):
+    for number in sample(range(1, 200), 3):
         store = tmp_path / str(number)
         if not first:
             condgraph.open(store).add(OLD)
@@ -111,19 +111,20 @@ def test_before_every_step(first: bool, tmp_path: Path) -> None:
     else:
         pytest.fail("the load never got through")
     # The switch is one step: there are moments before it and moments after it.
-    assert seen["old"] >= (5 if ALL else 3)
-    assert seen["new"] >= (3 if ALL else 2)
+    assert seen["old"] >= (5 if ALL else 2)
+    assert seen["new"] >= (3 if ALL else 1)
 
 
+@pytest.mark.slow
 def test_at_random_moments(tmp_path: Path) -> None:
-    """Fifty loads (a dozen as a rule), killed at moments spread over the time that one takes."""
+    """Fifty loads, killed at moments spread over the time that one takes."""
     condgraph.open(tmp_path / "clock").add(OLD)
     begin = time.perf_counter()
     assert load_in_a_fork(tmp_path / "clock", NEW)
     takes = time.perf_counter() - begin
     rng = random.Random(5)
     seen: Counter[str] = Counter()
-    for number in sample(range(50), 4):
+    for number in range(50):
         store = tmp_path / str(number)
         condgraph.open(store).add(OLD)
         # The time a load takes varies; late moments are tried longer, so that some come after the

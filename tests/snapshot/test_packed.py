@@ -132,6 +132,7 @@ def compared(place: Path, memory: condgraph.Graph) -> PackedFile:
         return file
 
 
+@pytest.mark.slow
 def test_a_clean_table_takes_at_most_three_times_its_bytes(tmp_path: Path) -> None:
     table = clean(tmp_path / "towns.csv", 20_000)
     memory = condgraph.open()

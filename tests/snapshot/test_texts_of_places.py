@@ -17,6 +17,7 @@ from condgraph.engine.facts import Source, Sourced, Statement
 from condgraph.engine.identity import content_digest
 from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import Quantity
+from tests.support.lanes import by_lane
 
 SOURCES = ("z", "a", "m")
 #: A statement, a place and the text there.
@@ -65,7 +66,7 @@ def exported(graph: Graph) -> dict[Any, dict[tuple[str, int], str | None]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(by_lane(50, 150, 150)))
 def test_each_place_keeps_its_first_text(seed: int) -> None:
     rng = random.Random(seed)
     said = made(rng, rng.randrange(1, 30))
@@ -84,7 +85,7 @@ def test_digests_tell_contents_apart() -> None:
     """One text, place or value changed in a few statements: each content has a digest of its own."""
     rng = random.Random(7)
     found: dict[str, Any] = {}
-    for _ in range(60):
+    for _ in range(by_lane(15, 60, 60)):
         said = made(rng, 4)
         for number in range(len(said)):
             for other in ("IV", "V", None):
@@ -92,7 +93,7 @@ def test_digests_tell_contents_apart() -> None:
                 what = kept(changed)
                 digest = content_digest(loaded([changed]).current)
                 assert found.setdefault(digest, what) == what
-    assert len(found) > 300
+    assert len(found) > by_lane(75, 300, 300)
 
 
 def test_digests_tell_sources_apart() -> None:

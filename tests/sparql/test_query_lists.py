@@ -19,7 +19,7 @@ from condgraph.endpoint.backend import OxigraphBackend
 from condgraph.endpoint.service import Limits
 from condgraph.engine.facts import Entity
 from condgraph.sparql.text.lists import rewrite
-from tests.support.lanes import by_lane, shared_graph
+from tests.support.lanes import by_lane, sample, shared_graph
 from tests.support.serving import ask, serving
 
 BASE = "http://x/"
@@ -212,12 +212,13 @@ def test_a_megabyte_is_read_in_time_that_grows_with_it(head: str) -> None:
         *(".", "#", "#\n", " ", "\u00e9", "_", "%41", ":", "a:.", "'\\", "?n IN ('a') && ", "VALUES ", "GRAPH ", "FILTER "),
         *("}", "{}", "()", "{} UNION ", "IN ", "a.-"),
     )
-    for piece in pieces:
+    for piece in sample(pieces, 4):
         begin = time.process_time()
         rewrite(head + piece * ((1 << 20) // len(piece)))
         assert time.process_time() - begin < 5, piece
 
 
+@pytest.mark.slow
 def test_lists_are_as_quick_as_values(oracle: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     graph = shared_graph(tmp_path_factory, oracle / "kb_small.json")
     names = sorted({row[0] for row in graph.sparql("SELECT ?n { ?e <pred:name> ?n }")})[::20][:100]
@@ -270,7 +271,7 @@ def test_the_endpoint_takes_lists_too(tmp_path: Path) -> None:
 def test_a_rewritten_query_gives_the_same() -> None:
     changed = same = 0
     kinds: Counter[str] = Counter()
-    for seed in range(by_lane(4_000, 10_000, 40_000)):
+    for seed in range(by_lane(1_000, 8_000, 40_000)):
         queries = Queries(seed)
         text = queries.query()
         other = rewrite(text)
@@ -287,5 +288,5 @@ def test_a_rewritten_query_gives_the_same() -> None:
         kinds["exists"] += " EXISTS { VALUES" in other
         kinds["rows"] += expected not in (False, True) and bool(expected[1] if isinstance(expected, tuple) else expected)  # type: ignore[index]
         assert outcome(opened, other) == expected, f"{seed}\n{text}\n{other}"
-    assert changed > 400
+    assert changed > by_lane(100, 800, 4_000)
     assert min(kinds.values()) > changed / 40, kinds

@@ -16,6 +16,7 @@ from condgraph.engine.facts import Ref, Statement
 from condgraph.graph import Graph
 from tests.support import graphs
 from tests.support.canonical import contents_of
+from tests.support.lanes import examples
 from tests.support.world import world
 
 SYNTAXES = [("turtle", ".ttl"), ("nquads", ".nq")]
@@ -38,7 +39,7 @@ def test_one_of_everything(tmp_path: Path, syntax: str, suffix: str) -> None:
 
 
 @given(items=graphs.stored_items())
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 def test_any_graph(tmp_path: Path, items: list[Any]) -> None:
     graph = condgraph.open(graph="any / \u00e9 %")
     graph.add(items)
@@ -96,6 +97,7 @@ LARGE = (
 )
 
 
+@pytest.mark.data
 def test_data_sets(data: Path, tmp_path: Path) -> None:
     """Data sets of every kind, cut to their beginnings where they are large."""
     small: list[tuple[Path, dict[str, Any]]] = [

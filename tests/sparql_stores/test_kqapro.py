@@ -373,6 +373,7 @@ def test_every_value_is_read_from_its_name(small_oracle: Graph) -> None:
     assert {iri: by_name(iri, names) for iri in nodes[::7]} == asked(nodes[::7], how)
 
 
+@pytest.mark.slow
 def test_the_dialect_costs_little(small_oracle: Graph) -> None:
     embedded = small_oracle.rdf()
     predicates = predicates_of(embedded.target.schema, embedded.target.names)
