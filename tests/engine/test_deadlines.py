@@ -191,7 +191,7 @@ def test_every_operator_is_here() -> None:
     assert set(PLANS) == set(Run.operators)
 
 
-@pytest.mark.parametrize("kind", sample([kind for kind, plans in PLANS.items() if plans], 3), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", sample([kind for kind, plans in PLANS.items() if plans], 5), ids=lambda kind: kind.__name__)
 def test_operators(ugly: Graph, kind: type) -> None:
     """Running one, and everything that its answer is asked for."""
     # What is imported when it is first used is no part of a call.

@@ -5,6 +5,7 @@ said of a difference, where there is something else instead. Changes of one oper
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from fractions import Fraction
 from typing import Any
@@ -85,12 +86,14 @@ def test_a_writer_of_this_machine_is_gone_when_its_process_is() -> None:
     assert Owner.gone(own.name, 0)
     child = os.fork()
     if not child:
+        signal.pause()
         os._exit(0)
-    os.waitpid(child, 0)
-    assert Owner.gone(f"{socket.gethostname()}/{child}/token", 0)
+    name = f"{socket.gethostname()}/{child}/token"
     # Somebody has the number, who need not be the one that wrote.
-    parent = f"{socket.gethostname()}/{os.getppid()}/token"
-    assert not Owner.gone(parent, SILENT)
+    assert not Owner.gone(name, SILENT)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert Owner.gone(name, 0)
 
 
 A, B = ("str", "a"), ("str", "b")

@@ -14,7 +14,7 @@ from condgraph.engine.facts import Ref, Statement
 from condgraph.patterns.join import join
 from tests.support.lanes import by_lane
 
-GRAPHS = by_lane(12, 150, 600)
+GRAPHS = by_lane(24, 150, 600)
 HUB = [(f"UNKNOWN {i}", "genre", "Drama") for i in (1, 2)] + [(f"UNKNOWN {i}", "actor", f"UNKNOWN {i}{i}") for i in (1, 2)]
 #: Arms at one node, on an arm, at a leaf's place, with something known behind them, and of unknown relations.
 PATTERNS: tuple[list[tuple[str, str, str]], ...] = (
