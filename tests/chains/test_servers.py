@@ -19,13 +19,16 @@ from condgraph.chains.walk import Walk
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Statement
 from condgraph.engine.values import Quantity, Time
+from tests.ask.test_on_servers import opened
 from tests.chains.test_chains import JUDGE, ROWS, Toy
 from tests.chains.tokenizers_made import made
 from tests.support.chain_sequences import sequences
-from tests.support.neo4j_servers import pushed
+from tests.support.lanes import by_lane
 from tests.support.odd_names import NAMES, items
 
-SERVERS = [pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "oxigraph")]
+SERVERS = [
+    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "oxigraph", "virtuoso")
+]
 ODD = [f"e{number}" for number in range(len(NAMES))]
 
 
@@ -60,17 +63,17 @@ def here() -> Graph:
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def there(request: pytest.FixtureRequest, here: Graph) -> Iterator[Any]:
-    if request.param == "neo4j":
-        with pushed(here, request.getfixturevalue("neo4j_uri"), "chains") as (_, remote):
-            yield remote
-        return
-    server = request.getfixturevalue("oxigraph_server")
-    remote = condgraph.open(f"sparql+{server.query}", graph="chains", update=server.update)
-    remote.delete()  # type: ignore[attr-defined]
-    remote.push(here)  # type: ignore[attr-defined]
-    yield remote
-    remote.delete()  # type: ignore[attr-defined]
+def server(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue("neo4j_uri" if request.param == "neo4j" else f"{request.param}_server")
+
+
+@pytest.fixture(scope="module")
+def there(server: Any, here: Graph) -> Iterator[Any]:
+    with opened(server, "chains") as remote:
+        remote.delete()
+        remote.push(here)  # type: ignore[attr-defined]
+        yield remote
+        remote.delete()
 
 
 def _said(walk: Walk) -> set[tuple[Any, ...]]:
@@ -182,3 +185,38 @@ def test_neighbours_are_bounded(there: Any) -> None:
     together.reach(numbers)
     assert together.warnings
     assert sum(len(together.outgoing(number)) for number in numbers) < sum(len(several.outgoing(number)) for number in films)
+
+
+#: Numbers that stores round, texts that readers cut, times before our era.
+VALUES = [
+    *map(Quantity, (0.1 + 0.2, -1e-7, 2**53 + 1, 1e21)),
+    *(Quantity(8848.86, "metre"), Quantity(123456789.123, "m")),
+    *(Time.year(-43), Time.year(7), Time.day(1969, 7, 20)),
+    *("8848.86 metre", "a\nb\tc", " x ", "é\u0301 中 \u202e", "< A -> r -> B >", "x" * 3000),
+]
+
+
+@pytest.mark.parametrize("seed", range(by_lane(1, 2, 20)))
+def test_values_and_qualifiers_are_those_in_process(server: Any, seed: int) -> None:
+    """Random statements about a few entities: what may follow is the same, value for value, and is judged so."""
+    rng = random.Random(seed)
+    names = ['Mont "Blanc"', "a.b,c;", "{x}|y", "%41 k:a", "q0"]
+    said = []
+    for number in range(40):
+        thing: Any = Ref(rng.choice(names)) if rng.random() < 0.3 else rng.choice(VALUES)
+        keys = rng.sample(("at", "by [x: 1]", "of"), rng.randint(0, 2))
+        qualifiers = tuple((key, rng.choice([*VALUES, Ref(rng.choice(names))])) for key in keys)
+        said.append(Statement(rng.choice(names), rng.choice(("r", "height -> of", "r%20")), thing, qualifiers, row=number))
+    local = condgraph.open("memory:")
+    local.add(said, source="random")
+    with opened(server, f"chains-values-{seed}") as remote:
+        remote.delete()
+        remote.push(local)  # type: ignore[attr-defined]
+        for name in names:
+            mine, theirs = (Walk.of(place_of(one), [name], 3, True) for one in (local, remote))
+            assert _said(mine) == _said(theirs)
+            written = {str(one): one for one in mine.following()}
+            assert written.keys() == {str(one) for one in theirs.following()}
+            for text in rng.sample(sorted(written), min(len(written), 4)):
+                assert remote.verify_chain(text, [name]), text
+        remote.delete()
