@@ -28,7 +28,7 @@ class AroundStore(Protocol):
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
         """The entities of these ids or names, and the statements that have one of them at an end,
         with qualifiers and sources: at most `most` in each direction, by one query. Where another
-        entity has the name of one of these, one such is there as well.
+        entity has the name of one of these, one such is there as well, if there are fewer than `most`.
         """
         ...
 
@@ -113,7 +113,7 @@ class StorePlace:
         cut = max(relations, sum(map(len, sent)) - relations, received) >= self._most
         # Of what may be beyond the bound nobody looked for others of its name; of statements within it,
         # ends and qualifiers together may be more.
-        unsure = cut or part.entities > self._most
+        unsure = cut or part.entities >= self._most
         for one in map(part.entity, range(part.entities)):
             self._shared.setdefault(one.id, unsure or len(part.named(one.name)) > 1)
         if cut:

@@ -14,8 +14,7 @@ from condgraph.sparql.gathered import Gathered, LostRowsError, Row
 
 def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
-    snapshot of those alone; and of each entity in them one other that has its name, where there is
-    one.
+    snapshot of those alone; and others that have the name of an entity in them, up to the bound.
     """
     target = store.target
     compiler = Compiler(target)

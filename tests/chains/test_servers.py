@@ -220,3 +220,30 @@ def test_values_and_qualifiers_are_those_in_process(server: Any, seed: int) -> N
             for text in rng.sample(sorted(written), min(len(written), 4)):
                 assert remote.verify_chain(text, [name]), text
         remote.delete()
+
+
+def test_a_hub_comes_by_one_query(server: Any) -> None:
+    """Thousands of statements around one entity, some of whose ends share names: linear in their number, so that
+    it ends within the limits of a server (20 s on Oxigraph).
+    """
+    local = condgraph.open("memory:")
+    films = [Entity(f"f{number}", f"Film {number // 2 if number < 40 else number}") for number in range(by_lane(4000, 4000, 8000))]
+    genres = [Statement(one.id, "has genre", Ref("Drama"), row=number) for number, one in enumerate(films)]
+    local.add([*films, *genres, *(Statement(one.id, "directed by", Ref("Ann")) for one in films[::50])], source="films")
+    with opened(server, "chains-hub") as remote:
+        remote.delete()
+        remote.push(local)  # type: ignore[attr-defined]
+        place = place_of(remote)
+        assert isinstance(place, StorePlace)
+        mine, theirs = Walk.of(place_of(local), ["Drama"], 2, True), Walk.of(place, ["Drama"], 2, True)
+        assert _said(mine) == _said(theirs)
+        here, there = ({str(one): one for one in walk.following()} for walk in (mine, theirs))
+        assert here.keys() == there.keys()
+        assert len(there) == len(films)
+        assert "< Film 0 #f1 -> has genre -> Drama >" in there
+        text = "< Film 50 -> has genre -> Drama >"
+        mine, theirs = mine.commit(here[text]), theirs.commit(there[text])
+        assert _said(mine) == _said(theirs)
+        assert place.queries == 2
+        assert not place.warnings
+        remote.delete()
