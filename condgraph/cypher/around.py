@@ -14,10 +14,10 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
 
 
-def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
     snapshot of those alone; and of each entity in them one other that has its name, where there is
-    one.
+    one. With `concepts` also the memberships that they are an end of.
     """
     of, scans = around_of(ids, names, values=values)
     layout: Layout = store.layout
@@ -36,6 +36,8 @@ def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, v
         branches.append(
             [*_namesakes(compiler, part, most), f"RETURN {len(scans)} AS unit, {{e: {layout.described('other')}}} AS row"]
         )
+    if concepts:
+        branches += layout.memberships_of(compiler, compiler.set_of(of), most)
     text = compiler.whole(branches, ("unit", "row"))
     found: Snapshot = store.steady(lambda: restore(store.connection.read(text, compiler.parameters), store.known_sources, layout))
     return found

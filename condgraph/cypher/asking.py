@@ -160,11 +160,11 @@ class AskingStore(ABC):
         rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
-    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
         from condgraph.cypher.around import around
 
-        return around(self, ids, names, most, values=values)
+        return around(self, ids, names, most, values=values, concepts=concepts)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives: one query; `known` has the ids of

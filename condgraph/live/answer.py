@@ -92,7 +92,7 @@ class Live:
 
     def describe(self, iri: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> str:
         """What the database says of the node or the label that an IRI is, as N-Triples: at most so many
-        statements, and the labels. Nothing where there is none. Raises `DeadlineError`.
+        statements each way. Nothing where there is none. Raises `DeadlineError`.
         """
         full = iri if "://" in iri else self.names.base + iri
         if not full.startswith(self.names.base):
@@ -105,12 +105,7 @@ class Live:
         with within(timeout, cancelled):
             if ident.startswith(":"):
                 return self._said(self._concept(ident[1:]), full)
-            found = self._said(self._store.around([ident], [], most, values=True), full)
-            if found:
-                labels = self.ask(f"SELECT ?label {{ <{full}> <{PRED}instance_of> ?label }}")
-                assert isinstance(labels, Solutions)
-                found += "".join([f"<{full}> <{PRED}instance_of> {row[0]} .\n" for row in labels.rows])
-            return found
+            return self._said(self._store.around([ident], [], most, values=True, concepts=True), full)
 
     def _said(self, part: Snapshot, iri: str) -> str:
         from pyoxigraph import RdfFormat

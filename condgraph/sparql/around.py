@@ -8,13 +8,14 @@ from typing import Any
 from condgraph.engine.algebra.around import around_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.sparql.compile.entities import Compiler
-from condgraph.sparql.compile.gather import branch_of, gathering, others
+from condgraph.sparql.compile.gather import branch_of, gathering, memberships_of, others
 from condgraph.sparql.gathered import Gathered, LostRowsError, Row
 
 
-def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
     """The entities of these ids and names with the statements at whose ends they stand, as a
     snapshot of those alone; and others that have the name of an entity in them, up to the bound.
+    With `concepts` also the memberships that they are an end of.
     """
     target = store.target
     compiler = Compiler(target)
@@ -23,6 +24,8 @@ def around(store: Any, ids: Sequence[str], names: Sequence[str], most: int, *, v
     branches += [f"{branch_of(compiler, number, scan)} LIMIT {int(most)}" for number, scan in enumerate(scans)]
     branches.append(branch_of(compiler, len(scans), of))
     branches += others(compiler, len(scans) + 1, of, scans, most)
+    if concepts:
+        branches += memberships_of(compiler, of, most)
     text = gathering(branches, target, stated=True)
     try:
         return Gathered(_rows(store, text), target.names, ()).snapshot

@@ -90,11 +90,11 @@ class RdfStore(ABC):
     def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
         return (row for text in texts for row in _gathered_rows(self.select(text)))
 
-    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
+    def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
         from condgraph.sparql.around import around
 
-        return around(self, ids, names, most, values=values)
+        return around(self, ids, names, most, values=values, concepts=concepts)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives; `known` has the ids of what only

@@ -58,7 +58,7 @@ def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple
     if fetch is None:
         return graph.current, True
     found: Snapshot = fetch(
-        [] if ident is None else [ident], [] if name is None or ident is not None else [name], most, values=True
+        [] if ident is None else [ident], [] if name is None or ident is not None else [name], most, values=True, concepts=True
     )
     return found, False
 

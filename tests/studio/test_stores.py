@@ -47,8 +47,11 @@ def compared(client: Client, served: Client, *, foreign: str) -> None:
     assert client.post("tree", program=HIGH) == served.post("tree", program=HIGH)
     here, there = client.get("entity", id="Nepal"), served.get("entity", id="Nepal")
     judge.check("EntityPage", here)
-    for name in ("entity", "facts", "pointing"):
+    for name in ("entity", "facts", "pointing", "concepts"):
         assert here[name] == there[name], name
+    assert here["concepts"]
+    here, there = client.get("entity", id="country"), served.get("entity", id="country")
+    assert sorted(one["id"] for one in here["members"]) == sorted(one["id"] for one in there["members"])
     assert client.get("entity", name="Nepal", limit=1)["more"]
     for text in ("anna", "Nep", "heigh"):
         assert client.get("names", text=text) == served.get("names", text=text)

@@ -347,6 +347,12 @@ class Layout(ABC):
         """The same for the concepts of some names, where no nodes stand for them; else None."""
         return None
 
+    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+        """Queries of the memberships, as they were stated, that a list of entities are an end of: at
+        most so many each.
+        """
+        self._lacks("evidence")
+
     # -- names -------------------------------------------------------------------------------------
 
     def any_kind(self, e: str, kinds: Collection[EntityKind]) -> str:

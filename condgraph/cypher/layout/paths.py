@@ -376,6 +376,17 @@ class CondgraphLayout(Layout):
             ],
         ]
 
+    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+        """Of members, and of concepts."""
+        found = []
+        for end in ("e", "c"):
+            e, c, m = (writing.name(prefix) for prefix in ("e", "c", "m"))
+            given = e if end == "e" else c
+            link = f"{{m: {{a: {self.described(e)}, b: {self.described(c)}, sources: {m}.sources, rows: {m}.rows}}}}"
+            stated = f"MATCH ({e})-[{m}:MEMBER_OF]->({c}) WHERE size({m}.sources) > 0"
+            found.append([f"UNWIND {members} AS {given}", stated, f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"])
+        return found
+
     # -- names -------------------------------------------------------------------------------------
 
     def subjects_of(self, predicates: Sequence[str]) -> str:

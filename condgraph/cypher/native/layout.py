@@ -299,6 +299,15 @@ class NativeLayout(Layout):
                 )
         return found
 
+    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+        """The labels of nodes; no node is a concept."""
+        e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
+        known = writing.parameter({one: [concept_id(one), name] for name, labels in self.labels.items() for one in labels})
+        concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
+        link = f"{{m: {{a: {self.described(e)}, b: {concept}, sources: ['{SOURCE}'], rows: [0]}}}}"
+        clauses = [f"UNWIND {members} AS {e} UNWIND labels({e}) AS {label}", f"WITH {e}, {known}[{label}] AS {about}"]
+        return [[*clauses, f"WITH * WHERE {about} IS NOT NULL", f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"]]
+
     # -- names -------------------------------------------------------------------------------------
 
     def subjects_of(self, predicates: Sequence[str]) -> str:

@@ -176,6 +176,16 @@ def memberships(compiler: Compiler, members: alg.Entities | None = None, concept
             yield f"SELECT DISTINCT (-1 AS ?leaf) ({m} AS ?n) WHERE {{ {out.text()} }}"
 
 
+def memberships_of(compiler: Compiler, of: alg.Entities, most: int) -> Iterator[str]:
+    """The memberships, as they were stated, that some entities are an end of: at most so many a side."""
+    for end in ("member", "concept"):
+        out = Group()
+        m, e = compiler.variable("m"), compiler.variable("e")
+        out.append(f"{m} <pred:{end}> {e} .")
+        compiler.entities(of, e, out)
+        yield f"SELECT DISTINCT (-1 AS ?leaf) ({m} AS ?n) WHERE {{ {out.text()} }} LIMIT {int(most)}"
+
+
 def branch_of(compiler: Compiler, i: int, leaf: Node) -> str:
     """The part of the query that gives the statements, or the entities, of a leaf."""
     out = Group()
