@@ -60,7 +60,9 @@ def test_equal_statements_are_told_by_all_of_their_marks() -> None:
         assert number.tolist() == [10 + sorted(set(rows)).index(row) for row in rows]
 
 
-@pytest.mark.parametrize("numbers", [[], [5], [3, 3, 3], [-4, 0, 4, 8, 0], [1, 10**14, 7, 1], [48, 16, 48, 160]])
+@pytest.mark.parametrize(
+    "numbers", [[], [5], [3, 3, 3], [-4, 0, 4, 8, 0], [1, 10**14, 7, 1], [48, 16, 48, 160], [-(2**63), 2**63 - 1]]
+)
 def test_different_numbers_are_counted(numbers: list[int]) -> None:
     assert _different(np.array(numbers, np.int64)) == len(set(numbers))
 

@@ -194,16 +194,18 @@ class Profile:
 def _different(numbers: NDArray[np.int64]) -> int:
     if not len(numbers):
         return 0
-    # Where they lie close together, a mark for each that may be there is quicker than sorting.
-    above = numbers - numbers.min()
-    used = int(np.bitwise_or.reduce(above))
-    above >>= max(0, (used & -used).bit_length() - 1)
-    most = int(above.max())
-    if most < 64 * len(above):
-        there = np.zeros(most + 1, bool)
-        there[above] = True
-        return int(np.count_nonzero(there))
-    ordered = np.sort(above)
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low < 1 << 63:
+        # Where they lie close together, a mark for each that may be there is quicker than sorting.
+        above = numbers - low
+        used = int(np.bitwise_or.reduce(above))
+        above >>= max(0, (used & -used).bit_length() - 1)
+        most = int(above.max())
+        if most < 64 * len(above):
+            there = np.zeros(most + 1, bool)
+            there[above] = True
+            return int(np.count_nonzero(there))
+    ordered = np.sort(numbers)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
 
 
