@@ -130,6 +130,16 @@ def other(program: str, fault: str, pick: random.Random) -> tuple[str, str] | No
         words = {"country": "nation", "height": "altitude", "head of government": "prime minister", "capital": "capital city of"}
         known = [one for one in words if f"({one}," in program or f"({one})" in program]
         return (program.replace(f"({known[0]}", f"({words[known[0]]}", 1), known[0]) if known else None
+    if fault in ("type", "operator"):
+        test = re.search(r"(Q?Filter)(Num|Year|Str)\(([^()]*)\)", program)
+        if test is None or (fault == "operator" and test[2] != "Str"):
+            return None
+        if fault == "operator":
+            # Texts are compared by equality, which a model may say.
+            return program.replace(test[0], f"{test[0][:-1]}, =)", 1), "FilterStr(attribute, value)"
+        wrong = pick.choice([one for one in ("Num", "Year", "Date") if one != test[2] and (one, test[2]) != ("Date", "Year")])
+        given = test[3] if test[2] != "Str" else f"{test[3]}, ="
+        return program.replace(test[0], f"{test[1]}{wrong}({given})", 1), test[1] + test[2]
     call = pick.choice([one for one in re.finditer(r"(\w+)\(([^()]*)\)", program) if one[2]])
     function, texts = call[1], call[2].split(", ")
     if fault == "too few":
@@ -151,7 +161,7 @@ def other(program: str, fault: str, pick: random.Random) -> tuple[str, str] | No
     return (program[: call.start()] + "QueryAttr(start time)", "QFilterYear") if call.start() else None
 
 
-OTHERS = ["case", "plural", "underscore", "synonym", "too few", "too many", "swapped", "kind", "qualifier"]
+OTHERS = ["case", "plural", "underscore", "synonym", "too few", "too many", "swapped", "kind", "qualifier", "type", "operator"]
 
 
 def more_programs(graph: Graph) -> list[str]:
@@ -159,6 +169,8 @@ def more_programs(graph: Graph) -> list[str]:
     found = programs(graph)
     for country in graph.kopl("FindAll() FilterConcept(country) QueryName()").texts:
         found.append(f"Find({country}) Relate(head of government, forward) QFilterYear(start time, 1980, >) QueryName()")
+    for side in graph.kopl("FindAll() FilterConcept(country) QueryAttr(driving side)").texts:
+        found.append(f"FindAll() FilterConcept(country) FilterStr(driving side, {side}) Count()")
     return [*found, "FindAll() FilterConcept(country) Relate(capital, forward) FilterConcept(capital city) Count()"]
 
 
@@ -168,7 +180,12 @@ def test_feedback_of_other_faults_holds_what_puts_it_right(graph: Graph, fault: 
     pick = random.Random(f"others {fault} {seed}")
     outcomes: Counter[bool] = Counter()
     missed = []
-    for program in pick.choices(more_programs(graph), k=80):
+    some = more_programs(graph)
+    if fault in ("type", "operator"):
+        # Where nothing is compared, nobody compares it wrongly.
+        tests = re.compile("Q?Filter(Num|Year|Str)" if fault == "type" else "FilterStr").search
+        some = [one for one in some if tests(one) and graph.kopl(one).texts]
+    for program in pick.choices(some, k=80):
         seeded = other(program, fault, pick)
         if seeded is None:
             continue

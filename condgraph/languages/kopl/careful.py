@@ -14,7 +14,7 @@ from itertools import combinations, islice, pairwise
 from typing import Final
 
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, CallSpan, Knows, Span, Step, form, signature
+from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, OPERATORS, CallSpan, Knows, Span, Step, form, signature
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(FUNCTIONS)})[ \t]*\())")
@@ -227,6 +227,9 @@ def _split(
         commas = [i for i in commas if not ((at := bisect_right(ends, i)) < len(inside) and inside[at][0] < i)]
     if len(commas) < len(roles) - 1:
         check_arity(function, roles, [""] * (len(commas) + 1), (start, close))
+    if len(commas) >= len(roles) and roles[-1] not in CLOSED and program[commas[-1] + 1 : close].strip() in OPERATORS:
+        # An operator where the function has none would become a part of the text before it.
+        check_arity(function, roles, [""] * (len(roles) + 1), (start, close))
     cuts = _cuts(program, start, close, commas, roles, knows)
     edges = [start - 1, *cuts, close]
     texts: list[str] = []

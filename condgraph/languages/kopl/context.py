@@ -31,7 +31,7 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.schema import Kinds, Schema
-from condgraph.engine.values import collapse
+from condgraph.engine.values import Kind, collapse
 from condgraph.languages.kopl.careful import parted
 from condgraph.languages.kopl.syntax import places
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step, form
@@ -271,9 +271,21 @@ class Lowering:
         """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
         if kind == "Str":
             return Compare(operator, collapse(text))
-        if kind == "Num":
-            return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
-        return Compare(operator, self.literal(i, read_time, text))
+        try:
+            if kind == "Num":
+                return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
+            return Compare(operator, self.literal(i, read_time, text))
+        except LiteralError as error:
+            found = {one for one, _ in kinds}
+            if found and found <= _COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
+                # Who takes the values for others than they are hears what they are.
+                said = [
+                    f"{word}, which are compared by Filter{end} and QFilter{end}"
+                    for one, (word, end) in _COMPARED.items()
+                    if one in found
+                ]
+                error.hint = f"the values are {'; '.join(said)}"
+            raise
 
     def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:
         """What a reader of literals makes of the i-th text; its complaint gets the position."""
@@ -284,6 +296,8 @@ class Lowering:
             raise
 
 
+#: Values by their type, and how functions that compare them end.
+_COMPARED: Final = {Kind.TEXT: ("texts", "Str"), Kind.QUANTITY: ("numbers", "Num"), Kind.TIME: ("times", "Year")}
 #: Roles whose texts are names of the graph.
 _NAMED: Final = frozenset(("relation", "key", "qkey"))
 _QUALIFIER: Final = (
