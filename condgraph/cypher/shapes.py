@@ -147,10 +147,11 @@ class Shapes:
             (*left, *right, (name,)) for name in ("And", "Or") for left in around for right in around if len(left) == len(right)
         ]
         yield from _pairs(one, about)
+        # What is asked of one entity, conditions and qualifiers too, before what is asked of many.
         yield from _ends(one, about, first=True)
+        yield from _ends(one, about, first=False)
         yield from _ends(around, about, first=True)
         yield from _ends(kept, about, first=True)
-        yield from _ends(one, about, first=False)
         yield from _pairs(around, about)
         for sets in (said, longer, both):
             yield from _ends(sets, about, first=True)

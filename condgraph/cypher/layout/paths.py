@@ -33,7 +33,7 @@ from condgraph.engine.values import Kind, Number, Value
 _KEPT: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
 _SUFFIX: Final = "' (predicate)'"
 #: Edges that may be read in one step where only those of some types are wanted.
-MOST_EDGES, ALL_EDGES = 500, 2_000
+MOST_EDGES, ALL_EDGES = 700, 3_000
 #: The properties of values that an index has side by side, by kind.
 _INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
 
