@@ -86,8 +86,8 @@ def serve(
             typer.echo(f"{address}/ serves {login.graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
-        pages = routes(api, sparql=answers is not None)
-        site = application(answers, limits, routes=pages, closing=api.close, admits=lambda exchange: admit(exchange, api.guard))
+        own = routes(api, sparql=answers is not None)
+        site = application(answers, limits, routes=own, closing=api.close, admits=lambda exchange: admit(exchange, api.guard))
         locked = Locked(site, api.guard)
         running = server(locked, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from condgraph.endpoint import description as protocol_description
 from condgraph.endpoint import page, things
@@ -97,7 +98,8 @@ class Endpoint:
             raise _not_allowed("GET, HEAD, OPTIONS")
         self._admits(exchange)
         base = self.backend.base or ""
-        iri = things.iri_of(base, exchange.behind(things.path_of(base) or "/"))
+        # The path of the base may have been sent in more than one spelling; its slashes are the same.
+        iri = things.iri_of(base, exchange.behind(urlsplit(base).path.count("/")))
         if iri is None:
             raise ProtocolError(404, "no IRI is written so")
         found = await things.described(self.backend, iri, exchange.header("accept"), self.limits.timeout)

@@ -91,12 +91,11 @@ class Exchange:
         """The path that the application is at, which ends with a slash."""
         return f"{self._scope.get('root_path', '').rstrip('/')}/"
 
-    def behind(self, path: str) -> bytes:
-        """What stands behind a path of the application in the address, as it was sent."""
+    def behind(self, steps: int) -> bytes:
+        """What stands behind so many slashes of the application's path, as it was sent."""
         sent: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
-        before = quote(self.root[:-1] + path)
-        # A path with letters beyond ASCII was sent percent-encoded.
-        return sent.partition(b"?")[0][len(before) :] if sent.startswith(before.encode()) else b""
+        steps += self.root.count("/") - 1
+        return b"".join(sent.partition(b"?")[0].split(b"/", steps)[steps:])
 
     def at(self, path: str) -> str:
         """The address of a path of the application."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from condgraph.endpoint.formats import GRAPHS, HTML, Chosen, require
 from condgraph.endpoint.protocol import ProtocolError
@@ -28,15 +28,17 @@ _KEPT: Final = frozenset("./_")
 
 
 def path_of(base: str | None) -> str | None:
-    """The path that the IRIs of a base have here; None where they are no addresses of HTTP.
+    """The path that the IRIs of a base have here, decoded; None where they are no addresses of HTTP, or
+    have braces, which the routes of an application take for something else.
 
-    >>> path_of("http://condgraph.example/default/"), path_of("https://example.org/"), path_of("neo4j://films/")
-    ('/default/', '/', None)
+    >>> path_of("http://condgraph.example/my%5Ffilms/"), path_of("https://example.org/"), path_of("neo4j://films/")
+    ('/my_films/', '/', None)
     """
     if base is None:
         return None
     found = urlsplit(base)
-    return found.path if found.scheme.lower() in ("http", "https") else None
+    path = unquote(found.path)
+    return path if found.scheme.lower() in ("http", "https") and not set("{}") & set(path) else None
 
 
 def iri_of(base: str, path: bytes) -> str | None:

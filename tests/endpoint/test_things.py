@@ -66,7 +66,9 @@ def test_what_clients_send_is_the_iri(name: str) -> None:
 
 
 def test_paths_of_bases() -> None:
-    assert path_of(base_iri("my films")) == "/my_films/"
+    assert path_of(base_iri("my films")) == path_of(base_iri("my_films")) == "/my_films/"
+    assert path_of(base_iri("a/b")) == "/a/b/"
+    assert path_of(base_iri("a{b}")) is None
     assert path_of("neo4j://host/films/") is None
     assert path_of(None) is None
     for wrong in (b"%ff", b"%e9x", b"a b", b"a%3Cb".replace(b"%3C", b"<")):
@@ -100,6 +102,18 @@ def test_rdflib_follows_an_iri(served: str) -> None:
 
     found = Graph().parse(f"{served}/default/Nepal")
     assert (URIRef("http://condgraph.example/default/Nepal"), URIRef("pred:instance_of"), None) in found
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("name", ["my_films", "Erdős"])
+def test_graphs_whose_names_are_encoded(tmp_path: Path, name: str) -> None:
+    with condgraph.open(tmp_path / "store", graph=name) as graph:
+        graph.add([Entity("UN/LOCODE", "UN/LOCODE")])
+    with command("-d", str(tmp_path / "store"), "--graph", name) as (url, _):
+        iri = base_iri(name) + "UN/LOCODE"
+        for path in (quote(iri.removeprefix("http://condgraph.example"), safe="/%"), f"/{quote(name)}/UN/LOCODE"):
+            status, _, body = got(f"{url}{path}", "application/n-triples")
+            assert (status, body.startswith(f"<{iri}> ")) == (200, True), path
 
 
 @pytest.mark.service
