@@ -18,7 +18,7 @@ from condgraph.engine.errors import (
     nearest,
     shortened,
 )
-from condgraph.languages.kopl.table import FUNCTIONS
+from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
 from condgraph.languages.llm.functions import TABLE
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
 from condgraph.names.resolve import resolve
@@ -159,15 +159,13 @@ def _of_types(warnings: Sequence[str]) -> list[str]:
         has, unit, given = compared.groups()
         if has == given == "quantity" and unit:
             found[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
-        for kind, ending in _COMPARE.items():
-            if has == kind != given:
-                found[f"Values that are {_KINDS[kind]} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
+        for kind, (called, ending) in COMPARED.items():
+            if has == kind.name.lower() != given:
+                found[f"Values that are {called} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
     return list(found)
 
 
 _COMPARED: Final = re.compile(r"values? \((\w+)(?: in ([^)]+))?\) cannot be compared with an? (\w+)")
-_COMPARE: Final = {"text": "Str", "quantity": "Num", "time": "Year"}
-_KINDS: Final = {"text": "texts", "quantity": "numbers", "time": "times"}
 
 
 def _brackets(program: str) -> str:

@@ -62,7 +62,7 @@ def serve(
         from condgraph.endpoint.clients import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
         from condgraph.endpoint.service import Limits
-        from condgraph.studio.app import Locked, admit, routes
+        from condgraph.studio.app import admit, routes
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
         # As many as may take more than a moment beside those that are computed.
@@ -88,8 +88,7 @@ def serve(
         sock = listen(host, port)
         own = routes(api, sparql=answers is not None)
         site = application(answers, limits, routes=own, closing=api.close, admits=lambda exchange: admit(exchange, api.guard))
-        locked = Locked(site, api.guard)
-        running = server(locked, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
+        running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None
         if backend is not None:
             following: Callable[[], None]

@@ -57,6 +57,7 @@ class Endpoint:
 
     async def sparql(self, exchange: Exchange) -> None:
         """A request to /sparql."""
+        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD", "POST"):
             raise _not_allowed(READING)
         body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
@@ -69,6 +70,7 @@ class Endpoint:
 
     async def data(self, exchange: Exchange) -> None:
         """A request to /data."""
+        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
         asked = read_graph(exchange.address)
@@ -94,9 +96,9 @@ class Endpoint:
 
     async def thing(self, exchange: Exchange) -> None:
         """An IRI of the graph itself: what the graph says of it, or the page that asks for that."""
+        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
-        self._admits(exchange)
         base = self.backend.base or ""
         # The path of the base may have been sent in more than one spelling; its slashes are the same.
         iri = things.iri_of(base, exchange.behind(urlsplit(base).path.count("/")))
@@ -232,7 +234,7 @@ def application(
 ) -> Starlette:
     """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
     closes the backend, and calls `closing`, when it ends. `admits` raises the status for who may
-    not read what the graph says of an IRI. Raises `MissingExtraError`.
+    not read the graph. Raises `MissingExtraError`.
     """
     try:
         from starlette.applications import Starlette

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from condgraph.endpoint.exchange import Exchange, Receive, Send
 from condgraph.endpoint.protocol import ProtocolError
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from condgraph.studio.guard import Guard
 
 Handler = Callable[[ApiExchange], Awaitable[None]]
-#: What tokens guard beside the API.
-_GUARDED: Final = ("/sparql", "/data")
 
 
 class _Route:
@@ -58,34 +56,8 @@ def routes(api: Api, *, sparql: bool) -> list[Any]:
 
 
 def admit(exchange: Exchange, guard: Guard) -> None:
-    """Raise the status for who has no token, where there are tokens."""
+    """Raise the status for who has no token, where there are tokens: SPARQL needs one as the API does,
+    or they would guard nothing.
+    """
     if guard.tokens:
         guard.known(exchange.client, exchange.header("authorization") or "", basic=True)
-
-
-class Locked:
-    """An application whose SPARQL needs a token as well, where there are tokens: they would guard
-    nothing otherwise.
-    """
-
-    def __init__(self, application: Any, guard: Guard) -> None:
-        self._application, self._guard = application, guard
-
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        path = scope.get("path", "")
-        if scope["type"] != "http" or not path.startswith(_GUARDED) or scope["method"] == "OPTIONS":
-            await self._application(scope, receive, send)
-            return
-        exchange = Exchange(scope, receive, send)
-        try:
-            admit(exchange, self._guard)
-        except ProtocolError as problem:
-            refused = problem
-
-            async def refuse(_: Exchange) -> None:
-                raise refused
-
-            await exchange.run(refuse)
-            return
-        await self._application(scope, receive, send)

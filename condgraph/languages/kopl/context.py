@@ -34,7 +34,7 @@ from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import Kind, collapse
 from condgraph.languages.kopl.careful import parted
 from condgraph.languages.kopl.syntax import places
-from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, CallSpan, Program, Span, Step, form
+from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
 from condgraph.languages.literals import quantity_test, read_quantity, read_time
 from condgraph.languages.parameters import Given, hole
 from condgraph.names.words import near_names
@@ -277,11 +277,11 @@ class Lowering:
             return Compare(operator, self.literal(i, read_time, text))
         except LiteralError as error:
             found = {one for one, _ in kinds}
-            if found and found <= _COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
+            if found and found <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
                 # Who takes the values for others than they are hears what they are.
                 said = [
                     f"{word}, which are compared by Filter{end} and QFilter{end}"
-                    for one, (word, end) in _COMPARED.items()
+                    for one, (word, end) in COMPARED.items()
                     if one in found
                 ]
                 error.hint = f"the values are {'; '.join(said)}"
@@ -296,8 +296,6 @@ class Lowering:
             raise
 
 
-#: Values by their type, and how functions that compare them end.
-_COMPARED: Final = {Kind.TEXT: ("texts", "Str"), Kind.QUANTITY: ("numbers", "Num"), Kind.TIME: ("times", "Year")}
 #: Roles whose texts are names of the graph.
 _NAMED: Final = frozenset(("relation", "key", "qkey"))
 _QUALIFIER: Final = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from condgraph.engine.errors import ParseError, UnknownNameError, nearest
+from condgraph.engine.values import Kind
 
 Span = tuple[int, int]
 #: Longest program that is read; real ones have at most a few dozen steps.
@@ -90,6 +91,12 @@ def form(function: str) -> str:
     return f"{function}({said})" + (f", where {closed[0]}" if closed else "")
 
 
+#: Values by their type, and how functions that compare them end.
+COMPARED: Final[Mapping[Kind, tuple[str, str]]] = {
+    Kind.TEXT: ("texts", "Str"),
+    Kind.QUANTITY: ("numbers", "Num"),
+    Kind.TIME: ("times", "Year"),
+}
 #: Of each function, how many results it takes, and how many texts.
 SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
 
