@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
+from condgraph.cypher.driver import opened
+from condgraph.cypher.failures import as_own_errors, retried
 from condgraph.cypher.guard.check import check_plan, check_text
 from condgraph.cypher.interruptible import Line, Outcome, Transaction
-from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
 from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
     MissingExtraError,
     OptionError,
-    StoreError,
-    StoreMissingError,
     StoreVersionError,
 )
 from condgraph.engine.workers import Workers
@@ -50,9 +48,6 @@ _LINGER: Final = 5.0
 _ENDING: Final = 30.0
 #: How long failures that pass (a deadlock, a new leader) are tried again.
 _RETRY: Final = 15.0
-#: What a server says where two make one index at the same time, whatever `IF NOT EXISTS` says. Once the
-#: other has it, it is there.
-_RACED: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 #: Seconds that the server may take for an index.
 _INDEXES: Final = 660.0
 #: The first version of Neo4j that all texts are written for.
@@ -101,33 +96,8 @@ class Connection:
         if isinstance(place, neo4j.Driver):
             self.driver, self.place = place, repr(place)
             return
-        if not isinstance(place, str):
-            place, user, password = _profile(place)
-        elif place.partition("://")[2].partition("/")[0] == "":
-            place = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL") or place
-        address = parse(place, NEO4J_SCHEMES, example="neo4j://localhost:7687")
-        if not address.host:
-            raise OptionError(f"{shown(place)!r} names no server", hint="such as neo4j://localhost:7687, or NEO4J_URI")
-        user = user or address.user or os.environ.get("NEO4J_USERNAME") or os.environ.get("NEO4J_USER")
-        password = password or address.password or os.environ.get("NEO4J_PASSWORD")
-        if password and not user:
-            user = "neo4j"
-        if address.path.strip("/"):
-            self.database = database or address.path.strip("/")
-        self.place = address._replace(path="").plain
-        try:
-            self.driver = neo4j.GraphDatabase.driver(
-                self.place,
-                auth=(user, password) if user and password is not None else None,
-                # A connection that was idle is asked whether it is alive, so that a restarted
-                # server costs nobody a query.
-                liveness_check_timeout=5.0,
-                notifications_min_severity="OFF",
-                connection_timeout=self.patience,
-                connection_acquisition_timeout=self.patience,
-            )
-        except (ValueError, neo4j.exceptions.ConfigurationError) as error:
-            raise OptionError(f"{self.place!r} is no address: {error}") from None
+        self.driver, self.place, path = opened(place, user, password, self.patience)
+        self.database = database or path or self.database
 
     def close(self) -> None:
         """Let go of the driver."""
@@ -311,29 +281,15 @@ class Connection:
     # -- failures ----------------------------------------------------------------------------------
 
     def _retrying(self, work: Callable[[], T], patience: float, line: Line) -> T:
-        """The result of `work`, tried again after a failure that passes: at once where a connection
-        had died, later where the server says that it may work then. Not where the server ran out of
-        memory: it would again.
+        """The result of `work`, tried again after a failure that passes; other failures are
+        condgraph's own errors.
         """
-        from neo4j import exceptions
-
-        until, lost, pause = time.monotonic() + patience, False, 0.05
         with self._errors():
             self._check_version()
-            while True:
-                try:
-                    return work()
-                except (exceptions.ServiceUnavailable, exceptions.SessionExpired):
-                    if lost or line.over:
-                        raise
-                    lost = True
-                except exceptions.Neo4jError as error:
-                    passes = error.code == _RACED or (error.is_retryable() and "OutOfMemory" not in (error.code or ""))
-                    again = passes and not line.over
-                    if not again or time.monotonic() + pause > until:
-                        raise
-                    time.sleep(pause)
-                    pause *= 2
+            return retried(work, patience, line)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return as_own_errors(self.place, self.database)
 
     def _check_version(self) -> None:
         if self._version is not None:
@@ -344,38 +300,3 @@ class Connection:
         if version < _OLDEST:
             raise StoreVersionError(f"{self.place} is {agent}; Neo4j {'.'.join(map(str, _OLDEST))} or later is needed")
         self._version = version
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        from neo4j import exceptions
-
-        try:
-            yield
-        except exceptions.AuthError as error:
-            raise StoreError(
-                f"{self.place} refuses the user or the password", hint="NEO4J_USERNAME and NEO4J_PASSWORD say them"
-            ) from error
-        except (exceptions.ServiceUnavailable, exceptions.SessionExpired) as error:
-            raise StoreError(f"no server answers at {self.place}", hint="is it running, and is the address right?") from error
-        except exceptions.Neo4jError as error:
-            code = error.code or ""
-            if "TransactionTimedOut" in code or "Terminated" in code:
-                raise DeadlineError("the query did not end before its deadline", hint="a longer timeout= may help") from error
-            if "DatabaseNotFound" in code:
-                raise StoreMissingError(f"{self.place} has no database {self.database!r}") from error
-            if ".Security." in code:
-                raise StoreError(
-                    f"{self.place} refuses: {error.message}", hint="NEO4J_USERNAME and NEO4J_PASSWORD say who asks"
-                ) from error
-            raise StoreError(f"the server says: {error.message}") from error
-        except exceptions.DriverError as error:
-            raise StoreError(f"{self.place}: {error}") from error
-
-
-def _profile(place: Any) -> tuple[str, str | None, str | None]:
-    """Address, user and password of a `py2neo.Graph`."""
-    profile = getattr(getattr(place, "service", None), "profile", None)
-    if profile is None:
-        raise OptionError(f"what was given ({type(place).__name__}) is no address, no neo4j.Driver and no py2neo.Graph")
-    user, password = tuple(profile.auth) if getattr(profile, "auth", None) else (None, None)
-    return str(profile.uri), user or None, password or None

@@ -7,6 +7,7 @@
     kopl_tree   the same as a JSON schema: programs as trees, and back
     pattern     the grammar of patterns
     llm_query   the grammar of LLM queries
+    llm_groups  the predicates and literals of these; llm_texts what stands between their quotes
     llm_tree    the same as a JSON schema: the last query as a tree of those that it takes
     logic       the grammar of logical queries
     logic_tree  the same as a JSON schema: sets within sets

@@ -10,23 +10,16 @@ stand in quotes within quotes, with backslashes before quotes of their own.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from condgraph.engine.errors import OptionError
-from condgraph.grammars.kopl import literal_of, literals_of
-from condgraph.grammars.parts import DIGIT, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, seq, trie
+from condgraph.grammars.llm_groups import Group, Groups
+from condgraph.grammars.llm_texts import names_of, written
+from condgraph.grammars.parts import DIGIT, Part, Ref, Rules, Seq, Text, alt, maybe, reached, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import TABLE
-from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
 
 #: Lines of the longest program.
 LINES: Final = 9
-#: Characters of the longest text that is a value, and of the words of a step.
-LONGEST_TEXT: Final = 100
-LONGEST_WORDS: Final = 160
 #: Functions whose operands are more than results, or results of some sorts alone.
 _OTHERS: Final = frozenset(
     {
@@ -44,26 +37,6 @@ WITH_NUMBER: Final = ("compare", "difference", "add", "multiply", "divide", "per
 WITH_ENTITY: Final = ("set_difference", "is_in", "equal")
 ALL_OPERATORS: Final = ("=", "!=", ">", "<", ">=", "<=")
 SAME_OPERATORS: Final = ("=", "!=")
-_TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "start time": ("start time",), "end time": ("end time",)}
-_MENTION: Final = re.compile(r"output_?(?:of_?)?query_?\d", re.IGNORECASE)
-_QUOTES: Final = SINGLE + DOUBLE
-_UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
-
-
-def writable(name: str) -> bool:
-    """Whether a name can stand in the quotes of an LLM query."""
-    return bool(name.strip()) and name.isprintable() and not name.endswith("\\") and _MENTION.search(name) is None
-
-
-def written(name: str) -> str:
-    """A name as it stands between the quotes."""
-    return re.sub(rf"([\\{_QUOTES}])", r"\\\1", name)
-
-
-def names_of(names: Iterable[str]) -> Part | None:
-    """One of these names, as far as they can be written; None where none can."""
-    found = [written(name) for name in names if writable(name)]
-    return trie(found) if found else None
 
 
 def rules(names: Vocabulary, *, steps: int) -> Rules:
@@ -74,80 +47,8 @@ def rules(names: Vocabulary, *, steps: int) -> Rules:
     return reached(made.rules(max(1, min(steps, LINES))))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Predicates beside which the same may stand: `objects` is the rule of literals that their
-    objects are compared with ("" for entities alone), `things` whether objects are entities, `keys`
-    their qualifiers with the rule of each ("when" for time words), `tables` those whose columns they are, and `sources`
-    those of which one has to be said.
-    """
-
-    objects: str
-    things: bool
-    keys: tuple[tuple[str, str], ...]
-    tables: tuple[str, ...]
-    sources: tuple[str, ...]
-
-    def scopes(self, *, rows: bool) -> tuple[str, ...]:
-        """The sources of which one has to be said; of `rows` those that have rows."""
-        return tuple(one for one in self.sources if not rows or one in self.tables)
-
-
-class Made:
-    """The rules while they are made: `groups` are the predicates that the same may stand beside,
-    `found` the rules by name.
-    """
-
-    def __init__(self, names: Vocabulary, spelled: Callable[[str], str]) -> None:
-        self.names, self._spelled = names, spelled
-        self.literals = literals_of(names)
-        self.found: dict[str, Part] = {one: self.literals[one] for one in ("upto28", "four", "years", "days")}
-        self.found |= _texts()
-        self.found["moment"] = self.found["when"] = alt(Ref("years"), Ref("days"))
-        self.found["extreme"], self.found["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
-        if (entities := names_of(names.entities)) is not None:
-            self.found["entity"] = entities
-        self._shared: dict[tuple[str, Hashable], int] = {}
-        self._amounts: dict[tuple[str, tuple[str, ...]], int] = {}
-        self.groups: dict[Group, list[str]] = {}
-        for name in dict.fromkeys([*names.relations, *names.keys]):
-            if writable(name):
-                self.groups.setdefault(self._group(name), []).append(name)
-
-    @classmethod
-    def of(cls, names: Vocabulary, spelled: Callable[[str], str] = written) -> Made:
-        """The rules over these names; raises `OptionError` where none can be written. `spelled` is how
-        units stand in literals.
-        """
-        made = cls(names, spelled)
-        if not made.groups:
-            raise OptionError("there are no predicates for the grammar to name", hint="load something first")
-        return made
-
-    def _group(self, name: str) -> Group:
-        names = self.names
-        kinds = names.keys.get(name)
-        qualifiers = names.qualified.get(name, {})
-        keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(one in qualifiers for one in those)]
-        told = {word for word, _ in keys}
-        keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in told and writable(key)]
-        objects = "" if kinds is None else self._literal(name, kinds)
-        return Group(objects, name in names.relations, tuple(sorted(keys)), names.columns.get(name, ()), names.scopes.get(name, ()))
-
-    def _literal(self, name: str, kinds: frozenset[str]) -> str:
-        """The rule of the literals that values of these types are compared with."""
-        kind = literal_of(kinds)
-        if "number" not in kind:
-            return kind
-        units = tuple(unit for unit in self.names.units_of.get(name, ()) if writable(unit))
-        rule = f"{kind}-{self._amounts.setdefault((kind, units), len(self._amounts))}"
-        if rule not in self.found:
-            digits = Repeat(DIGIT, 1, 15)
-            amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
-            if units:
-                amount = seq(amount, maybe(seq(" ", trie(map(self._spelled, units)))))
-            self.found[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
-        return rule
+class Made(Groups):
+    """The rules of lines while they are made, `found` by name."""
 
     # -- lines -------------------------------------------------------------------------------------
 
@@ -209,12 +110,6 @@ class Made:
         """Searches by relation, and those by an entity alone."""
         return [*(self._search(number, group, line) for number, group in enumerate(self.groups)), *self._anywhere(line)]
 
-    def _once(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
-        """A part as a rule, which those that say the same share."""
-        rule = f"{kind}-{self._shared.setdefault((kind, what), len(self._shared))}-{line}"
-        self.found[rule] = part
-        return Ref(rule)
-
     def _head(self, line: int) -> Part | None:
         ends = [Ref(one) for one in ("entity", f"result-{line}") if one in self.found or (one != "entity" and line > 1)]
         return self._once("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
@@ -261,16 +156,6 @@ class Made:
         """The source, where the relation alone does not say which is meant; of `rows` one that has such."""
         sources = names_of(group.scopes(rows=rows))
         return Text("") if sources is None else seq(", source='", sources, "'")
-
-    @property
-    def times(self) -> list[str]:
-        """The time words that some facts have."""
-        return sorted({key for group in self.groups for key, literal in group.keys if literal == "when"})
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether a search without a relation says which source it means."""
-        return len(set(self.names.columns.values())) < 2 and not self.names.scopes
 
     def _anywhere(self, line: int) -> list[Part]:
         """Searches without a relation: what is known of an entity, what joins two, when it was."""
@@ -331,19 +216,6 @@ class Made:
         part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", condition, self._scope(group, rows=alone), ")")
         return self._once("rows", (number, group.scopes(rows=alone)), line, part)
 
-    def tables(self) -> dict[str, list[int]]:
-        """The groups whose predicates are columns of one table, by that table."""
-        found: dict[str, list[int]] = {}
-        for number, group in enumerate(self.groups):
-            if len(group.tables) == 1 and not group.sources:
-                found.setdefault(group.tables[0], []).append(number)
-        return found
-
-    def summed(self, numbers: Iterable[int]) -> list[int]:
-        """Of some groups those whose values are numbers alone."""
-        groups = list(self.groups)
-        return [one for one in numbers if groups[one].objects.startswith("number-") and "moment" not in groups[one].objects]
-
     def _groups_of_rows(self, line: int) -> list[Part]:
         """Rows of a table, and the table that they are put into: the end of a program."""
         return [self._grouped(line, numbers) for numbers in self.tables().values()]
@@ -366,28 +238,3 @@ def _said(line: int, call: Part) -> Part:
     """A numbered call, with the words of its step where a model writes them."""
     step = maybe(seq(f"Step{line}: ", Ref("words"), "\n"))
     return Seq((step, Text(f'Query{line}: "'), call, Text('"')))
-
-
-def _texts() -> dict[str, Part]:
-    """The rules of words and of texts that are values: none of these reads as a result."""
-    shut = tuple((quote, quote) for quote in _QUOTES)
-    words = Chars((*_UNSEEN, ("{", "{"), ("}", "}")), negated=True)
-    first = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), (" ", " "), ("\xa0", "\xa0"), ("Y", "Y"), ("y", "y")), negated=True)
-    plain = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("Y", "Y"), ("y", "y")), negated=True)
-    # No digit stands behind a y, so that no text is an output of a query.
-    behind = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("0", "9"), ("_", "_")), negated=True)
-    why = Chars((("Y", "Y"), ("y", "y")))
-    escaped = seq("\\", Chars((("'", "'"), ('"', '"'))))
-    return {
-        "words": seq(Chars((*_UNSEEN, ("{", "{"), ("}", "}"), (" ", " ")), negated=True), Repeat(words, 0, LONGEST_WORDS)),
-        "text": Seq(
-            (
-                alt(first, escaped, seq(why, maybe(behind))),
-                Repeat(alt(plain, escaped, seq(why, behind)), 0, LONGEST_TEXT),
-                maybe(why),
-            )
-        ),
-        "result-text": alt("yes", "no", "equal"),
-        "plain-number": seq(maybe(Text("-")), Repeat(DIGIT, 1, 12), maybe(seq(".", Repeat(DIGIT, 1, 6)))),
-        "few": seq(Chars((("1", "9"),)), maybe(DIGIT)),
-    }

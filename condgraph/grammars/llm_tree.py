@@ -29,9 +29,8 @@ from condgraph.grammars.llm_query import (
     WITH_ENTITY,
     WITH_NUMBER,
     Made,
-    writable,
-    written,
 )
+from condgraph.grammars.llm_texts import writable, written
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.llm.functions import FUNCTIONS
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.languages.llm.binding import Application, Search, bind
+from condgraph.languages.llm.binding import bind
+from condgraph.languages.llm.bound import Application, Search
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, OutputRef, Program
 from condgraph.names.resolve import resolve

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.languages.llm.binding import Foreign, Search, bind
+from condgraph.languages.llm.binding import bind
+from condgraph.languages.llm.bound import Foreign, Search
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, Program, children
 

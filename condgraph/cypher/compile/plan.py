@@ -20,8 +20,9 @@ from condgraph.cypher.compile.join_order import arrange
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.compile.picks import MIDDLE, middle, scalar, shown_text
 from condgraph.cypher.compile.support import SUPPORT, lowered
-from condgraph.cypher.layout.base import TARGET, Layout
+from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import FIELDS, Listed
+from condgraph.cypher.layout.entities import TARGET
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.witness import compile_witness
 from condgraph.engine import algebra as alg

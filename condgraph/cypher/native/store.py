@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.asking import AskingStore
 from condgraph.cypher.connection import Connection
-from condgraph.cypher.layout.base import TARGET
+from condgraph.cypher.layout.entities import TARGET
 from condgraph.cypher.native.ids import SOURCE
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping

@@ -1,95 +1,19 @@
 """What the calls of an LLM query mean: which function, and which argument is what.
 
-`bind` turns a `Call` into a `Search` (get_information), an `Application` of a native function with
-its operands in order and its options by name, or a `Foreign` call that the table of `functions`
-does not have: an LLM can answer that one where one is configured.
+`bind` turns a `Call` into a `Search` (get_information, see `bind_search`), an `Application` of a
+native function with its operands in order and its options by name, or a `Foreign` call that the
+table of `functions` does not have: an LLM can answer that one where one is configured.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
+from condgraph.languages.llm.bind_search import bind_search
+from condgraph.languages.llm.bound import Application, Bound, Foreign
 from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, OPERATOR_WORDS, Function, near_functions
-from condgraph.languages.llm.syntax.tree import (
-    NOWHERE,
-    Argument,
-    Call,
-    CompareOp,
-    Comparison,
-    Expression,
-    Infix,
-    Item,
-    Items,
-    Literal,
-    Not,
-    Span,
-)
-
-#: The parameters of get_information, as letters in the order of the table of 32 cases.
-PARAMETERS: Final = {"H": "head_entity", "R": "relation", "T": "tail_entity", "K": "key", "V": "value"}
-_TESTED: Final = ("tail_entity", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnCondition:
-    """A condition on an object or a qualifier: `op` and what to compare with."""
-
-    op: CompareOp
-    value: Expression
-    span: Span = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A bound get_information. `tail` and `value` hold one test, or several that must all hold;
-    empty where not given.
-    """
-
-    head: Expression | None = None
-    relation: Expression | None = None
-    tail: tuple[ColumnCondition, ...] = ()
-    key: Expression | None = None
-    value: tuple[ColumnCondition, ...] = ()
-    source: Expression | None = None
-    span: Span = field(default=NOWHERE, compare=False)
-
-    @property
-    def case(self) -> str:
-        """Which of the five parameters are given, as letters: "HR", "RTKV"."""
-        parts = (self.head, self.relation, self.tail, self.key, self.value)
-        return "".join(letter for letter, part in zip(PARAMETERS, parts, strict=True) if part is not None and part != ())
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """A bound call of a native function: its name in `FUNCTIONS`, its operands in order, its
-    options by name.
-    """
-
-    function: str
-    operands: tuple[Expression, ...]
-    options: Mapping[str, Expression] = field(default_factory=dict)
-    span: Span = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A call of a function that the table does not know; `candidates` are the nearest names it has."""
-
-    call: Call
-    candidates: tuple[str, ...]
-
-    def error(self) -> UnknownNameError:
-        """What to raise where no LLM is there to answer it."""
-        return UnknownNameError("function", self.call.name, candidates=self.candidates, span=self.call.span)
-
-
-Bound: TypeAlias = Search | Application | Foreign
-
+from condgraph.languages.llm.syntax.tree import Argument, Call, CompareOp, Comparison, Expression, Infix, Items, Literal
 
 #: `calculate(a=..., operator='-', b=...)` and its likes take the function from an option.
 _CALCULATORS: Final = frozenset({"calculate", "calculator", "calculation", "compute"})
@@ -97,7 +21,6 @@ _ARITHMETIC: Final = {"-": "difference", "+": "add", "*": "multiply", "/": "divi
 _TEST_NAMES: Final = frozenset({"condition", "test", "compare1", "if"})
 _THEN_NAMES: Final = frozenset({"then", "true", "true_value", "set_true", "value_if_true", "result1", "if_true"})
 _ELSE_NAMES: Final = frozenset({"else", "false", "false_value", "set_false", "value_if_false", "result2", "if_false", "otherwise"})
-_NUMBERED: Final = re.compile(r"(head_entity|tail_entity|relation|key|value)\d+")
 
 
 def bind(call: Call) -> Bound:
@@ -108,7 +31,7 @@ def bind(call: Call) -> Bound:
     """
     name = call.name.casefold()
     if name == "get_information":
-        return _search(call)
+        return bind_search(call)
     if name in _CALCULATORS:
         return _calculation(call)
     function = BY_NAME.get(name)
@@ -121,99 +44,6 @@ def bind(call: Call) -> Bound:
     if function.name == "having":
         return _having(call)
     return _apply(function, call, name)
-
-
-# get_information
-
-
-def _search(call: Call) -> Search:
-    given: dict[str, Expression] = {}
-    tests: dict[str, list[ColumnCondition]] = {"tail_entity": [], "value": []}
-    for argument in call.arguments:
-        name = _parameter(argument)
-        if _is_none(argument.value):
-            continue
-        _check_value(argument, name)
-        if name in _TESTED:
-            test = ColumnCondition(argument.op, argument.value, argument.span)
-            if test not in tests[name]:
-                tests[name].append(test)
-            continue
-        if argument.op != "=":
-            raise PlanError(
-                f"the operator {argument.op!r} on {name}",
-                span=argument.span,
-                hint=f"{name} takes '=' only; tail_entity and value take = != > < >= <=",
-            )
-        if given.setdefault(name, argument.value) != argument.value:
-            raise PlanError(
-                f"{name} is given twice, with different values",
-                span=argument.span,
-                hint="write a query for each, then set_intersection or set_union",
-            )
-    for name, several in tests.items():
-        _check_bounds(name, several)
-    if not given.keys() - {"source"} and not any(tests.values()):
-        raise PlanError(
-            "get_information without any condition", span=call.span, hint=f"give at least one of {', '.join(PARAMETERS.values())}"
-        )
-    return Search(
-        given.get("head_entity"),
-        given.get("relation"),
-        tuple(tests["tail_entity"]),
-        given.get("key"),
-        tuple(tests["value"]),
-        given.get("source"),
-        call.span,
-    )
-
-
-def _parameter(argument: Argument) -> str:
-    names = [*PARAMETERS.values(), "source"]
-    if argument.name is None:
-        raise PlanError(
-            "an argument of get_information without a name", span=argument.span, hint=f"write which one it is: {', '.join(names)}"
-        )
-    name = argument.name.casefold()
-    if name in names:
-        return name
-    numbered = _NUMBERED.fullmatch(name)
-    hint = f"several values for {numbered[1]} are the output of a query before, or a set_union" if numbered else None
-    if hint is None:
-        hint = f"the parameters are {', '.join(names)}; a time is key='time', value='2003'"
-    raise UnknownNameError(
-        "parameter of get_information", argument.name, candidates=nearest(name, names), span=argument.span, hint=hint
-    )
-
-
-def _check_value(argument: Argument, name: str) -> None:
-    value = argument.value
-    if isinstance(value, (Comparison, Not)) or (isinstance(value, Infix) and not isinstance(value.left, (Item, Infix))):
-        kind = "a comparison" if isinstance(value, (Comparison, Not)) else f"an expression with {value.op!r}"
-        raise PlanError(
-            f"{kind} as {name}", span=value.span, hint="put a text between quotes; put a calculation in a query of its own"
-        )
-
-
-def _check_bounds(name: str, tests: list[ColumnCondition]) -> None:
-    """Two different values for "=" on one object can both hold only by accident; that is two
-    queries.
-    """
-    equal = [test for test in tests if test.op == "="]
-    if len(equal) > 1:
-        raise PlanError(
-            f"{name} is given twice, with different values",
-            span=equal[1].span,
-            hint="write a query for each, then set_intersection or set_union",
-        )
-
-
-def _is_none(value: Expression) -> bool:
-    """An unquoted None is an argument that is not given, as in the signature of get_information."""
-    return isinstance(value, Literal) and not value.quoted and value.text in ("None", "null")
-
-
-# The other functions
 
 
 def _apply(function: Function, call: Call, name: str) -> Application:

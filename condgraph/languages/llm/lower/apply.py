@@ -39,7 +39,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.outside import remembering, takes_call
 from condgraph.engine.values import Kind, collapse
-from condgraph.languages.llm.binding import Application, Foreign
+from condgraph.languages.llm.bound import Application, Foreign
 from condgraph.languages.llm.lower.native import lower_compare, lower_conditional, lower_equal, lower_native, lower_part
 from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values

@@ -18,7 +18,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Final
 
-from condgraph.languages.llm.binding import PARAMETERS
+from condgraph.languages.llm.bound import PARAMETERS
 
 
 class When(Enum):

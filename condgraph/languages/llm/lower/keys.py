@@ -30,7 +30,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import LiteralError
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind, collapse
-from condgraph.languages.llm.binding import ColumnCondition
+from condgraph.languages.llm.bound import ColumnCondition
 from condgraph.languages.llm.lower.context import TIME_WORDS
 from condgraph.languages.llm.lower.literals import literal_tests, read_times
 from condgraph.languages.llm.lower.results import TIMES, Result, as_values

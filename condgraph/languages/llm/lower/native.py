@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from condgraph.engine.algebra import Apply, Choose, Concat, Count, Entities, Operator, Scalar, Values
 from condgraph.engine.errors import PlanError
 from condgraph.engine.values import Kind, Time, Value, collapse
-from condgraph.languages.llm.binding import Application, operator_of
+from condgraph.languages.llm.binding import operator_of
+from condgraph.languages.llm.bound import Application
 from condgraph.languages.llm.lower.literals import read_times
 from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, given

@@ -44,7 +44,8 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.outside import Asked, LlmFunction
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
-from condgraph.languages.llm.binding import Application, Search, bind
+from condgraph.languages.llm.binding import bind
+from condgraph.languages.llm.bound import Application, Search
 from condgraph.languages.llm.lower.apply import complain_of_outputs, lower_application, lower_foreign, nth
 from condgraph.languages.llm.lower.context import Context
 from condgraph.languages.llm.lower.joins import joined_rows

@@ -22,7 +22,7 @@ from condgraph.engine.algebra import (
     intersect,
 )
 from condgraph.engine.errors import PlanError
-from condgraph.languages.llm.binding import ColumnCondition
+from condgraph.languages.llm.bound import ColumnCondition
 from condgraph.languages.llm.lower.context import MISSING, Context
 from condgraph.languages.llm.lower.literals import literal_tests
 from condgraph.languages.llm.lower.results import NUMBERS, Result

@@ -33,8 +33,7 @@ from condgraph.engine.algebra import (
     Where,
 )
 from condgraph.engine.schema import Kinds
-from condgraph.languages.llm import binding as llm_binding
-from condgraph.languages.llm.binding import ColumnCondition
+from condgraph.languages.llm.bound import ColumnCondition, Search
 from condgraph.languages.llm.lower.context import ROW_NUMBER
 from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
 from condgraph.languages.llm.lower.keys import Key
@@ -55,7 +54,7 @@ class SearchParts(RowParts):
     they name.
     """
 
-    def __init__(self, lowering: Lowering, search: llm_binding.Search) -> None:
+    def __init__(self, lowering: Lowering, search: Search) -> None:
         self.lowering, self.ctx, self.search = lowering, lowering.context, search
         self.source = self.ctx.scoped(search.source)
         self.led: list[str] = []
@@ -127,7 +126,7 @@ class SearchParts(RowParts):
         assert result is not None
         return self.lowering.entities(result, table, relation.sources if relation else ())
 
-    def _outside_quotes(self, search: llm_binding.Search) -> llm_binding.Search:
+    def _outside_quotes(self, search: Search) -> Search:
         """The call with operators taken out of the quotes, as in `tail_entity='> 5'`: where no cell
         has that text, and what follows the operator is a value of the column.
         """

@@ -30,7 +30,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import PlanError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind, Value, collapse
-from condgraph.languages.llm.binding import Application
+from condgraph.languages.llm.bound import Application
 from condgraph.languages.llm.lower.literals import literal_tests, read_times
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values, given
 from condgraph.languages.llm.syntax.tree import Comparison, Items, Literal

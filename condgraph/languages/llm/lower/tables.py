@@ -14,7 +14,7 @@ from condgraph.engine.algebra import Entities, Facts, Group, Having, Limit, Name
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nearest
-from condgraph.languages.llm.binding import Application
+from condgraph.languages.llm.bound import Application
 from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import Result, as_values
 from condgraph.languages.llm.syntax.tree import Comparison, Expression, Items, Literal, OutputRef
