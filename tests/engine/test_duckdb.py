@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import duckdb
-import pytest
 
 import condgraph
 from condgraph.engine.facts import Entity, Statement
@@ -30,31 +29,35 @@ def test_an_answer_is_a_relation() -> None:
     assert len(matches.to_duckdb().fetchall()) == len(matches)
 
 
-@pytest.mark.parametrize("module", ["duckdb", "langchain_core", "llama_index.core", "mcp", "neo4j_graphrag"])
-def test_without_the_extra(module: str) -> None:
+#: What each framework is needed for, and the extra that brings it.
+CALLS = {
+    "duckdb": ("g.kopl('FindAll() Count()').to_duckdb()", "duckdb"),
+    "langchain_core": ("import condgraph.agents.langchain", "langchain"),
+    "llama_index.core": ("import condgraph.agents.llamaindex", "llama-index"),
+    "mcp": ("from condgraph.agents import mcp_server, toolbox; mcp_server.mcp_server(toolbox.Toolbox(g))", "mcp"),
+    "neo4j_graphrag": ("import condgraph.agents.neo4j_graphrag", "neo4j-graphrag"),
+}
+
+
+def test_without_the_extras() -> None:
     """The error names what to install, and nothing of a framework is imported before."""
-    calls = {
-        "duckdb": "g.kopl('FindAll() Count()').to_duckdb()",
-        "langchain_core": "import condgraph.agents.langchain",
-        "llama_index.core": "import condgraph.agents.llamaindex",
-        "mcp": "from condgraph.agents import mcp_server, toolbox; mcp_server.mcp_server(toolbox.Toolbox(g))",
-        "neo4j_graphrag": "import condgraph.agents.neo4j_graphrag",
-    }
     code = f"""
 import sys
-sys.modules[{module!r}] = None
+calls = {CALLS!r}
+sys.modules.update(dict.fromkeys(calls))
 import condgraph
 from condgraph.engine.errors import MissingExtraError
 g = condgraph.open()
 g.add([condgraph.Entity("a", "A")])
 heavy = {{"mcp", "langchain_core", "llama_index", "neo4j_graphrag", "duckdb", "pydantic"}}
 assert not heavy & {{name for name, module in sys.modules.items() if module}}
-try:
-    {calls[module]}
-except MissingExtraError as error:
-    assert "pip install 'condgraph[" in error.hint, error.hint
-else:
-    raise SystemExit("no error")
+for module, (call, extra) in calls.items():
+    try:
+        exec(call)
+    except MissingExtraError as error:
+        assert f"pip install 'condgraph[{{extra}}]'" in error.hint, (module, error.hint)
+    else:
+        raise SystemExit(f"no error without {{module}}")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
