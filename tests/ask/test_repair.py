@@ -20,7 +20,7 @@ from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
 from condgraph.names.words import near_names
 from tests.ask.asking import Scripted, countries
-from tests.support.lanes import by_lane, sample
+from tests.support.lanes import sample
 
 #: Of a hundred feedbacks so many hold the right name.
 LEAST = 95
@@ -90,7 +90,7 @@ def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
     some = programs(graph)
     outcomes: Counter[bool] = Counter()
     missed = []
-    for program in pick.sample(some, min(len(some), by_lane(40, 80, 80))):
+    for program in pick.sample(some, min(len(some), 80)):
         seeded = faulty(program, fault, pick)
         if seeded is None:
             continue
