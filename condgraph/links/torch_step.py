@@ -55,10 +55,8 @@ class TorchLearner:
         candidates = leaf if rows is None else leaf[sample]
         head, relation = leaf[own], table[relations]
         scores = _asked(torch, head, relation) @ candidates.T
-        if batch.sample is not None and batch.share < 1:
-            more = torch.full((len(batch.sample),), -float(np.log(batch.share)), device=self._device)
-            more[place] = 0.0
-            scores = scores + more
+        if batch.stands_for is not None:
+            scores = scores + self._there(batch.stands_for)
         loss = (torch.logsumexp(scores, dim=1)[row] - scores[row, place]).sum()
         total = loss
         tail, by_edge = candidates[place], head[row]

@@ -1,4 +1,4 @@
-"""The k best answers, exactly: by a threshold that falls until k answers reach it.
+"""The k best answers, exactly: by a threshold that falls until more than k answers reach it.
 
 A score below the threshold cannot lead to an answer above it (`Forward`), so that the first
 propagations look at few nodes. The order is total: answers that the graph alone gives, then by
@@ -50,7 +50,8 @@ def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alp
             if least > 0.0:
                 continue
             break
-        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) >= k and _has_observed(found, tree, snapshot):
+        # One more than k, so that it is known whether k leaves some out.
+        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) > k and _has_observed(found, tree, snapshot):
             break
     assert forward is not None and found is not None  # noqa: PT018
     if found.default > 0.0:

@@ -38,7 +38,10 @@ def test_steps_are_those_of_numpy(n3: float, weight: float, share: float | None)
         row = np.repeat(np.arange(5), [1, 3, 2, 1, 4])
         tails = np.concatenate([rng.permutation(30)[:count] for count in (1, 3, 2, 1, 4)])
         sample = None if share is None else np.union1d(tails, rng.permutation(30)[:9])
-        batch = Batch(heads, relations, row, tails, sample, 1.0 if share is None else share)
+        weights = None
+        if sample is not None and share is not None:
+            weights = np.where(np.isin(sample, tails), 0.0, -np.log(share)).astype(np.float32)
+        batch = Batch(heads, relations, row, tails, sample, weights)
         losses = [one.step(batch, n3=n3, predict_relation=weight) for one in (here, there)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     for mine, theirs in zip((*here.vectors(), *here.moved()), (*there.vectors(), *there.moved()), strict=True):

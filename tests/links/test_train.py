@@ -19,7 +19,7 @@ from condgraph.engine.values import Quantity
 from condgraph.links.edges import Edges
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.ranks import Ranking, rank_among, rank_edges
-from condgraph.links.step import Adagrad, Batch, sampled, step
+from condgraph.links.step import Adagrad, Batch, step
 from condgraph.links.train import TrainOptions, held_out, train
 from tests.support.pace import quick_enough
 
@@ -193,21 +193,6 @@ def test_a_graph_is_trained_by_its_ids(tmp_path: Any) -> None:
     assert found.model.entities == ("Q2", "Q1")
     assert found.edges == 1
     assert Embeddings.load(tmp_path / "m.npz").fingerprint == found.model.fingerprint
-
-
-def test_a_sample_stands_for_all_entities() -> None:
-    """Tails of other questions are in a sample for sure, so that they count once, not as many."""
-    rng = np.random.default_rng(3)
-    e, r = (0.7 * rng.standard_normal(shape).astype(np.float32) for shape in ((200, 6), (2, 6)))
-    heads, relations, row = np.array([4, 9]), np.array([0, 1]), np.array([0, *[1] * 30])
-    tails = np.concatenate([[7], 100 + np.arange(30)])
-
-    def lost(sample: Any, share: float) -> float:
-        batch = Batch(heads, relations, row, tails, sample, share)
-        return step(Heard(e.copy(), 0.1), Heard(r.copy(), 0.1), batch, n3=0.0, predict_relation=0.0)
-
-    draws = [lost(*sampled(rng, 200, tails, 60)) for _ in range(300)]
-    assert float(np.mean(draws)) == pytest.approx(lost(None, 1.0), rel=0.02)
 
 
 @pytest.mark.parametrize("negatives", [None, 15])
