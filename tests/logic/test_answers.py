@@ -82,6 +82,20 @@ def test_a_union_of_near_certain_predictions_is_not_certain() -> None:
     assert either([two, two]).values[0] < 1
 
 
+def test_answers_that_k_leaves_out_are_told() -> None:
+    """The threshold that found k answers says nothing of those below it."""
+    graph = small([("e000", "r0", "e001"), ("e000", "r1", "e001")])
+    model = model_of({(0, 0, 2): 0.9, (0, 0, 3): 0.004})
+    assert [graph.logic("1p", ["e000", "r0"], model=model, k=k).more for k in (1, 2, 3, 4, None)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert not graph.logic("1p", ["e000", "r1"], model=model, k=1).more
+
+
 def test_scores_of_a_query_worked_out_by_hand() -> None:
     # e0 -r0-> e1 is known, e0 -r0-> e2 is predicted by 0.5; e1 -r1-> e3 by 0.4, e2 -r1-> e3 by 0.9.
     graph = small([("e000", "r0", "e001"), ("e004", "r1", "e005")])
