@@ -22,7 +22,7 @@ from condgraph.logic.answers import LogicAnswer, LogicAnswers
 from condgraph.logic.derivation import Backward, Derivation
 from condgraph.logic.forward import Forward, checked_names
 from condgraph.logic.matrix import Matrix, adjacency
-from condgraph.logic.predicted import EPSILON, Predicted
+from condgraph.logic.predicted import EPSILON, Predicted, checked_bounds
 from condgraph.logic.store_edges import StoredScore, edges_of
 from condgraph.logic.stored import StoredLogicAnswer, Witness
 from condgraph.logic.top import Ranked, ranked
@@ -64,6 +64,7 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
     if not hasattr(model, "score_tails"):
         raise OptionError(f"a model of links has `score_tails`; {type(model).__name__} has none")
     wanted = EPSILON if epsilon is None else epsilon
+    checked_bounds(wanted, cap)
     kept = snapshot.schema.kept.get(_KEPT)
     if kept is not None and kept.model is model and (kept.epsilon, kept.cap) == (wanted, cap):
         return kept  # type: ignore[no-any-return]
@@ -75,8 +76,8 @@ def _checked(k: int | None, alpha: float) -> None:
     """Raise `OptionError` for bounds that make no sense."""
     if k is not None and not (is_whole(k) and k >= 1):
         raise OptionError(f"k is the most answers, at least 1, not {k!r}")
-    if not (is_number(alpha) and alpha > 0.0):
-        raise OptionError(f"alpha scales what is negated, and is more than 0, not {alpha!r}")
+    if not (is_number(alpha) and 0.0 < alpha < float("inf")):
+        raise OptionError(f"alpha scales what is negated, and is a number more than 0, not {alpha!r}")
 
 
 def logic(
@@ -150,8 +151,8 @@ def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout
 
 def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> Callable[[float], int]:
     def count(threshold: float) -> int:
-        if not 0.0 <= threshold < 1.0:
-            raise OptionError(f"a threshold of scores is at least 0 and less than 1, not {threshold}")
+        if not (is_number(threshold) and 0.0 <= threshold < 1.0):
+            raise OptionError(f"a threshold of scores is at least 0 and less than 1, not {threshold!r}")
         # Scores below the threshold lead to none above it.
         found = Forward(snapshot, matrix, alpha=alpha, least=threshold).run(tree)
         others = snapshot.entities - len(found.ids) if found.default > threshold else 0

@@ -11,6 +11,7 @@ import numpy as np
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.languages.logic.lower import other_use
 from condgraph.languages.logic.tree import (
     Anchor,
     Anything,
@@ -36,9 +37,15 @@ def checked_names(tree: Tree, snapshot: Snapshot) -> None:
     schema = snapshot.schema
     for node in walk(tree):
         if isinstance(node, Projection) and not schema.has_relation(node.relation):
-            raise UnknownNameError("relation", node.relation, candidates=nearest(node.relation, schema.relations), span=node.span)
+            raise UnknownNameError(
+                "relation", node.relation, candidates=nearest(node.relation, schema.relations), span=node.span,
+                hint=other_use(schema, node.relation, "relation"),
+            )  # fmt: skip
         if isinstance(node, OfType) and not schema.has_concept(node.concept):
-            raise UnknownNameError("concept", node.concept, candidates=nearest(node.concept, schema.concepts), span=node.span)
+            raise UnknownNameError(
+                "concept", node.concept, candidates=nearest(node.concept, schema.concepts), span=node.span,
+                hint=other_use(schema, node.concept, "concept"),
+            )  # fmt: skip
         if isinstance(node, Anchor) and not len(anchored(node, snapshot)):
             if node.is_id:
                 raise UnknownNameError("id", node.name, span=node.span)

@@ -4,6 +4,7 @@ graph; worked out in batches for the nodes that a query comes to, and kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
@@ -26,6 +27,8 @@ EPSILON: Final = 1e-3
 #: Scores that a model is asked for at once, and entries that are kept of all rows.
 SCORES_AT_ONCE: Final = 8_000_000
 MOST_KEPT: Final = 40_000_000
+#: A calibrated score may be rounded to a little more than 1.
+_MOST: Final = 1.0 + 1e-5
 
 
 @runtime_checkable
@@ -35,6 +38,14 @@ class SparseModel(LinkModel, Protocol):
     def rows(self, heads: Ids, relation: int, *, inverse: bool = False) -> tuple[Ids, Ids, NDArray[Any]]:
         """The rows of some heads: offsets (heads + 1), entities ascending in each row, scores."""
         ...
+
+
+def checked_bounds(epsilon: float, cap: int | None) -> None:
+    """Raise `OptionError` for bounds of predicted edges that make no sense."""
+    if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
+        raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and at most 1, not {epsilon!r}")
+    if cap is not None and not (is_whole(cap) and cap >= 1):
+        raise OptionError(f"cap is the most predicted edges of a row, at least 1, not {cap!r}")
 
 
 class Predicted:
@@ -48,10 +59,7 @@ class Predicted:
     observed_only: Final = False
 
     def __init__(self, observed: Adjacency, model: LinkModel, *, epsilon: float = EPSILON, cap: int | None = None) -> None:
-        if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
-            raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and at most 1, not {epsilon!r}")
-        if cap is not None and not (is_whole(cap) and cap >= 1):
-            raise OptionError(f"cap is the most predicted edges of a row, at least 1, not {cap!r}")
+        checked_bounds(epsilon, cap)
         self.observed, self.model, self.epsilon, self.cap = observed, model, epsilon, cap
         self.size = observed.size
         entities = model.entities
@@ -69,6 +77,10 @@ class Predicted:
         self._entries = 0
 
     def _checked(self, known: int, entities: Sequence[str]) -> None:
+        for what, names in (("entities", entities), ("relations", self.model.relations)):
+            if len(set(names)) < len(names):
+                twice = next(name for name, count in Counter(names).items() if count > 1)
+                raise ModelError(f"the {what} of the model have {twice!r} twice, so that its scores have no one place")
         if not known:
             raise ModelError(
                 f"the model is of another graph: none of its {len(entities):,} entities has an id of this one",
@@ -155,14 +167,13 @@ class Predicted:
             return
         if isinstance(self.model, SparseModel):
             offsets, ids, values = self.model.rows(places, number, inverse=key[1])
+            values = self._numbers(values, key[0])
             for begin, end in pairwise(offsets.tolist()):
                 yield ids[begin:end], values[begin:end]
             return
-        scores = np.asarray(self.model.score_tails(places, number, inverse=key[1]))
+        scores = self._numbers(self.model.score_tails(places, number, inverse=key[1]), key[0])
         if scores.shape != (len(places), len(self.nodes)):
             raise ModelError(f"the model gave scores of shape {scores.shape}, not {(len(places), len(self.nodes))}")
-        if not np.isfinite(scores).all():
-            raise ModelError(f"the model gave a score for {key[0]!r} that is no number", hint="train it again")
         if self.model.calibrated:
             for row in scores:
                 yield None, row
@@ -170,6 +181,23 @@ class Predicted:
         rows, entities, found = kept_of(np.asarray(scores, np.float32), tails, self.epsilon)
         for begin, end in pairwise(np.searchsorted(rows, np.arange(len(places) + 1)).tolist()):
             yield entities[begin:end], found[begin:end]
+
+    def _numbers(self, scores: Any, relation: str) -> NDArray[Any]:
+        """Scores as an array; raises `ModelError` where they are no numbers, or calibrated ones are
+        not in [0, 1].
+        """
+        found = np.asarray(scores)
+        if found.dtype.kind not in "fiub":
+            raise ModelError(f"the model gave scores for {relation!r} that are no numbers, but {found.dtype}")
+        if not np.isfinite(found).all():
+            raise ModelError(f"the model gave a score for {relation!r} that is no number", hint="train it again")
+        if self.model.calibrated and found.size and not (found.min() >= 0.0 and found.max() <= _MOST):
+            outside = float(found.min() if found.min() < 0.0 else found.max())
+            raise ModelError(
+                f"the model says that it is calibrated, and gave {relation!r} a score of {outside:.6g}, which is not in [0, 1]",
+                hint="scores of a model with `calibrated = False` are turned into such",
+            )
+        return found
 
     def _row(self, entities: Ids | None, scores: NDArray[Any], tails: NDArray[np.int32]) -> Row:
         """One row, thresholded, with the edges of the graph (Eq. 4)."""

@@ -27,7 +27,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.languages.logic.convert import checked_safe, tree_of
-from condgraph.languages.logic.formula import Query
+from condgraph.languages.logic.formula import Query, name_text
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
 from condgraph.languages.logic.tree import (
@@ -80,6 +80,17 @@ def lowered(tree: Tree, schema: Schema, *, lenient: bool = False) -> Lowered:
     return Lowered(plan, lowering.steps, lowering.warnings)
 
 
+def other_use(schema: Schema, name: str, wanted: str) -> str | None:
+    """What a name is that the graph has, but not as a relation (or concept)."""
+    if wanted == "relation" and schema.has_attribute(name):
+        return f"{name} is an attribute, whose values are no entities; queries of the other languages ask for them"
+    if wanted == "relation" and schema.has_concept(name):
+        return f"{name} is a type, of one variable: {name_text(name)}(?x)"
+    if wanted == "concept" and schema.has_relation(name):
+        return f"{name} is a relation, between two: {name_text(name)}(?x, ...) or {name_text(name)}(..., ?x)"
+    return None
+
+
 class _Lowering:
     """What the rules share."""
 
@@ -99,11 +110,13 @@ class _Lowering:
             return self._anchor(tree)
         if isinstance(tree, OfType):
             if not self.schema.has_concept(tree.concept):
-                self._unknown("concept", tree.concept, nearest(tree.concept, self.schema.concepts), tree)
+                hint = other_use(self.schema, tree.concept, "concept")
+                self._unknown("concept", tree.concept, nearest(tree.concept, self.schema.concepts), tree, hint)
             return Members(ByName((tree.concept,)))
         if isinstance(tree, Projection):
             if not self.schema.has_relation(tree.relation):
-                self._unknown("relation", tree.relation, nearest(tree.relation, self.schema.relations), tree)
+                hint = other_use(self.schema, tree.relation, "relation")
+                self._unknown("relation", tree.relation, nearest(tree.relation, self.schema.relations), tree, hint)
             of = None if isinstance(tree.of, Anything) else self.entities(tree.of)
             ends = ("object", "subject") if tree.inverse else ("subject", "object")
             return Reached(Scan(of, (tree.relation,), *ends, "relation"))  # type: ignore[arg-type]

@@ -73,6 +73,7 @@ class _Parser:
             if start < len(self.source):
                 at = self.source[start]
                 what = "this name has no closing mark" if at in '"<' else f"{at!r} has no meaning here"
+                what = "this id is empty" if self.source.startswith("<>", start) else what
                 raise ParseError(what, span=(start, start + 1), hint=_HINT)
             return
         self.kind = str(found.lastgroup)
