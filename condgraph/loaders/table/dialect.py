@@ -131,7 +131,7 @@ def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
     """How many lines of a text come before its header, and the delimiter that one of them says
     (Excel's `sep=;`).
 
-    >>> [preamble("\\n".join(lines)) for lines in (["sep=;", "a;b"], ["# of 2020", "a,b", "1,2"], ["#,b", "1,2"])]
+    >>> [preamble("\\n".join(lines)) for lines in (["sep=;", "a;b"], ["# of 2020", "a,b", "1,2"], ["#,b", '1,"2,3"'])]
     [(1, ';'), (1, None), (0, None)]
     """
     lines = text[: 1 << 16].splitlines()
@@ -148,11 +148,16 @@ def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
     if (
         at == first + 1
         and not comment
-        and any(mark in lines[first] and lines[first].count(mark) == lines[at].count(mark) for mark in (delimiter or ",;\t|"))
+        and any(1 < _fields(lines[first], mark) == _fields(lines[at], mark) for mark in (delimiter or ",;\t|"))
     ):
         # A header that begins with a number sign.
         return first, delimiter
     return at, delimiter
+
+
+def _fields(line: str, delimiter: str) -> int:
+    """How many fields a line has; delimiters within quotes divide nothing."""
+    return len((rows_of(line, Layout(delimiter, "excel"), True) or [[]])[0])
 
 
 def like_data(text: str, complete: bool, layout: Layout) -> bool:
