@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -64,6 +64,8 @@ def ask(
         lowered = request.lowered(known)
         every, some = names_of(lowered, schema) if looks_up else ([], [])
         compiled = compile_plan(lowered.plan, graph, schema, some, layout=layout)
+        if remarks := layout.remarks(lowered.plan):
+            lowered = replace(lowered, warnings=[*lowered.warnings, *remarks])
         return Asked(lowered, compiled, every, lambda: prepared(named(), looks_up=False))
 
     if request.language == "kopl" and request.options.get("on_unknown", "error") == "error":

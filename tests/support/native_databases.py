@@ -27,6 +27,8 @@ from typing import Any
 
 import neo4j
 
+from tests.support.awkward_database import awkward
+
 Load = Callable[[neo4j.Driver], None]
 _BATCH = 10_000
 
@@ -188,7 +190,7 @@ def ledger(driver: neo4j.Driver, postings: int = 200, *, seed: int = 11) -> None
         ).consume()
 
 
-DATABASES: dict[str, Load] = {"movies": movies, "northwind": northwind, "social": social, "ledger": ledger}
+DATABASES: dict[str, Load] = {"movies": movies, "northwind": northwind, "social": social, "ledger": ledger, "awkward": awkward}
 
 
 def emptied(driver: neo4j.Driver) -> None:

@@ -57,6 +57,10 @@ class Layout(EntityLayout):
             return "members of concepts that are worked out"
         return _OPTIONAL.get(type(node))
 
+    def remarks(self, plan: Node) -> list[str]:
+        """What a plan takes otherwise here than in process, as warnings of its answer."""
+        return []
+
     # -- statements --------------------------------------------------------------------------------
 
     @abstractmethod

@@ -22,7 +22,7 @@ from condgraph.cypher.native.ids import SOURCE, concept_id, foreign
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.qualifiers import Qualifiers
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Family, Node
+from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Number, Quantity, as_float
 
@@ -56,6 +56,18 @@ class NativeLayout(Layout):
         if isinstance(node, alg.Members) and not isinstance(node.concepts, alg.ByName):
             return "members of concepts that are worked out"
         return None
+
+    def remarks(self, plan: Node) -> list[str]:
+        """A concept is found by its name in process, where it is an entity as well; here labels have no
+        nodes.
+        """
+        nodes = postorder(plan)
+        taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members)]
+        named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
+        return [
+            f"{name!r} is a label of this database, and no entity: its nodes are the members of that concept"
+            for name in sorted(named & self.labels.keys())
+        ]
 
     def parameters(self, graph: str) -> dict[str, Any]:
         """What relationships have for qualifiers, and what their types are called."""
