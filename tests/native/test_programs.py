@@ -5,6 +5,7 @@ say of the same database pulled into process, and what Cypher says that was writ
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,10 @@ from tests.support.programs import Words, as_text
 from tests.support.programs import program as kopl_program
 
 pytestmark = pytest.mark.xdist_group("neo4j native")
+
+
+#: What a warning says of a label that a program takes for an entity.
+_LABEL_NAMED = re.compile("is a label of this database, and no entity").search
 
 
 class Pick:
@@ -91,7 +96,7 @@ def report(found: Comparison) -> str:
 
 def labels_named(pair: Pair, program: str) -> bool:
     """Whether the answer says that a label is no entity."""
-    return any("is a label of this database, and no entity" in one for one in pair.there.query(program).warnings)
+    return any(map(_LABEL_NAMED, pair.there.query(program).warnings))
 
 
 def test_labels_are_no_entities(pair: Pair) -> None:
@@ -283,6 +288,8 @@ def test_what_an_answer_rests_on(pair: Pair) -> None:
         program = as_text(kopl_program(Pick(seed), words=words, most=2, wrong=False))
         here = outcome(pair.here, program, warnings=True, evidence=True)
         there = outcome(pair.there, program, warnings=True, evidence=True)
+        if any(map(_LABEL_NAMED, there.warnings)):
+            continue
         # Where a statement stands is the address of the server in both.
         assert there.evidence == here.evidence, program
         assert there.texts == here.texts, program
