@@ -17,8 +17,9 @@ KEYS: Final = (
     "tail_entity", "output_of_query1", "id", "row_number",
 )  # fmt: skip
 NAMES: Final = (
-    "Ann", "ann", "Ann", "O'Brien", 'The "Best"', "a\nb", "5", "2019-01-01", "yes", "output_of_query1", "Find(x)", " lead", "`t`", "\\",
-    "100 kg", "é", "E\u0301", "🙂", "{0}", "<b>", "x" * 300, "same", "it's", "NULL", "a, b", "UNKNOWN", "\u202eabc", "-", "1e5", "//",
+    "Ann", "ann", "Ann", "O'Brien", 'The "Best"', "a\nb", "5", "2019-01-01", "yes", "output_of_query1", "Find(x)",
+    " lead", "`t`", "\\", "100 kg", "é", "E\u0301", "🙂", "{0}", "<b>", "x" * 300, "same", "it's", "NULL", "a, b",
+    "UNKNOWN", "\u202eabc", "-", "1e5", "//",
 )  # fmt: skip
 
 
