@@ -121,11 +121,11 @@ class Toolbox:
                     {"id": one.id, "name": shortened(one.name, LONGEST), "kind": one.kind.name.lower()} for one in found.entities
                 ]
             except UnknownNameError as error:
-                return Named(name, [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0)
+                return Named(shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0)
             store = graph._store_of(None)
             has = {way: plan_texts(store, plan, MOST) for way, plan in around(ByName((name,))).items()}
             return Named(
-                name, entities, ["entity", *is_a],
+                shortened(name, LONGEST), entities, ["entity", *is_a],
                 has["value"], has["forward"], has["backward"],
                 [], len(found) + found.cut,
             )  # fmt: skip

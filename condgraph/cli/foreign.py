@@ -4,7 +4,6 @@ people wrote.
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from enum import StrEnum
@@ -26,6 +25,7 @@ from condgraph.cli.arguments import (
 from condgraph.cli.exits import guard
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
+from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import UnsupportedError
 
 TimeoutOption = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")]
@@ -101,9 +101,7 @@ def _write(columns: tuple[str, ...], rows: list[tuple[Any, ...]], form: Format) 
         return
     texts = [tuple("" if cell is None else _text(cell) for cell in row) for row in rows]
     if form is Format.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(texts)
+        sys.stdout.writelines(map(csv_line, (columns, *texts)))
     elif columns:
         write_table(columns, texts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from condgraph.cli.exits import guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, printable, refuse_terminal, write_stream, write_table
+from condgraph.engine.delimited import csv_line
 from condgraph.languages.logic.structures import STRUCTURES
 from condgraph.logic.answers import LogicAnswers
 
@@ -98,9 +98,7 @@ def write_answers(found: LogicAnswers, form: Format, *, explain: bool = False) -
         (one.entity.name, f"{one.score:.9g}", "observed" if one.observed else "predicted", one.entity.id) for one in found
     ]
     if form is Format.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         # Names that repeat are told apart by their ids.
         shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1

@@ -4,7 +4,6 @@ prompt of a language model.
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from condgraph.cli.exits import Exit, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.options import program_text
 from condgraph.cli.render import Format, json_value, printable, refuse_terminal, write_stream, write_table
+from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
@@ -147,9 +147,7 @@ def write_matches(found: Matches, form: Format, *, evidence: bool = False, trace
         return
     columns, rows = _rows(found, ids=form is Format.CSV)
     if form is Format.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         write_table(columns, rows)
     beside = form is not Format.TABLE

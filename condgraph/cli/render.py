@@ -7,7 +7,6 @@ read, they go to standard error.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -21,6 +20,7 @@ import typer
 
 from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer
+from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
 from condgraph.engine.step import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -60,9 +60,7 @@ def write_answer(
     if form is Format.ARROW:
         write_stream(answer.to_arrow())
     elif form is Format.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif answer.columns or len(answer.texts) < len(rows):
         # Names that repeat are told apart by their ids.
         write_table(columns, rows, right=_numeric(answer))

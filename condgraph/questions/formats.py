@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Final
 
+from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import LoadError, OptionError, nearest
 from condgraph.questions.record import Question
 
@@ -36,14 +36,13 @@ def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> in
         raise OptionError(f"questions are written as {', '.join(FORMATS)}, not {form!r}", candidates=nearest(form, FORMATS))
     count = 0
     if form == "csv":
-        writer = csv.writer(to, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        to.write(csv_line(_COLUMNS))
     elif form == "json":
         to.write("[")
     for count, question in enumerate(questions, 1):
         if form == "csv":
             found = {**question.as_dict(), "choices": ";".join(question.choices)}
-            writer.writerow(["" if found[name] is None else found[name] for name in _COLUMNS])
+            to.write(csv_line(found[name] for name in _COLUMNS))
         elif form == "json":
             to.write(("" if count == 1 else ",") + "\n" + json.dumps(kqapro(question), ensure_ascii=False))
         elif form == "text":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.addresses import NEO4J_SCHEMES
 from condgraph.engine.answer import Answer
+from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.patterns.matches import Matches
@@ -156,35 +155,32 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
 
 # -- files -----------------------------------------------------------------------------------------
 
-#: What a spreadsheet would take for a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+#: What a spreadsheet would take for a formula: also of the full width, behind which East Asian ones look.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+#: Numbers, alone or with a unit of which no formula can be made.
+_HARMLESS: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [\w °%·²³/]*)?")
 
 
 def as_csv(document: dict[str, Any]) -> bytes:
     """The rows of an answer as CSV, with the ids of entities in a column of their own where there
-    are any. Texts that a spreadsheet would run as formulas have a quote before them.
+    are any. What a spreadsheet would run as a formula has a quote before it, also dates before
+    Christ, which it would subtract; numbers stay as they are.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     columns = document["columns"]
     with_id = [any(row[i] is not None and row[i]["type"] == "entity" for row in document["rows"]) for i in range(len(columns))]
-    writer.writerow([_safe(name) for i, one in enumerate(columns) for name in ([one, f"{one} id"] if with_id[i] else [one])])
+    lines = [csv_line(_safe(name) for i, one in enumerate(columns) for name in ([one, f"{one} id"] if with_id[i] else [one]))]
     for row in document["rows"]:
         cells: list[str] = []
         for i, one in enumerate(row):
-            cells.append("" if one is None else _shown(one))
+            cells.append("" if one is None else _safe(one["text"]))
             if with_id[i]:
                 cells.append(_safe(one.get("id", "")) if one is not None else "")
-        writer.writerow(cells)
-    return out.getvalue().encode("utf-8", "replace")
-
-
-def _shown(one: dict[str, Any]) -> str:
-    return one["text"] if one["type"] in ("quantity", "count", "number", "time") else _safe(one["text"])
+        lines.append(csv_line(cells))
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_FORMULA) and not _HARMLESS.fullmatch(text) else text
 
 
 def as_arrow(table: pyarrow.Table) -> bytes:

@@ -76,8 +76,8 @@ class ApiExchange(Exchange):
         return tuple(found)
 
     async def options(self) -> None:
-        """Which methods there are; other pages hear it where they are allowed."""
-        headers = {"Allow": "GET, HEAD, POST, DELETE, OPTIONS"}
+        """Which methods the path has; other pages hear it where they are allowed."""
+        headers = {"Allow": ", ".join((*_methods(self.path), "OPTIONS"))}
         origin = self.header("origin")
         if origin is not None and self._guard.allows(origin):
             headers |= {
@@ -284,6 +284,14 @@ class Api:
         self.scratch.find(name)
         self.scratch.remove(name)
         await exchange.reply(204, b"", {})
+
+
+def _methods(path: str) -> tuple[str, ...]:
+    """The methods of a path of the API; all where there is no such path."""
+    name = path.partition("/api/v1/")[2]
+    own = {one.name: ("GET", "HEAD") if one.method == "GET" else ("POST",) for one in OPERATIONS}
+    own |= {"openapi.json": ("GET", "HEAD"), "graphs": ("POST",)}
+    return ("DELETE",) if name.startswith("graphs/") else own.get(name, ("GET", "HEAD", "POST", "DELETE"))
 
 
 async def _told(exchange: ApiExchange, error: CondgraphError) -> None:

@@ -20,12 +20,18 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) 
     Records that cannot be used are left out and reported. `key` and `refs` are options of tables.
     """
     import condgraph
-    from condgraph.engine.errors import OptionError
+    from condgraph.engine.errors import FormatError, OptionError
     from condgraph.loaders.recognise import recognise
 
     path = Path(file)
     options: dict[str, Any] = {}
-    recognised = recognise(path)
+    try:
+        recognised = recognise(path)
+    except FormatError as error:
+        # The page has no option for the format.
+        raise FormatError(
+            error.message, hint="tables (CSV, Excel, Parquet, JSON), RDF, triples, SQLite and graphs of JSON are"
+        ) from None
     if key:
         options["key"] = key
     if refs:

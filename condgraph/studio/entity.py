@@ -36,9 +36,14 @@ def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> d
     one = np.array([number])
     out, into = part.touching(one), part.touching(one, backward=True)
     above, below = _links(part, number)
+    entry = part.entity(number)
+    # On servers the part has the homonyms of a name alone.
+    others = part.named(entry.name).tolist() if whole and entry.name else numbers
+    others = [other for other in others if other != number]
     return {
-        "entity": entity(part.entity(number)),
-        "same": [entity(part.entity(other)) for other in numbers[1:_SAME]],
+        "entity": entity(entry),
+        "same": [entity(part.entity(other)) for other in others[:_SAME]],
+        "total_same": len(others) if whole else None,
         "facts": _facts(part, out[:most]),
         "total": len(out) if whole else None,
         "pointing": _facts(part, into[:most]),

@@ -28,15 +28,19 @@ MOST_CHARACTERS: Final = 200
 
 def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: bool = False) -> list[dict[str, Any]]:
     """Names that begin with a text, or else are like it: those of the schema first, then those of
-    entities; each as `{"name", "kind", "about"}`. With `ids`, entities and concepts of one name
-    stand one by one, and each has `id` (None for a predicate) and `iri`: what stands between the
-    angle brackets of SPARQL, relative to the graph.
+    entities; each as `{"name", "kind", "about"}`. `kinds` are entity, concept, source, predicate
+    (with the keys of qualifiers), or of these relation, attribute, qualifier alone. With `ids`,
+    entities and concepts of one name stand one by one, and each has `id` (None for a predicate)
+    and `iri`: what stands between the angle brackets of SPARQL, relative to the graph.
     """
     text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), _overview(graph)
     folded = text.casefold()
     listed: list[tuple[str, str, str]] = []
-    if "predicate" in wanted:
-        listed += [(one.name, "predicate", f"{one.statements:,} statements") for one in schema.predicates]
+    whole = "predicate" in wanted
+    for one in schema.predicates:
+        if whole or (one.relations and "relation" in wanted) or (one.attributes and "attribute" in wanted):
+            listed.append((one.name, "predicate", f"{one.statements:,} statements"))
+    if whole or "qualifier" in wanted:
         keys = dict.fromkeys(key.name for one in schema.predicates for key in one.qualifiers)
         listed += [(key, "qualifier", "key of qualifiers") for key in keys]
     if "concept" in wanted:

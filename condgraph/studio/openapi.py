@@ -113,7 +113,7 @@ SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         )
     ),
     "EntityPage": _record(
-        entity=_ref("Cell"), same=_list(_ref("Cell")), facts=_list(_ref("Fact")), total=_WHOLE_OR_NULL,
+        entity=_ref("Cell"), same=_list(_ref("Cell")), total_same=_WHOLE_OR_NULL, facts=_list(_ref("Fact")), total=_WHOLE_OR_NULL,
         pointing=_list(_ref("Fact")), total_pointing=_WHOLE_OR_NULL, more={"type": "boolean"}, more_pointing={"type": "boolean"},
         concepts=_list(_ref("Fact")), members=_list(_ref("Cell")), total_members=_WHOLE_OR_NULL,
     ),
@@ -148,9 +148,12 @@ _STATUSES: Final = {
     "401": "No token, or not one that the server knows",
     "403": "A request of another page or host, or the API is closed",
     "404": "Nothing is there",
+    "405": "The path has other methods; `Allow` names them",
+    "408": "The body comes too slowly",
     "413": "The body is too long",
     "415": "The body is of another media type",
     "429": "Too many requests; `Retry-After` says when to come again",
+    "431": "The address and the headers are too long",
     "500": "The call failed, or needs more memory than it may have",
     "502": "The language model, or its server, failed",
     "503": "The deadline, or too many calls at once",

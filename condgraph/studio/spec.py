@@ -205,7 +205,10 @@ OPERATIONS: Final = (
         "names", "GET", "Names that begin with a text, or else are like it",
         (
             _GRAPH, _TIMEOUT, Field("text", "string", "What was written so far.", most=_NAME, default=""),
-            Field("kinds", "strings", "Which names.", choices=("entity", "predicate", "concept", "source"), most=4),
+            Field(
+                "kinds", "strings", "Which names; predicates are relations, attributes and keys of qualifiers.",
+                choices=("entity", "predicate", "relation", "attribute", "qualifier", "concept", "source"), most=7,
+            ),
             Field("limit", "integer", "The most names.", least=1, most=200, default=30),
             _switch("ids", "Entities one by one; each name with its id, and with its IRI in SPARQL."),
         ),

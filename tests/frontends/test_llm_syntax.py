@@ -519,3 +519,13 @@ def test_texts_without_quotes_and_outputs_come_back_as_they_are(head: str, tail:
     expression = parse(f"Query1: \"get_information(head_entity='{head}', tail_entity='{tail}')\"").queries[0].expression
     assert isinstance(expression, Call)
     assert [argument.value for argument in expression.arguments] == [Literal(head), Literal(tail)]
+
+
+@pytest.mark.parametrize("name", ["c:\\x\\", "ends twice\\\\", "a'b", "both \\'"])
+def test_a_name_that_ends_in_backslashes_is_closed(name: str) -> None:
+    written = name.replace("\\", "\\\\").replace("'", "\\'")
+    program = parse(f"Query1: \"get_information(relation='r', head_entity='{written}')\"")
+    assert program.queries[0].error is None
+    call = program.queries[0].expression
+    assert isinstance(call, Call)
+    assert [argument.value.text for argument in call.arguments if isinstance(argument.value, Literal)] == ["r", name]

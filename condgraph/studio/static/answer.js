@@ -2,7 +2,7 @@
 
 import { file } from "./api.js";
 import { drawable, drawChart } from "./charts.js";
-import { el, fill, number, save, tabbed } from "./dom.js";
+import { count, el, fill, number, save, tabbed, visible, whole } from "./dom.js";
 import { drawEvidence, shown } from "./evidence.js";
 import { state } from "./state.js";
 import { drawTree } from "./tree.js";
@@ -22,7 +22,7 @@ export function drawAnswer(place, answer, asked, change) {
     if (event.target.dataset?.tab) last = event.target.dataset.tab;
   });
   fill(place, el("p", { class: "summary" },
-    `${number(answer.total)} ${answer.total === 1 ? "answer" : "answers"} in ${(answer.seconds ?? 0).toFixed(3)} s · ${NAMES[answer.language] ?? answer.language}`),
+    `${count(answer.total, "answer")} in ${(answer.seconds ?? 0).toFixed(3)} s · ${NAMES[answer.language] ?? answer.language}`),
   made.element);
   made.show(last);
 }
@@ -44,7 +44,7 @@ function drawTable(place, answer, asked) {
   };
   fill(place,
     answer.rows.length ? el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the answer" }, el("table", { class: "answers" },
-      el("thead", {}, el("tr", {}, answer.columns.map((one) => el("th", { scope: "col" }, one)))), body)) : el("p", {}, "The answer is empty."),
+      el("thead", {}, el("tr", {}, answer.columns.map((one) => el("th", { scope: "col" }, whole(one))))), body)) : el("p", {}, "The answer is empty."),
     more, el("p", { class: "exports" }, "Export: ", exporting, " ", said));
   rows();
 }
@@ -55,7 +55,7 @@ async function leave(form, answer, asked, said) {
       ? new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" })
       : await file("query", { program: answer.program, table: asked.table, language: answer.language, graph: state.graph, limit: asked.limit, format: form });
     save(`answer.${form}`, blob);
-    said.textContent = `answer.${form} is saved.`;
+    said.textContent = `answer.${form} is saved${answer.total > answer.rows.length ? `: the first ${number(answer.rows.length)} of ${number(answer.total)}` : ""}.`;
   } catch (error) {
     said.textContent = error.message;
   }
@@ -67,7 +67,7 @@ function drawSteps(place, trace) {
     el("thead", {}, el("tr", {}, ["Step", "Results", "Operator", "Some of them", "Note"].map((one) => el("th", { scope: "col" }, one)))),
     el("tbody", {}, trace.map((one) => el("tr", {},
       el("th", { scope: "row" }, one.function), el("td", { class: "number" }, number(one.size)), el("td", {}, one.operator),
-      el("td", {}, one.sample.join(", ") + (one.size > one.sample.length ? ", …" : "")), el("td", {}, one.note)))))));
+      el("td", {}, one.sample.map((name, i) => [i ? ", " : "", el("bdi", {}, visible(name))]), one.size > one.sample.length ? ", …" : ""), el("td", {}, one.note)))))));
 }
 
 function drawQueries(place, compiled) {

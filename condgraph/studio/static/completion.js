@@ -28,8 +28,14 @@ const answer = (from, options) => (options.length ? { from, filter: false, optio
 const WHOLE = "ǁ";
 /** The text with its whole pieces (quoted names, IRIs) as so many signs, and comments as spaces, so that what is open stands out. */
 const blanked = (text, pieces, sign = WHOLE) => text.replace(pieces, (piece) => (piece.startsWith("#") ? " " : sign).repeat(piece.length));
-const unescaped = (text) => text.replace(/\\(.)/g, "$1");
-const escaped = (name, mark) => name.replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark);
+/** The quote that is open at the end of a text whose closed ones are blanked: its mark, and what is written behind it. */
+const opened = (rest, marks) => new RegExp(`([${marks}])((?:(?!\\1)[^\\\\]|\\\\.)*)$`, "s").exec(rest);
+const LINES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }, READ = { n: "\n", r: "\r", t: "\t" };
+const unescaped = (text) => text.replace(/\\(.)/g, (_, one) => READ[one] ?? one);
+/** A name as it stands between two marks: every language reads backslashes so. */
+export const escaped = (name, mark) => name.replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark).replace(/[\n\r\t]/g, (one) => LINES[one]);
+/** A name as KoPL and arrows have it: as it is, or in quotes. */
+export const plainly = (name) => (/[,()"\\$\p{C}\u2028\u2029]|^\s|\s$/u.test(name) ? JSON.stringify(name) : name);
 
 function variables(asked, written) {
   const [mark, text] = [written[0], written.slice(1)];
@@ -46,11 +52,11 @@ const JOINING = /^(?:and|or|not|exists)$/i;
 
 async function logic(asked) {
   const rest = blanked(asked.before, /"(?:[^"\\]|\\.)*"|<[^<>\n]+>/gs);
-  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(rest);
-  if (variable) return variables(asked, variable[0]);
-  const open = /(["<])([^"<]*)$/.exec(rest) ?? /()([\p{L}_][\p{L}\p{N}_]*)?$/u.exec(rest);
+  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(rest), string = opened(rest, '"');
+  if (variable && !string) return variables(asked, variable[0]);
+  const open = string ?? /(<)([^<]*)$/.exec(rest) ?? /()([\p{L}_][\p{L}\p{N}_]*)?$/u.exec(rest);
   const [, mark, piece = ""] = open, from = rest.length - piece.length - mark.length, text = asked.before.slice(rest.length - piece.length);
-  if (!text && !asked.explicit) return null;
+  if (!text && !(asked.explicit && (mark || /(?:^|[\s(,:.&|!∧∨¬])$/.test(rest)))) return null;
   const head = rest.slice(0, from).trimEnd(), called = /([\p{L}\p{N}_]+)\s*\($/u.exec(head);
   // Terms stand in the brackets of an atom; in other brackets, and in front of all, stand atoms.
   const term = called ? !JOINING.test(called[1]) : /,$/.test(head) && !/exists[^.]*$/i.test(head);
@@ -60,8 +66,8 @@ async function logic(asked) {
     return answer(asked.pos - text.length, offered(found.filter((one) => !/[<>\n]/.test(one.id)), (one) => one.id + (asked.after.startsWith(">") ? "" : ">")));
   }
   const write = (name) => (mark ? `"${escaped(name, '"')}${close}` : term || !PLAIN.test(name) || JOINING.test(name) ? `"${escaped(name, '"')}"` : name);
-  const found = await names(unescaped(text), term ? ["entity", "concept"] : ["predicate", "concept"], asked.signal);
-  const usable = offered(found.filter((one) => one.kind !== "qualifier"), (one) => write(one.name) + (term || mark ? "" : "("));
+  const found = await names(unescaped(text), term ? ["entity", "concept"] : ["relation", "concept"], asked.signal);
+  const usable = offered(found, (one) => write(one.name) + (term || mark ? "" : "("));
   return answer(from, [...(mark || term ? [] : words("logic", text)), ...usable]);
 }
 
@@ -70,19 +76,20 @@ async function logic(asked) {
 const UNKNOWN = /^(unknown[ _]+)(.*)$/is;
 
 async function pattern(asked) {
-  const rest = blanked(asked.before, /"(?:[^"\\]|\\.)*"/gs), brackets = [];
-  for (let at = 0; at < rest.length; at++) {
+  const rest = blanked(asked.before, /"(?:[^"\\]|\\.)*"/gs), brackets = [], open = opened(rest, '"')?.index ?? -1;
+  for (let at = 0; at < (open < 0 ? rest.length : open); at++) {
     if ("([".includes(rest[at])) brackets.push(at);
     else if (")]".includes(rest[at])) brackets.pop();
   }
-  const at = brackets.at(-1);
+  // A bracket behind words is part of a name.
+  const at = brackets.find((from, i) => /^[^,"()[\]ǁ]*[^,"()[\]ǁ\s][^,"()[\]ǁ]*$/.test(rest.slice(from + 1, brackets[i + 1] ?? from + 1))) ?? brackets.at(-1);
   if (at === undefined) {
     const arrow = /[)\]]\s*([<>-]*)$/.exec(rest);
     if (!arrow || !(arrow[1] || asked.explicit)) return null;
     const shapes = rest[arrow.index] === ")" ? ["-[", "<-["] : ["]->(", "]-("].map((one) => one.slice(1));
     return answer(rest.length - arrow[1].length, shapes.filter((one) => one.startsWith(arrow[1])).map((label) => ({ label, type: "keyword" })));
   }
-  const inside = rest.slice(at + 1), quote = inside.lastIndexOf('"');
+  const inside = rest.slice(at + 1), quote = open - at - 1;
   // ("head", "relation", "tail"), or (head) -[relation]-> (tail).
   const relation = rest[at] === "[" && /-\s*$/.test(rest.slice(0, at)) ? true : inside.split(",").length === 2 && inside.trimStart().startsWith(WHOLE);
   const begin = quote >= 0 ? at + 2 + quote : rest.length - inside.trimStart().length;
@@ -93,10 +100,11 @@ async function pattern(asked) {
   const close = mark && !asked.after.startsWith('"') ? '"' : "";
   const write = (name) => {
     if (mark) return (hint ? hint[1] : "") + escaped(name, '"') + close;
-    return hint ? hint[1] + name : balanced(name) ? name : JSON.stringify(name);
+    return hint && balanced(name) ? hint[1] + name : balanced(name) ? name : JSON.stringify((hint ? hint[1] : "") + name);
   };
   const kinds = relation ? ["predicate"] : hint ? ["concept"] : ["entity", "concept"];
-  const found = (await names(text, kinds, asked.signal)).filter((one) => one.kind !== "qualifier");
+  // What would be read as an unknown or a variable cannot be named here.
+  const found = (await names(text, kinds, asked.signal)).filter((one) => one.kind !== "qualifier" && !/^\s*(?:unknown\b|\?|$)/i.test(one.name));
   return answer(begin, [...(relation || hint ? [] : words("pattern", text).map((one) => ({ ...one, apply: `${one.label} ` }))), ...offered(found, (one) => write(one.name))]);
 }
 
@@ -107,7 +115,7 @@ function balanced(name) {
     if ("([".includes(one)) depth += 1;
     else if (")]".includes(one) && --depth < 0) return false;
   }
-  return depth === 0 && !/["\\]|^\s|\s$/.test(name);
+  return depth === 0 && !/["\\\p{C}\u2028\u2029]|^\s|\s$/u.test(name);
 }
 
 // -- SPARQL -------------------------------------------------------------------------------------------------------------
@@ -124,12 +132,12 @@ function named(iri) {
 async function sparql(asked) {
   const rest = blanked(asked.before, /<[^<>"{}|^`\\\s]*>|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*(?=\n)/g);
   const line = rest.slice(rest.lastIndexOf("\n") + 1);
-  if (line.includes("#")) return null;
-  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(line);
-  if (variable) return variables(asked, variable[0]);
-  const quoted = /(["'])([^"']*)$/.exec(line);
+  const variable = /[?$][\p{L}\p{N}_]*$/u.exec(line), comment = line.indexOf("#"), string = opened(line, "\"'");
+  const quoted = string && (comment < 0 || string.index < comment) ? string : null;
+  if (comment >= 0 && !quoted) return null;
+  if (variable && !quoted) return variables(asked, variable[0]);
   if (quoted) {
-    const [, mark, text] = quoted;
+    const mark = quoted[1], text = asked.before.slice(asked.before.length - quoted[2].length);
     if (!text && !asked.explicit) return null;
     const found = await names(unescaped(text), ["entity", "concept"], asked.signal);
     return answer(asked.pos - text.length, offered(found, (one) => escaped(one.name, mark) + (asked.after.startsWith(mark) ? "" : mark)));
@@ -158,12 +166,12 @@ export function column(name) {
 }
 
 async function table(asked) {
-  const rest = blanked(asked.before, /"[^"]*"|`[^`]*`|'(?:[^']|'')*'/g, "0");
-  const quoted = /(["'`])([^"'`]*)$/.exec(rest);
+  const rest = blanked(asked.before, /"[^"]*"|`[^`]*`|'(?:[^']|'')*'(?!')/g, "0");
+  const quoted = /(?<mark>["`])(?<text>(?:(?!\1).)*)$|(?<one>')(?<value>(?:[^']|'')*)$/s.exec(rest)?.groups;
   if (quoted) {
-    const [, mark, text] = quoted, close = asked.after.startsWith(mark) ? "" : mark;
+    const mark = quoted.mark ?? quoted.one, text = asked.before.slice(rest.length - (quoted.text ?? quoted.value).length), close = asked.after.startsWith(mark) ? "" : mark;
     if (!text && !asked.explicit) return null;
-    const found = await names(text, mark === "'" ? ["entity"] : ["predicate"], asked.signal);
+    const found = await names(mark === "'" ? text.replaceAll("''", "'") : text, mark === "'" ? ["entity"] : ["predicate"], asked.signal);
     const usable = found.filter((one) => mark === "'" || !one.name.includes(mark));
     return answer(asked.pos - text.length, offered(usable, (one) => (mark === "'" ? one.name.replaceAll("'", "''") : one.name) + close));
   }
@@ -174,7 +182,7 @@ async function table(asked) {
   let last = "";
   while (parts.length > 1 && parts.slice(0, -1).some((one) => own.has(one.toLowerCase()) || /^\d/.test(one))) last = parts.shift().toLowerCase();
   const name = parts.join(" "), written = name.trimStart(), word = parts.at(-1);
-  if ((!written && !asked.explicit) || ["limit", "offset"].includes(last)) return null;
+  if ((!written && !(asked.explicit && /(?:^|[\s(,@])$/.test(rest))) || ["limit", "offset"].includes(last)) return null;
   const whole = words("table", word).map((one) => ({ ...one, apply: written.slice(0, written.length - word.length) + one.label + (one.type === "function" ? "" : " ") }));
   const key = before.endsWith("@");
   const found = (await names(written, ["predicate"], asked.signal)).filter((one) => (!key || one.kind === "qualifier") && (!written.includes(" ") || begins(one.name, written)));
@@ -185,38 +193,48 @@ async function table(asked) {
 
 /** Which roles of KoPL's texts are names of what. */
 const KINDS = {
-  name: ["entity", "concept"], concept: ["concept"], relation: ["predicate"], key: ["predicate"], qkey: ["predicate"],
+  name: ["entity", "concept"], concept: ["concept"], relation: ["relation"], key: ["attribute"], qkey: ["qualifier"],
   value: ["entity"], qvalue: ["entity"],
 };
 
 /** The call that the caret stands in: its function, which argument, and what is written of it. */
 function call(before) {
-  const found = /([A-Za-z_]\w*)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"?)*)$/.exec(before);
-  if (!found) return null;
-  let at = 0, start = 0, quoted = false;
-  for (let i = 0; i < found[2].length; i++) {
-    if (found[2][i] === '"') quoted = !quoted;
-    else if (found[2][i] === "," && !quoted) {
-      at += 1;
-      start = i + 1;
+  for (let from = 0; ;) {
+    const head = /([A-Za-z_]\w*)\s*\(/.exec(before.slice(from));
+    if (!head) return null;
+    const first = from + head.index + head[0].length;
+    let at = 0, start = first, depth = 1, quoted = false;
+    for (from = start; from < before.length && depth; from++) {
+      const one = before[from];
+      if (quoted) {
+        if (one === "\\") from += 1;
+        else if (one === '"') quoted = false;
+      } else if (one === '"') quoted = !before.slice(start, from).trim();
+      else if (one === "(") depth += 1;
+      else if (one === ")") depth -= 1;
+      else if (one === "," && depth === 1) {
+        at += 1;
+        start = from + 1;
+      }
     }
+    if (depth) return { function: head[1], at, written: before.slice(start).trimStart(), whole: before.slice(first).trimStart(), quoted };
   }
-  const raw = found[2].slice(start), written = raw.trimStart();
-  return { function: found[1], at, written, quoted };
 }
 
 async function kopl(asked) {
   const functions = state.about.functions, inside = call(asked.before);
   const known = inside && functions.kopl.find((one) => one.name === inside.function);
   if (known) {
+    // A comma is part of the only name.
+    if (known.texts.length === 1 && !inside.quoted) Object.assign(inside, { at: 0, written: inside.whole });
     const role = known.texts[inside.at];
     if (role === undefined) return null;
     const from = asked.pos - inside.written.length;
     const closed = functions.words[role];
     if (closed) return { from, options: closed.map((label) => ({ label, type: "enum" })) };
-    const text = inside.written.replace(/^"/, "");
+    const text = inside.quoted ? unescaped(inside.written.slice(1)) : inside.written;
     if (!text && !asked.explicit) return null;
-    const quote = (name) => (inside.quoted || /[,()"\\]|^\s|\s$/.test(name) ? JSON.stringify(name).slice(0, inside.quoted ? -1 : undefined) : name);
+    const quote = (name) => (inside.quoted ? JSON.stringify(name).slice(0, asked.after.startsWith('"') ? -1 : undefined) : plainly(name));
     return answer(from, offered(await names(text, KINDS[role] ?? [], asked.signal), (one) => quote(one.name)));
   }
   const word = /[A-Za-z]\w*$/.exec(asked.before)?.[0] ?? "";
@@ -227,16 +245,22 @@ async function kopl(asked) {
   };
 }
 
-async function quotedName(asked, word) {
-  const quoted = /(["'<:(|[]|-\[)([^"'<>()|[\]]{0,80})$/.exec(asked.before);
-  if (!quoted || (!quoted[2].trim() && !asked.explicit)) return word;
-  const text = quoted[2].trimStart();
-  return answer(asked.pos - text.length, offered(await names(text, [], asked.signal), (one) => one.name)) ?? word;
+/** Names for an open quote: its mark, and what is written behind it. Those that are not `fit` cannot stand there. */
+async function between([mark, written], kinds, asked, fit = () => true) {
+  const write = (name) => (mark === "`" ? name.replaceAll("`", "``") : escaped(name, mark)) + (asked.after.startsWith(mark) ? "" : mark);
+  const text = mark === "`" ? written.replaceAll("``", "`") : unescaped(written);
+  if (!text.trim() && !asked.explicit) return null;
+  return answer(asked.pos - written.length, offered((await names(text, kinds, asked.signal)).filter((one) => fit(one.name)), (one) => write(one.name)));
 }
 
+const ARGUMENTS = { relation: ["predicate"], head_entity: ["entity", "concept"] };
+
 async function llm(asked) {
+  // A quote ends a text only before what may follow one: apostrophes stand within.
+  const open = /(?:(\w+)\s*)?[!<>=(,[]\s*(['"])((?:\\.|(?!\2\s*[,)\]"]).)*)$/s.exec(asked.before);
+  if (open) return between([open[2], open[3]], ARGUMENTS[open[1]] ?? [], asked, (name) => name.trim() && !name.includes("\r"));
   const word = /[\p{L}_]\w*$/u.exec(asked.before)?.[0];
-  if (!word || /'[^'\n]*$/.test(asked.before)) return quotedName(asked, null);
+  if (!word) return null;
   return {
     from: asked.pos - word.length,
     options: state.about.functions.llm_query.map((one) => ({ label: one.name, apply: `${one.name}(`, detail: one.about, type: "function" })),
@@ -244,8 +268,15 @@ async function llm(asked) {
 }
 
 async function cypher(asked) {
+  const rest = blanked(asked.before, /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`/gs), open = opened(rest, "\"'`");
+  if (open) return between([open[1], asked.before.slice(asked.before.length - open[2].length)], open[1] === "`" ? ["predicate", "concept"] : ["entity", "concept"], asked);
+  const typed = /[:|&]\s*([\p{L}_][\p{L}\p{N}_]*)$/u.exec(rest);
+  if (typed) {
+    const found = await names(typed[1], ["predicate", "concept"], asked.signal);
+    return answer(asked.pos - typed[1].length, offered(found, (one) => (PLAIN.test(one.name) ? one.name : `\`${one.name.replaceAll("`", "``")}\``)));
+  }
   const word = /[\p{L}_]\w*$/u.exec(asked.before)?.[0] ?? "";
-  return quotedName(asked, word ? answer(asked.pos - word.length, words("cypher", word)) : null);
+  return word ? answer(asked.pos - word.length, words("cypher", word)) : null;
 }
 
 const LANGUAGES = { kopl, llm_query: llm, pattern, logic, sparql, cypher, table };

@@ -32,6 +32,33 @@ export function save(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/** A text of at most so many characters, whole ones; of a longer one its beginning. */
+export function cut(text, most) {
+  const found = [...text.slice(0, 2 * most + 2)];
+  return found.length > most ? found.slice(0, most - 1).join("") + "…" : text;
+}
+
+/** Characters of a text that are shown at first. */
+const MOST = 400;
+
+/** A text; of a very long one its beginning, and a button for the rest. */
+export function whole(text) {
+  const begin = cut(text, MOST);
+  if (begin === text) return el("bdi", {}, text);
+  const button = el("button", { type: "button", class: "rest", onclick: () => fill(place, text) }, `all ${number([...text].length)} characters`);
+  const place = el("bdi", {}, begin, " ", button);
+  return place;
+}
+
+/** What an entity is called: where its name shows nothing, its id beside that. */
+export const called = (cell) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(cell.text) ? cell.text : `(${cell.text ? "blank" : "no"} name: ${cell.id})`);
+
+/** A name in a list of names alone. */
+export const visible = (name) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(name) ? cut(name, MOST) : `(${name ? "blank" : "no"} name)`);
+
+/** So many of a thing. */
+export const count = (value, one, more = `${one}s`) => `${number(value)} ${value === 1 ? one : more}`;
+
 export const number = (value) => value.toLocaleString("en");
 
 /**

@@ -5,7 +5,7 @@ import {
   EditorState, EditorView, HighlightStyle, highlightActiveLine, history, historyKeymap, keymap, lineNumbers, lintGutter, lintKeymap,
   placeholder, Prec, setDiagnostics, StreamLanguage, syntaxHighlighting, tags,
 } from "./vendor.js";
-import { complete, wordsOf } from "./completion.js";
+import { complete, escaped, plainly, wordsOf } from "./completion.js";
 
 function mode(language) {
   const own = new Set(wordsOf(language).flatMap((one) => one.replace("(", "").toLowerCase().split(" ")));
@@ -78,8 +78,9 @@ export function makeEditor(parent, run, label, quote = null) {
       const old = view.state.sliceDoc(from, to), mark = /^["']/.exec(old)?.[0];
       let text = name;
       if (quote) text = quote(name);
-      else if (mark) text = mark + name.replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark) + (old.length > 1 && old.endsWith(mark) ? mark : "");
-      else if (/[,()"]/.test(name) && view.state.sliceDoc(Math.max(0, from - 1), from) !== "'") text = JSON.stringify(name);
+      else if (mark) text = mark + escaped(name, mark) + (old.length > 1 && old.endsWith(mark) ? mark : "");
+      else if (view.state.sliceDoc(Math.max(0, from - 1), from) === "'") text = escaped(name, "'");
+      else text = plainly(name);
       view.dispatch({ changes: { from, to, insert: text } });
     },
     focus: () => view.focus(),

@@ -1,14 +1,14 @@
 // The evidence of an answer: a graph of its statements (Cytoscape), and the same as a list with every source and row.
 
 import { cytoscape } from "./vendor.js";
-import { el, fill, number } from "./dom.js";
+import { called, count, cut, el, fill, number, whole } from "./dom.js";
 import { link } from "./state.js";
 
 /** A cell as an element: entities lead to their pages. */
 export function shown(cell) {
   if (!cell) return el("span", { class: "nothing" }, "–");
-  if (cell.type === "entity") return el("a", { href: link("entity", { id: cell.id }), class: "entity" }, cell.text || "(no name)");
-  return el("span", { class: `cell ${cell.type}` }, cell.text);
+  if (cell.type === "entity") return el("a", { href: link("entity", { id: cell.id }), class: "entity", title: cut(cell.id, 400) }, cut(called(cell), 400));
+  return el("span", { class: `cell ${cell.type}` }, whole(cell.text));
 }
 
 export const sources = (fact) => fact.sources.map((one) => one.name + (one.row ? `, row ${one.row}` : "")).join("; ") || "no source";
@@ -19,9 +19,9 @@ export function factTable(facts, caption) {
     el("caption", {}, caption),
     el("thead", {}, el("tr", {}, ["Subject", "Predicate", "Object", "Qualifiers", "Source"].map((one) => el("th", { scope: "col" }, one)))),
     el("tbody", {}, facts.map((fact, at) => el("tr", { id: `fact-${at}` },
-      el("td", {}, shown(fact.subject)), el("td", {}, fact.predicate),
-      el("td", {}, shown(fact.object), fact.raw ? el("small", {}, ` written “${fact.raw}”`) : null),
-      el("td", {}, fact.qualifiers.map((one, i) => [i ? "; " : "", `${one.key}: `, shown(one.value)])),
+      el("td", {}, shown(fact.subject)), el("td", {}, whole(fact.predicate)),
+      el("td", {}, shown(fact.object), fact.raw ? el("small", {}, " written “", whole(fact.raw), "”") : null),
+      el("td", {}, fact.qualifiers.map((one, i) => [i ? "; " : "", whole(one.key), ": ", shown(one.value)])),
       el("td", { class: "source" }, sources(fact)))))));
 }
 
@@ -31,17 +31,15 @@ function elements(facts) {
   const nodes = new Map(), edges = [];
   const node = (cell, fact, at) => {
     const id = cell.type === "entity" ? `e:${cell.id}` : `v:${at}`;
-    if (!nodes.has(id)) nodes.set(id, { data: { id, label: short(cell.text), cell, kind: cell.type === "entity" ? cell.kind : "value" } });
+    if (!nodes.has(id)) nodes.set(id, { data: { id, label: cell.type === "entity" ? cut(called(cell), 40) : cut(cell.text, 40), cell, kind: cell.type === "entity" ? cell.kind : "value" } });
     return id;
   };
   facts.forEach((fact, at) => {
     const source = node(fact.subject, fact, at), target = node(fact.object ?? { type: "text", text: "" }, fact, at);
-    edges.push({ data: { id: `f:${at}`, source, target, label: short(fact.predicate), at } });
+    edges.push({ data: { id: `f:${at}`, source, target, label: cut(fact.predicate, 40), at } });
   });
   return [...nodes.values(), ...edges];
 }
-
-const short = (text) => (text.length > 40 ? text.slice(0, 38) + "…" : text);
 
 /** The picture, and beside it what is chosen. */
 export function drawEvidence(place, evidence) {
@@ -55,7 +53,7 @@ export function drawEvidence(place, evidence) {
   fill(place,
     facts.length ? el("div", { class: "evidence" }, picture, chosen) : null,
     total > facts.length ? el("p", { class: "warning" }, `${number(total - facts.length)} more statements are not shown.`) : null,
-    facts.length ? factTable(facts, `${number(total)} statement${total === 1 ? "" : "s"} that the answer rests on`) : null,
+    facts.length ? factTable(facts, `${count(total, "statement")} that the answer rests on`) : null,
     named.length ? el("p", {}, "Found by name, or as one of all: ", named.map((one, i) => [i ? ", " : "", shown(one.entity)])) : null,
     searched.length ? [el("h3", {}, "Looked through"), el("ul", {}, searched.map((one) => el("li", {}, one)))] : null);
   if (!facts.length) return;
@@ -84,5 +82,5 @@ export function drawEvidence(place, evidence) {
   picture.graph = graph; // tests, and whoever is curious on the console
 }
 
-const told = (fact) => el("p", {}, shown(fact.subject), ` ${fact.predicate} `, shown(fact.object),
-  fact.qualifiers.map((one) => [el("br"), `${one.key}: `, shown(one.value)]), el("br"), el("small", { class: "source" }, sources(fact)));
+const told = (fact) => el("p", {}, shown(fact.subject), " ", whole(fact.predicate), " ", shown(fact.object),
+  fact.qualifiers.map((one) => [el("br"), whole(one.key), ": ", shown(one.value)]), el("br"), el("small", { class: "source" }, sources(fact)));

@@ -1,7 +1,7 @@
 // Pages that look: an entity, the schema, the history, and files that are loaded.
 
 import { drop, get } from "./api.js";
-import { el, fill, number } from "./dom.js";
+import { called, count, cut, el, fill, number, visible, whole } from "./dom.js";
 import { factTable, shown } from "./evidence.js";
 import { forgetAll, link, past, state } from "./state.js";
 import { NAMES } from "./answer.js";
@@ -14,15 +14,15 @@ export async function entityPage(place, fields) {
   const counted = (total, facts, more) => (total === null ? `${number(facts.length)}${more ? " or more" : ""}` : number(total));
   const about = `What is known of it: ${counted(found.total, found.facts, found.more)}`;
   const pointing = `What points here: ${counted(found.total_pointing, found.pointing, found.more_pointing)}`;
-  fill(place, el("h1", {}, entity.name || "(no name)"),
+  fill(place, el("h1", {}, whole(called(entity))),
     el("p", {}, el("code", {}, entity.id), ` · ${entity.kind}`, found.concepts.map((one) => [" · ", shown(one.object)])),
-    found.same.length ? el("p", { class: "warning" }, "Others of this name: ", found.same.map((one, i) => [i ? ", " : "", el("a", { href: link("entity", { id: one.id }) }, one.id)])) : null,
+    found.same.length ? el("p", { class: "warning" }, "Others of this name: ", found.same.map((one, i) => [i ? ", " : "", el("a", { href: link("entity", { id: one.id }) }, cut(one.id, 100))]), found.total_same > found.same.length ? `, and ${number(found.total_same - found.same.length)} more` : "") : null,
     el("h2", {}, about), found.facts.length ? factTable(found.facts, about) : el("p", {}, "Nothing."),
     found.more ? el("p", { class: "warning" }, "There is more than is shown.") : null,
     el("h2", {}, pointing), found.pointing.length ? factTable(found.pointing, pointing) : el("p", {}, "Nothing."),
     found.more_pointing ? el("p", { class: "warning" }, "There is more than is shown.") : null,
     found.concepts.length ? [el("h2", {}, "Concepts"), factTable(found.concepts, "Memberships")] : null,
-    found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one))))] : null);
+    found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one)))), found.total_members > found.members.length ? el("p", { class: "warning" }, `The first ${number(found.members.length)} are shown.`) : null] : null);
 }
 
 const kinds = (found) => found.map((one) => `${one.name || one.sort} (${number(one.statements)})`).join(", ");
@@ -32,10 +32,10 @@ const values = (found) => found.map((one) => `${one.type}${one.unit !== "1" ? ` 
 export async function schemaPage(place) {
   fill(place, el("p", {}, "Reading…"));
   const found = await get("schema", { graph: state.graph });
-  const table = (name, columns, rows) => el("section", {}, el("h2", {}, `${name} (${number(rows.length)})`),
+  const table = (name, columns, rows) => el("section", {}, el("h2", {}, `${name} (${number(rows.length)})`), !rows.length ? el("p", {}, "None.") :
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {},
       el("thead", {}, el("tr", {}, columns.map((one) => el("th", { scope: "col" }, one)))),
-      el("tbody", {}, rows.slice(0, 500).map((row) => el("tr", { "data-name": row[0].toLowerCase() }, row[1].map((cell) => el("td", { class: typeof cell === "number" ? "number" : "" }, typeof cell === "number" ? number(cell) : cell))))))),
+      el("tbody", {}, rows.slice(0, 500).map((row) => el("tr", { "data-name": cut(row[0], 200).toLowerCase() }, row[1].map((cell) => el("td", { class: typeof cell === "number" ? "number" : "" }, typeof cell === "number" ? number(cell) : typeof cell === "string" ? whole(cell) : cell))))))),
     rows.length > 500 ? el("p", { class: "warning" }, `The first 500 of ${number(rows.length)} are shown.`) : null);
   const tables = el("div");
   const draw = (wanted) => {
@@ -45,8 +45,8 @@ export async function schemaPage(place) {
         one.name, one.statements, kinds(one.subjects), kinds(one.objects), values(one.values), one.qualifiers.map((key) => key.name).join(", "),
         one.examples.slice(0, 2).map((example) => `${example.subject}: ${example.object}`).join("; ")]])),
       table("Concepts", ["Name", "Entities", "Below", "Such as"], found.concepts.filter(kept).map((one) => [one.name, [
-        el("a", { href: link("entity", { id: one.id }) }, one.name), one.members, one.above.join(", "),
-        one.examples.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }) }, name)])]])),
+        el("a", { href: link("entity", { id: one.id }), class: "entity" }, visible(one.name)), one.members, one.above.join(", "),
+        one.examples.map((name, i) => [i ? ", " : "", name ? el("a", { href: link("entity", { name }), class: "entity" }, visible(name)) : visible(name)])]])),
       table("Sources", ["Name", "Format", "Statements", "Rows"], found.sources.filter(kept).map((one) => [one.name, [one.name, one.format, one.statements, one.rows]])),
       table("Units", ["Unit", "Values"], found.units.map((one) => ({ name: one.unit, ...one })).filter(kept).map((one) => [one.unit, [one.unit, one.values]])));
   };
@@ -63,8 +63,8 @@ export function historyPage(place) {
   const found = past();
   fill(place, el("h1", {}, "History"), el("p", {}, "What was asked in this browser; it is kept here alone. "),
     found.length ? el("button", { type: "button", onclick: () => (forgetAll(), historyPage(place)) }, "Forget all") : el("p", {}, "Nothing was asked yet."),
-    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language, q: one.text, t: one.table }) }, el("code", {}, one.text.slice(0, 300)), one.table ? [" ", el("code", {}, one.table.slice(0, 300))] : null),
-      el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${number(one.total)} answers`)))));
+    el("ol", { class: "history" }, found.map((one) => el("li", {}, el("a", { href: link("ask", { l: one.language === "auto" ? "" : one.language, q: one.text, t: one.table, g: one.graph ?? "" }) }, el("code", {}, cut(one.text, 300)), one.table ? [" ", el("code", {}, cut(one.table, 300))] : null),
+      el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${count(one.total, "answer")}`)))));
 }
 
 /** A dialog in which files are loaded; `loaded` hears the graph. */

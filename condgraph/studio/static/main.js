@@ -3,7 +3,7 @@
 import { ask, forget, get, onRefused, post, Refused, setToken } from "./api.js";
 import { drawAnswer, NAMES } from "./answer.js";
 import { column, FOREIGN } from "./completion.js";
-import { announce, el, fill, number } from "./dom.js";
+import { announce, count, cut, el, fill, whole } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { entityPage, filesDialog, historyPage, schemaPage } from "./looking.js";
 import { apiPage } from "./reference.js";
@@ -62,7 +62,7 @@ async function run({ words = {}, quiet = false } = {}) {
       const answer = await post("query", { ...asked, program: text, language: chosen(text) }, own.signal);
       if (own !== running) return;
       tell(answer, asked);
-      remember({ text, table: asked.table, language: languages.value, when: Date.now(), total: answer.total });
+      remember({ text, table: asked.table, language: languages.value, graph: asked.graph, when: Date.now(), total: answer.total });
     }
   } catch (error) {
     if (own === running) refused(error);
@@ -82,12 +82,12 @@ function tell(answer, asked) {
     editor.text = text;
     run();
   });
-  announce(`${number(answer.total)} answers`);
+  announce(count(answer.total, "answer"));
 }
 
 function warn(warnings) {
   editor.mark(languages.value === "words" ? [] : warnings.map((one) => ({ span: one.span, text: one.text, severity: "warning" })));
-  messages.append(...warnings.map((one) => el("p", { class: "warning" }, one.text)));
+  messages.append(...warnings.map((one) => el("p", { class: "warning" }, whole(one.text))));
 }
 
 /** The clause of a table that goes with the program; empty where the language takes none. */
@@ -96,11 +96,11 @@ const clauseText = () => (clausePart.hidden || !clause.text.trim() ? "" : clause
 /** Where an error stands: the editor, the place in it, and whether that is the whole name which is wrong. */
 function placed(error) {
   // Those of a clause say it in their text: their program has no place for them.
-  const found = /at character (\d+) of the table/.exec(error.message), whole = [...clause.text];
+  const found = /at character (\d+) of the table/.exec(error.message), signs = [...clause.text];
   if (!found) return { where: editor, span: error.span, exact: Boolean(error.span) };
-  const from = Number(found[1]) - 1, rest = whole.slice(from).join("");
+  const from = Number(found[1]) - 1, rest = signs.slice(from).join("");
   const written = error.name && [error.name, `"${error.name}"`, `\`${error.name}\``].find((one) => rest.startsWith(one));
-  return { where: clause, span: [from, Math.min(from + [...(written || "x")].length, whole.length)], exact: Boolean(written) };
+  return { where: clause, span: [from, Math.min(from + [...(written || "x")].length, signs.length)], exact: Boolean(written) };
 }
 
 /** What was wrong, where it stands, and the nearest names to take instead. */
@@ -119,8 +119,8 @@ function refused(error) {
     run();
   };
   where.mark([{ span, text: error.message, severity: "error", actions: exact ? error.candidates.map((name) => ({ name, apply: () => take(name) })) : [] }]);
-  fill(messages, el("div", { class: "error" }, el("p", {}, el("strong", {}, error.message), error.hint ? `; ${error.hint}` : ""),
-    error.candidates.length ? el("p", {}, "Nearest: ", error.candidates.map((name) => [" ", exact ? el("button", { type: "button", class: "near", onclick: () => take(name) }, name) : el("code", {}, name)])) : null));
+  fill(messages, el("div", { class: "error" }, el("p", {}, el("strong", {}, whole(error.message)), error.hint ? `; ${error.hint}` : ""),
+    error.candidates.length ? el("p", {}, "Nearest: ", error.candidates.map((name) => [" ", exact ? el("button", { type: "button", class: "near", onclick: () => take(name) }, cut(name, 100)) : el("code", {}, cut(name, 100))])) : null));
   fill(result);
   announce(error.message);
 }
@@ -150,7 +150,7 @@ async function inWords(text, asked, words, signal) {
         one.program ? el("button", { type: "button", onclick: () => use(one) }, "Open in the editor") : null))), place);
   messages.append(...outcome.warnings.map((one) => el("p", { class: "warning" }, one.text)));
   if (outcome.answer) drawAnswer(place, outcome.answer, asked, (changed) => use({ program: changed, language: outcome.answer.language }));
-  remember({ text, language: "words", when: Date.now(), total: outcome.answer?.total ?? 0 });
+  remember({ text, language: "words", graph: asked.graph, when: Date.now(), total: outcome.answer?.total ?? 0 });
   announce(outcome.text || outcome.status);
 }
 
@@ -191,7 +191,7 @@ async function go() {
     try {
       await pages[page](where, fields);
     } catch (error) {
-      fill(where, el("h1", {}, "Not found"), el("p", { class: "error" }, error.message), error.candidates?.length ? el("p", {}, "Nearest: ", error.candidates.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }) }, name)])) : null);
+      fill(where, el("h1", {}, error.status === 404 || error.code === "unknown-name" ? "Not found" : "This cannot be shown"), el("p", { class: "error" }, whole(error.message)), error.candidates?.length ? el("p", {}, "Nearest: ", error.candidates.map((name, i) => [i ? ", " : "", el("a", { href: link("entity", { name }), class: "entity" }, cut(name, 100))])) : null);
     }
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -204,8 +204,8 @@ async function go() {
     editor.text = fields.get("q");
     clause.text = fields.get("t") ?? "";
     shownPlace = location.hash;
-    // A question in words costs somebody something: it waits for the button.
-    if (languages.value !== "words") await run({ quiet: true });
+    // A question in words costs somebody something: it waits for the button. So does one of a graph that is gone.
+    if (languages.value !== "words" && state.graph === graph) await run({ quiet: true });
   }
 }
 
@@ -229,6 +229,7 @@ async function turn(graph) {
   } catch (error) {
     if (!graph) throw error;
     fill(messages, el("p", { class: "error" }, error.message));
+    fill(result);
     state.scratch = state.scratch.filter((one) => one.graph !== graph);
     return turn("");
   }
@@ -238,7 +239,7 @@ async function turn(graph) {
   fill(languages, names.map((name) => el("option", { value: name }, NAMES[name])));
   speak(names.includes(kept) ? kept : "auto");
   fill(graphs, el("option", { value: "" }, state.served ? `${state.served.graph} (${state.served.store})` : "the graph that is served"),
-    state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${one.name.slice(0, 40)}`)));
+    state.scratch.map((one) => el("option", { value: one.graph }, `scratch: ${cut(one.name, 40)}`)));
   graphs.value = state.graph;
   remove.hidden = !state.graph;
   return undefined;

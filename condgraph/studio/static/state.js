@@ -5,7 +5,7 @@ export const state = { about: null, graph: "", scratch: [], served: null };
 /** An address of the page: `#/ask?l=kopl&q=...`. */
 export function link(page, fields = {}) {
   const found = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...fields, g: state.graph })) if (value) found.set(name, value);
+  for (const [name, value] of Object.entries({ g: state.graph, ...fields })) if (value) found.set(name, value);
   return `#/${page}${found.size ? "?" + found : ""}`;
 }
 

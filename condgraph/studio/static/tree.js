@@ -1,7 +1,8 @@
 // A program as a tree: what each step takes stands below it. A step can be opened: its result, its texts to change.
 
 import { post, Refused } from "./api.js";
-import { el, fill, number } from "./dom.js";
+import { escaped } from "./completion.js";
+import { count, cut, el, fill, number } from "./dom.js";
 import { shown } from "./evidence.js";
 import { state } from "./state.js";
 
@@ -36,7 +37,7 @@ function node(step, size, found, answer, change) {
     : el("input", { type: "text", value: one.text, size: Math.min(40, Math.max(10, one.text.length)) })));
   const details = el("details", { class: "step" },
     el("summary", {}, el("span", { class: "label" }, step.label), " ", el("strong", {}, step.function),
-      step.texts.map((one) => [" ", el("span", { class: "chip" }, one.text)]), size ? el("span", { class: "size" }, ` ${number(size.size)}`) : null),
+      step.texts.map((one) => [" ", el("span", { class: "chip" }, cut(one.text, 200))]), size ? el("span", { class: "size" }, ` ${number(size.size)}`) : null),
     step.about ? el("p", {}, step.about) : null,
     size ? el("p", { class: "operator" }, size.operator, size.note ? ` · ${size.note}` : "") : null,
     step.texts.length ? el("form", { onsubmit: (event) => {
@@ -52,7 +53,7 @@ async function show(place, step, language) {
   fill(place, el("p", {}, "Asking…"));
   try {
     const answer = await post("query", { program: step.program, language, graph: state.graph, limit: 50, facts: 0, compiled: false });
-    fill(place, el("p", {}, `${number(answer.total)} result${answer.total === 1 ? "" : "s"}`, answer.total > 50 ? ", the first 50:" : ""),
+    fill(place, el("p", {}, count(answer.total, "result"), answer.total > 50 ? ", the first 50:" : ""),
       el("ul", { class: "values" }, answer.rows.map((row) => el("li", {}, row.map(shown)))),
       answer.warnings.map((one) => el("p", { class: "warning" }, one.text)));
   } catch (error) {
@@ -75,7 +76,7 @@ export function changed(answer, found, step, texts) {
     const one = step.texts[i];
     if (texts[i] === one.text) continue;
     const [from, to] = one.span, old = whole.slice(from, to).join(""), mark = /^["']/.exec(old)?.[0] ?? "";
-    whole.splice(from, to - from, ...(mark + (mark ? texts[i].replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark) : texts[i]) + mark));
+    whole.splice(from, to - from, ...(mark + (mark ? escaped(texts[i], mark) : texts[i]) + mark));
   }
   return whole.join("");
 }

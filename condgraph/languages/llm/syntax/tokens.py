@@ -79,8 +79,12 @@ _AFTER = rf"""(?=
     | \s*+\[\s*+-?\d
     | [^\S\n]*+(?:[{DOUBLE}][^\S\n]*+)?[.,;`)]*+[^\S\n]*+(?:\n|\Z)
 )"""
-_CLOSING: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}]" + _AFTER, re.VERBOSE | re.IGNORECASE) for quotes in (SINGLE, DOUBLE)}
-_LIKELY: Final = {quotes: re.compile(rf"(?<!\\)[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
+#: Not behind a backslash that is none itself: `'c:\\\\'` ends.
+_UNESCAPED = r"(?:(?<!\\)|(?<=[^\\]\\\\)|(?<=[^\\]\\\\\\\\))"
+_CLOSING: Final = {
+    quotes: re.compile(rf"{_UNESCAPED}[{quotes}]" + _AFTER, re.VERBOSE | re.IGNORECASE) for quotes in (SINGLE, DOUBLE)
+}
+_LIKELY: Final = {quotes: re.compile(rf"{_UNESCAPED}[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
 
 REFERENCE: Final = re.compile(r"output_?(?:of_?)?query_?(?P<label>\d+(?:_[a-z]\w*)?)(?![\w])", re.IGNORECASE)
 #: What is no reference, but means one where a result is wanted: 'query1', 'step 1', 'result_of_query1'.
