@@ -63,7 +63,7 @@ function moment(value, short) {
 function bars(points) {
   const all = points.flatMap(([, value]) => value).filter((one) => one !== null), first = Math.min(...all), last = Math.max(...all);
   const beyond = Math.max((last - first) / 20, 1);
-  return points.map(([, [from, to]]) => [from ?? first - beyond, to ?? last + beyond]);
+  return points.map(([, [from, to]]) => [from ?? Math.floor(first - beyond), to ?? Math.ceil(last + beyond)]);
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
