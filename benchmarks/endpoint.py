@@ -215,7 +215,7 @@ def state(pid: int) -> dict[str, float]:
 
 def overhead(store: Path, count: int, rounds: int = 3000) -> dict[str, Any]:
     """What a short query costs in a worker process, beside what it costs in this one."""
-    from pyoxigraph import NamedNode, QueryResultsFormat
+    from pyoxigraph import QueryResultsFormat
 
     from condgraph.sparql.workers.pool import Query, WorkerPool
 
@@ -223,14 +223,12 @@ def overhead(store: Path, count: int, rounds: int = 3000) -> dict[str, Any]:
         embedded = graph.rdf()
         dice = random.Random(11)
         direct, bounded = [], []
-        with WorkerPool(embedded.kept) as pool:
+        with WorkerPool(embedded.source) as pool:
             pool.query(Query("ASK {}")).read()
             for _ in range(rounds):
                 text = f'SELECT ?name {{ ?p <pred:name> "Person {dice.randrange(count)}" ; <pred:name> ?name }}'
                 begin = time.perf_counter()
-                answer = embedded.store.query(text, default_graph=NamedNode(embedded.base)).serialize(
-                    format=QueryResultsFormat.JSON
-                )
+                answer = embedded.store.query(text).serialize(format=QueryResultsFormat.JSON)
                 between = time.perf_counter()
                 same = pool.query(Query(text, default_graphs=[embedded.base]), timeout=30).read()
                 bounded.append(time.perf_counter() - between)

@@ -181,7 +181,7 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, asked: bool) ->
 def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None:
     """Serve what a replica has now; what is not fresh differs by what its headers say."""
     if fresh:
-        backend.use(copy.embedded.kept, **_served(copy.embedded))
+        backend.use(copy.embedded.source, **_served(copy.embedded))
         api.workers.renew()
     backend.headers = copy.headers
 
@@ -192,7 +192,7 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[st
     from condgraph.sparql.text.prologue import PREFIXES
 
     return OxigraphBackend(
-        embedded.kept,
+        embedded.source,
         **_served(embedded),
         base=embedded.base,
         headers=headers,
@@ -209,7 +209,12 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
     """What a generation serves, which another one may serve otherwise."""
     from condgraph.sparql.examples import examples
 
+    def naming() -> Mapping[str, str]:
+        complain("a query names graphs: the store with the named graph is opened, and built where it is not there")
+        return embedded.naming()
+
     return {
+        "naming": naming,
         "graphs": embedded.graphs,
         "default": embedded.defaults,
         "is_name": embedded.is_name,
@@ -228,7 +233,7 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
         try:
             opened.refresh()
             embedded = opened.rdf(base)
-            backend.use(embedded.kept, **_served(embedded))
+            backend.use(embedded.source, **_served(embedded))
             api.workers.renew()
         except (CondgraphError, OSError) as error:
             complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")

@@ -4,14 +4,18 @@ processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from condgraph.engine.errors import ParseError
+from condgraph.engine.errors import DeadlineError, ParseError
+from condgraph.engine.workers import Once
+from condgraph.sparql.stored import BUILDERS
 from condgraph.sparql.text.prologue import underscored
 from condgraph.sparql.text.survey import aside, survey
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, WorkerPool
@@ -23,8 +27,16 @@ SELECT ?predicate ?object ?subject WHERE {
 } LIMIT 200"""
 
 
+#: A store on disk, files, or what a worker opens.
+Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
+
+
 class OxigraphBackend:
     """Answers from a store (a folder), or from files that every worker loads into memory.
+
+    Where a store has the triples of a graph in its default graph (`Stored.source`), `naming` gives
+    the store with the named graph, for queries that name graphs: it is called when the first of
+    them comes, in a thread, and once.
 
     The default graph of a query that names none is the union of those of `default`, or of all graphs
     where that is None. `predeclared` are prefixes that queries need not declare; `is_name` says
@@ -34,8 +46,9 @@ class OxigraphBackend:
 
     def __init__(
         self,
-        source: Path | Sequence[File],
+        source: Source,
         *,
+        naming: Callable[[], Source] | None = None,
         graphs: Sequence[str] = (),
         base: str | None = None,
         prefixes: Mapping[str, str] | None = None,
@@ -52,12 +65,14 @@ class OxigraphBackend:
         self._is_name, self.about = is_name, ABOUT
         #: Headers of every answer: of which state of the graph it is.
         self.headers: Mapping[str, str] = dict(headers or {})
-        self._pool = WorkerPool(source, **options)
+        self._pool, self._options = WorkerPool(source, **options), options
+        self._named = self._naming(naming)
 
     def use(
         self,
-        source: Path | Sequence[File],
+        source: Source,
         *,
+        naming: Callable[[], Source] | None = None,
         graphs: Sequence[str] | None = None,
         default: Sequence[str] | None = None,
         is_name: Callable[[str], bool] | None = None,
@@ -65,37 +80,66 @@ class OxigraphBackend:
     ) -> None:
         """Answer from another source from now on; what is not given stays."""
         self._pool.use(source)
+        # Queries that run keep the pool of before until they have ended.
+        self._named = self._naming(naming)
         self.graphs = self.graphs if graphs is None else tuple(graphs)
         self.default = self.default if default is None else tuple(default)
         self._is_name = is_name or self._is_name
         self.examples = self.examples if examples is None else tuple(examples)
 
+    def _naming(self, naming: Callable[[], Source] | None) -> Once[WorkerPool] | None:
+        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(naming(), **self._options))
+
     async def query(self, query: Query, timeout: float) -> AsyncResults:
         """Run a query in a worker."""
-        if query.graph is None and query.default_graphs is None and query.named_graphs is None:
+        begin = time.monotonic()
+        pool, named, default = self._pool, self._named, self.default
+        if query.graph is None and not query.dataset:
             about = await aside(len(query.text), survey, query.text)
-            if not about.dataset:
-                query = replace(query, union=True) if self.default is None else replace(query, default_graphs=self.default)
+            says = query.default_graphs is not None or query.named_graphs is not None
+            # What a request says of the data set counts, and not what the query says.
+            if named is not None and (about.graph or (about.dataset and not says)):
+                pool = await _made(named, timeout)
+            if not about.dataset and not says:
+                query = replace(query, union=True) if default is None else replace(query, default_graphs=default)
         if self.predeclared:
             query = replace(query, prefixes=self.predeclared)
+        left = max(0.001, timeout - (time.monotonic() - begin))
         if self._is_name is not None and query.graph is None:
             meant = await aside(len(query.text), underscored, query.text, self._is_name)
             if meant != query.text:
                 # Errors are about the text as it was written.
                 with suppress(ParseError):
-                    return await self._pool.query_async(replace(query, text=meant), timeout=timeout)
-        return await self._pool.query_async(query, timeout=timeout)
+                    return await pool.query_async(replace(query, text=meant), timeout=left)
+        return await pool.query_async(query, timeout=left)
+
+    def _pools(self) -> Iterator[WorkerPool]:
+        yield self._pool
+        if self._named is not None and (named := self._named.there()) is not None:
+            yield named
 
     def status(self) -> Mapping[str, Any]:
         """How many processes there are."""
-        return {"graphs": list(self.graphs), "processes": len(self._pool.pids())}
+        return {"graphs": list(self.graphs), "processes": sum(len(pool.pids()) for pool in self._pools())}
 
     def close(self) -> None:
         """End all processes."""
-        self._pool.close()
+        for pool in self._pools():
+            pool.close()
 
     def __enter__(self) -> OxigraphBackend:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+async def _made(named: Once[WorkerPool], timeout: float) -> WorkerPool:
+    """The workers for queries that name graphs, as soon as their store is there."""
+    made = asyncio.wrap_future(named.begun())
+    # Whoever goes away takes nothing from others who wait.
+    if not (await asyncio.wait([made], timeout=timeout))[0]:
+        raise DeadlineError(
+            f"the store for queries that name graphs was not built in {timeout:g} s", hint="it is built once: ask again later"
+        )
+    return made.result()

@@ -165,6 +165,20 @@ class Once(Generic[T]):
         self._lock = Lock()
         self._future: Future[T] | None = None
 
+    def begun(self) -> Future[T]:
+        """What is being made, or was: for those who wait in an event loop."""
+        with self._lock:
+            if self._future is None or (self._future.done() and self._future.exception() is not None):
+                # What bounds the one who is first must not bound the others.
+                assert self._make is not None
+                self._future = self._workers.submit(self._make)
+            return self._future
+
+    def there(self) -> T | None:
+        """What was made, where it has been."""
+        future = self._future
+        return None if future is None or not future.done() or future.exception() is not None else future.result()
+
     def get(self) -> T:
         """What was made."""
         future = self._future
@@ -172,12 +186,7 @@ class Once(Generic[T]):
             # What was made often holds this object.
             self._make = None
             return future.result()
-        with self._lock:
-            if self._future is None or (self._future.done() and self._future.exception() is not None):
-                # What bounds the one who is first must not bound the others.
-                assert self._make is not None
-                self._future = self._workers.submit(self._make)
-            future = self._future
+        future = self.begun()
         while True:
             check()
             budget = current()

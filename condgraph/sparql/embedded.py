@@ -3,38 +3,31 @@ generation it was built from.
 
 A graph in a directory keeps its store in the directory of its generation, so that both go together;
 it is written under another name and renamed when it is complete, and opened for reading. A graph in
-memory, or one in a directory that cannot be written, has its store in memory.
+memory, or one in a directory that cannot be written, has its store in memory. There is a second one
+beside it as soon as a query names graphs (`stored`).
 """
 
 from __future__ import annotations
 
-import io
-import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import cached, current, within
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
-from condgraph.engine.workers import Once, Workers
+from condgraph.engine.workers import Once
 from condgraph.sparql.compile.group import Target
-from condgraph.sparql.dialect import cut
-from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
-from condgraph.sparql.load.write import counts, quads
-from condgraph.sparql.plain.served import has_terms, plain_graph, served
+from condgraph.sparql.layout import GraphIris, base_iri
+from condgraph.sparql.load.write import counts
+from condgraph.sparql.plain.served import has_terms, plain_graph
 from condgraph.sparql.store import RdfStore
-from condgraph.sparql.text.lists import rewrite
+from condgraph.sparql.stored import BUILDERS, Stored
 from condgraph.sparql.text.prologue import underscored
-from condgraph.sparql.text.survey import makes_triples
+from condgraph.sparql.text.survey import makes_triples, names_graphs
 from condgraph.sparql.text.terms import Cells, Knows, by_name, cells
 from condgraph.sparql.text.weight import is_heavy
 
@@ -47,35 +40,7 @@ if TYPE_CHECKING:
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.text.table import Table
-    from condgraph.sparql.workers.pool import Query, WorkerPool
-
-#: Raised when what the store holds beside the layout changes (`plain.served`).
-_BESIDE: Final = 1
-_FOLDER: Final = f"rdf{LAYOUT}{_BESIDE}"
-#: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
-BUILDERS: Final = Workers("condgraph-rdf")
-
-
-class _Lines(io.RawIOBase):
-    """Batches of lines as a file that a parser reads from."""
-
-    def __init__(self, batches: Iterator[str]) -> None:
-        self._batches, self._rest = batches, b""
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what comes next; 0 at the end."""
-        while not self._rest:
-            batch = next(self._batches, None)
-            if batch is None:
-                return 0
-            self._rest = batch.encode()
-        size = min(len(buffer), len(self._rest))
-        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
-        return size
+    from condgraph.sparql.workers.pool import Query
 
 
 class EmbeddedStore(RdfStore):
@@ -85,51 +50,21 @@ class EmbeddedStore(RdfStore):
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        self.snapshot, self._graph, self._name = snapshot, NamedNode(self.base), graph
+        NamedNode(self.base)  # raises what is wrong with it
+        self.snapshot = snapshot
         #: The graphs that queries of people ask: the layout, and what sources say as plain RDF.
         self.defaults = [self.base, plain_graph(self.base)] if has_terms(snapshot) else [self.base]
-        self.folder: Path | None = None
-        generation = snapshot.about.get("generation")
-        if directory is not None and base is None and generation:
-            self.folder = self._on_disk(snapshot, graph, directory / str(generation))
-        self.store = self._opened(snapshot, graph)
-        self._kept, self._pool = Once(BUILDERS, self._written), Once(BUILDERS, self._pooled)
+        generation = None if directory is None or base is not None else snapshot.about.get("generation")
+        place = None if directory is None or not generation else directory / str(generation)
+        self._stored = Stored(snapshot, graph, self.base, place, named=False)
+        #: For queries that name graphs: built when the first of them comes.
+        self._naming = Once(BUILDERS, lambda: Stored(snapshot, graph, self.base, place, named=True))
+        self.folder = self._stored.folder
 
-    def _opened(self, snapshot: Snapshot, graph: str) -> Store:
-        from pyoxigraph import Store
-
-        if self.folder is not None:
-            return Store.read_only(str(self.folder))
-        store = Store()
-        fill(store, snapshot, self.base, graph)
-        return store
-
-    def _on_disk(self, snapshot: Snapshot, graph: str, generation: Path) -> Path | None:
-        """The folder of the store, built where it is not there; None where it cannot be written."""
-        from pyoxigraph import Store
-
-        folder, fresh = generation / _FOLDER, generation / f"{_FOLDER}.{os.getpid()}"
-        if folder.is_dir():
-            return folder
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-        except OSError:
-            return None
-        try:
-            store = Store(str(fresh))
-            fill(store, snapshot, self.base, graph)
-            store.optimize()
-            del store
-            try:
-                os.replace(fresh, folder)
-            except OSError:
-                # Another process was quicker, and its store is the same.
-                if not folder.is_dir():
-                    return None
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-        return folder
+    @property
+    def store(self) -> Store:
+        """The store in this process: the triples of the graph are in its default graph."""
+        return self._stored.store
 
     @cached
     def target(self) -> Target:
@@ -170,21 +105,18 @@ class EmbeddedStore(RdfStore):
     def _elsewhere(self, query: Query) -> bytes:
         """The results of a query in another process, which can be killed."""
         budget = current()
-        pool = self._pool.get()
+        pool = self._asked(query.text).pool
         timeout, cancelled = (None, None) if budget is None else (budget.left(), budget.cancelled())
         with pool.query(query, timeout=timeout, cancelled=cancelled) as results:
             return results.read()
 
-    def _now(self, text: str, graphs: Sequence[str] = ()) -> Any:
-        """Run a query in this process; workers write lists otherwise, too."""
-        from pyoxigraph import NamedNode
+    def _asked(self, text: str) -> Stored:
+        """The store that answers a query."""
+        return self._naming.get() if names_graphs(text) else self._stored
 
-        asked: Any = self._graph if len(graphs) < 2 else [NamedNode(iri) for iri in graphs]
-        quick = rewrite(text)
-        if quick != text:
-            with suppress(SyntaxError):
-                return self.store.query(quick, default_graph=asked)
-        return self.store.query(text, default_graph=asked)
+    def _now(self, text: str, graphs: Sequence[str] = ()) -> Any:
+        """Run a query in this process."""
+        return self._asked(text).query(text, graphs or [self.base])
 
     def text(
         self,
@@ -247,29 +179,15 @@ class EmbeddedStore(RdfStore):
         return [quad.triple for quad in watched(parse(self._elsewhere(query), RdfFormat.N_TRIPLES))]
 
     @property
-    def kept(self) -> Path:
-        """Where the store is on disk, for other processes; one in memory is written to a folder
-        that goes with this object.
+    def source(self) -> Mapping[str, str]:
+        """The store for other processes (`Stored.source`)."""
+        return self._stored.source
+
+    def naming(self) -> Mapping[str, str]:
+        """The store for those queries of other processes that name graphs, built where it is not
+        there.
         """
-        return self._kept.get()
-
-    def _written(self) -> Path:
-        from pyoxigraph import Store
-
-        if self.folder is not None:
-            return self.folder
-        folder = tempfile.mkdtemp(prefix="condgraph-rdf-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        store = Store(folder)
-        fill(store, self.snapshot, self.base, self._name)
-        store.flush()
-        return Path(folder)
-
-    def _pooled(self) -> WorkerPool:
-        """Processes for queries that may have to be ended."""
-        from condgraph.sparql.workers.pool import WorkerPool
-
-        return WorkerPool(self.kept)
+        return self._naming.get().source
 
     @cached
     def patterns(self) -> SparqlPatterns:
@@ -290,11 +208,3 @@ class EmbeddedStore(RdfStore):
         run = Run(self.snapshot)
         run.execute(plan)
         return run
-
-
-def fill(store: Store, snapshot: Snapshot, base: str, graph: str) -> None:
-    """Load a snapshot into an empty store, a batch at a time."""
-    from pyoxigraph import RdfFormat
-
-    batches = chain(quads(snapshot, base, graph=graph), ("".join(some) for some in cut(served(snapshot, base), 10_000)))
-    store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS)

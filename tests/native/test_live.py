@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import neo4j
-import pyoxigraph as ox
 import pytest
 
 from condgraph.cypher.connection import Connection
@@ -46,7 +45,6 @@ class Beside:
             underscored(text, self.rdf.is_name),
             base_iri=self.rdf.base,
             prefixes=PREFIXES,
-            default_graph=ox.NamedNode(self.rdf.base),
         )
 
     def check(self, text: str) -> int:

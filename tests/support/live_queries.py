@@ -21,7 +21,7 @@ class Maker:
         snapshot = rdf.snapshot
         self._called = sorted({snapshot.name(number) for number in range(snapshot.entities)})
         self._texts: dict[str, list[Any]] = {}
-        for row in rdf.store.query("SELECT DISTINCT ?p ?x ?k { GRAPH ?g { ?s ?p ?v . ?v <pred:value> ?x ; a ?k } }"):
+        for row in rdf.store.query("SELECT DISTINCT ?p ?x ?k { ?s ?p ?v . ?v <pred:value> ?x ; a ?k }"):
             self._texts.setdefault(row["p"].value, []).append(row["x"])
 
     def _iri(self, predicate: str) -> str:

@@ -26,21 +26,23 @@ def has_terms(snapshot: Snapshot) -> bool:
     return any(snapshot.source_of(i).terms for i in range(len(snapshot.arrays.get("src.name"))))
 
 
-def served(snapshot: Snapshot, base: str) -> Iterator[str]:
-    """What the embedded store holds beside the layout, as lines of N-Quads: names of the graph's own
-    nodes as labels, in its graph; plain triples in a graph of their own, and those of named graphs
-    once more in these.
-    """
-    names, end = GraphIris(base), f" <{base}> .\n"
+def labels(snapshot: Snapshot, base: str) -> Iterator[str]:
+    """Names of the graph's own nodes as labels: `subject predicate object` without the final dot."""
+    names = GraphIris(base)
     for ident, name in zip(snapshot.texts.take(snapshot.entity_id), snapshot.texts.take(snapshot.entity_name), strict=True):
-        yield f"{names.entity(ident)} {LABEL} {string(name)}{end}"
+        yield f"{names.entity(ident)} {LABEL} {string(name)}"
     for number in range(len(snapshot.arrays.get("src.name"))):
         name = snapshot.source_of(number).name
-        yield f"{names.source(name)} {LABEL} {string(name)}{end}"
-    if has_terms(snapshot):
-        place = f" <{plain_graph(base)}> .\n"
-        for one in Plain(snapshot, base, everything=False).quads():
-            triple = " ".join(one[:3])
-            yield triple + place
-            if one.graph:
-                yield f"{triple} {one.graph} .\n"
+        yield f"{names.source(name)} {LABEL} {string(name)}"
+
+
+def plain(snapshot: Snapshot, base: str, end: str) -> Iterator[str]:
+    """The plain triples, in a graph of their own, and those of named graphs once more in these, as
+    lines of N-Quads. A line ends with `end` where the graph is that of the layout.
+    """
+    place, own = f" <{plain_graph(base)}> .\n", GraphIris(base).graph
+    for one in Plain(snapshot, base, everything=False).quads():
+        triple = " ".join(one[:3])
+        yield triple + place
+        if one.graph:
+            yield triple + (end if one.graph == own else f" {one.graph} .\n")

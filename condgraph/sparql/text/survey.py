@@ -1,10 +1,10 @@
-"""What a query's text says without being parsed: its form, whether it names a data set, whether it
-calls other services.
+"""What a query's text says without being parsed: its form, whether it names a data set or graphs,
+whether it calls other services.
 
 Words are kept apart from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8),
 which is enough: keywords are never anything else. Whether the text is well formed is the store's to
-say. The store's parser decides about SERVICE: it takes a keyword wherever one may stand, and needs
-no space behind it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
+say. The store's parser decides about SERVICE and GRAPH: it takes a keyword wherever one may stand,
+and needs no space around it: `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
 
 Every text is read once, from left to right: no part of the expression gives back what it took, and
 what is begun and never closed (a string, say) is taken as well, so that nothing is looked at from
@@ -25,9 +25,9 @@ T = TypeVar("T")
 Form = Literal["select", "ask", "construct", "describe", "update", "unknown"]
 
 _LOCAL: Final = r":(?:(?:[\w:]|%[0-9A-Fa-f]{2}|\\.)(?:[\w:.\-]|%[0-9A-Fa-f]{2}|\\.)*+)?+"
-#: A word that is looked for: a form, FROM, and whatever holds SERVICE, which may follow GRAPH.
+#: A word that is looked for: a form, FROM, and whatever holds GRAPH or SERVICE, which may follow it.
 _SOUGHT: Final = r"""(?:(?:select|ask|construct|describe|insert|delete|load|clear|drop|create|add|move|copy|with|from)(?![\w.\-:])
-    | (?:graph\s++)?[\w.\-]*?service)"""
+    | [\w.\-]*?(?:service|graph))"""
 #: What stands before such a word, and the word. Few tokens at a time: nothing else runs in this
 #: process during a step.
 _TOKEN: Final = re.compile(
@@ -46,6 +46,7 @@ _TOKEN: Final = re.compile(
     re.X | re.S | re.I,
 )
 _WORDS: Final = re.compile(r"[A-Za-z]\w*+").findall
+_NAMING: Final = re.compile("graph", re.IGNORECASE).search
 _GROUP: Final = re.compile(r"(?:\s|\#[^\n\r]*+)*+\{").match
 _FORMS: Final[dict[str, Form]] = {"select": "select", "ask": "ask", "construct": "construct", "describe": "describe"}
 _UPDATES: Final = frozenset(["insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"])
@@ -55,49 +56,52 @@ _SHORT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The form of a query, whether it has FROM or FROM NAMED, and whether SERVICE occurs."""
+    """The form of a query, whether it has FROM or FROM NAMED, whether SERVICE occurs, and whether
+    GRAPH does.
+    """
 
     form: Form
     dataset: bool
     service: bool
+    graph: bool
 
 
 def survey(text: str) -> Survey:
     """Look through a query, in time that grows with its length.
 
     >>> survey("PREFIX ask: <http://x/#> # SELECT\\nCONSTRUCT WHERE { ?from ask:service 'SERVICE' }")
-    Survey(form='construct', dataset=False, service=False)
+    Survey(form='construct', dataset=False, service=False, graph=False)
     >>> survey("select * from <http://x/> { service ?s {} }")
-    Survey(form='select', dataset=True, service=True)
+    Survey(form='select', dataset=True, service=True, graph=False)
     """
     return _remembered(text) if len(text) <= _SHORT else _survey(text)
 
 
 def _survey(text: str) -> Survey:
     form: Form = "unknown"
-    dataset = service = False
+    dataset = service = graph = False
     at = 0
     while at < len(text) and (found := _TOKEN.match(text, at)) is not None:
         at = found.end()
         if found["words"] is None:
             continue
         words = found["words"].lower()
+        graph = graph or found["graph"] is not None
         if found["local"] is not None:
             # What can be a prefix can be the keyword as well: within a group, and with a group
             # behind it. A graph may be called so.
             called = words.endswith(("service", "servicesilent")) and found["graph"] is None
-            service = service or (called and text.find("{", 0, found.start("words")) >= 0 and _GROUP(text, at) is not None)
+            if called or words.endswith("graph"):
+                grouped = text.find("{", 0, found.start("words")) >= 0 and _GROUP(text, at) is not None
+                service, graph = service or (called and grouped), graph or (not called and grouped)
             continue
         for word in _WORDS(words):
             if form == "unknown":
                 form = "update" if word in _UPDATES else _FORMS.get(word, "unknown")
             elif word == "from":
                 dataset = True
-        service = service or "service" in words
-        if service and form != "unknown":
-            # Nobody needs to know more of it.
-            break
-    return Survey(form, dataset, service)
+        service, graph = service or "service" in words, graph or "graph" in words
+    return Survey(form, dataset, service, graph)
 
 
 _remembered: Final = lru_cache(maxsize=512)(_survey)
@@ -119,3 +123,12 @@ def makes_triples(text: str) -> bool:
     (True, False)
     """
     return survey(text).form in ("construct", "describe")
+
+
+def names_graphs(text: str) -> bool:
+    """Whether a query has patterns of named graphs.
+
+    >>> names_graphs("SELECT ?g { GRAPH ?g { } }"), names_graphs("SELECT ?graph { ?graph a <Graph> }")
+    (True, False)
+    """
+    return _NAMING(text) is not None and survey(text).graph

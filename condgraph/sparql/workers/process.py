@@ -22,6 +22,7 @@ import json
 import os
 import struct
 import sys
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
@@ -97,6 +98,8 @@ class Worker:
     def __init__(self, ox: Any) -> None:
         self.ox = ox
         self.store: Any = None
+        #: The graph whose triples are in the store's default graph, and in no named one.
+        self.own: str | None = None
         self.problem = "no store is open"
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
@@ -112,7 +115,7 @@ class Worker:
     def open(self, source: dict[str, Any]) -> None:
         """Open a store on disk for reading, or load files into one in memory."""
         ox = self.ox
-        self.store = None
+        self.store, self.own = None, source.get("own")
         try:
             if "store" in source:
                 self.store = ox.Store.read_only(source["store"])
@@ -160,7 +163,7 @@ class Worker:
             "base_iri": request.get("base"),
             "prefixes": request.get("prefixes"),
             "use_default_graph_as_union": bool(request.get("union")),
-            "default_graph": None if default is None else [ox.NamedNode(iri) for iri in default],
+            "default_graph": None if default is None else list(map(self.graph, default)),
             "named_graphs": None if named is None else [ox.NamedNode(iri) for iri in named],
         }
         text = request["query"]
@@ -191,21 +194,35 @@ class Worker:
         self.serialise(lambda: ox.serialize(triples, out, format=self.graphs[form], prefixes=prefixes), out)
         return limit is not None and next(iter(results), None) is not None
 
+    def graph(self, iri: str) -> Any:
+        """Where the triples of a graph stand in the store."""
+        return self.ox.DefaultGraph() if iri == self.own else self.ox.NamedNode(iri)
+
     def dump(self, request: dict[str, Any], out: _Output) -> bool:
         """Write a named graph, or all of them."""
-        form = request["triples"]
-        if "dataset" in request:
-            out.frame(b"H", b'{"kind":"triples"}')
-            prefixes = request.get("output_prefixes") if form == "trig" else None
-            return self.serialise(lambda: self.store.dump(out, self.graphs[form], prefixes=prefixes), out)
-        graph = self.ox.NamedNode(request["graph"])
-        if not self.store.contains_named_graph(graph):
+        ox, form = self.ox, request["triples"]
+        whole = "dataset" in request
+        if not whole and request["graph"] != self.own and not self.store.contains_named_graph(ox.NamedNode(request["graph"])):
             raise _MissingError(request["graph"])
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
             out.passing = cutting.NamedElements()
-        prefixes = request.get("output_prefixes") if form in ("turtle", "trig") else None
-        return self.serialise(lambda: self.store.dump(out, self.graphs[form], from_graph=graph, prefixes=prefixes), out)
+        format, prefixes = self.graphs[form], request.get("output_prefixes") if form in ("turtle", "trig") else None
+        if not whole:
+            graph = self.graph(request["graph"])
+            return self.serialise(lambda: self.store.dump(out, format, from_graph=graph, prefixes=prefixes), out)
+        if self.own is None:
+            return self.serialise(lambda: self.store.dump(out, format, prefixes=prefixes), out)
+        return self.serialise(lambda: ox.serialize(self.quads(), out, format=format, prefixes=prefixes), out)
+
+    def quads(self) -> Iterator[Any]:
+        """All quads, those of the default graph in the one whose triples they are."""
+        ox, store = self.ox, self.store
+        own = ox.NamedNode(self.own)
+        for quad in store.quads_for_pattern(None, None, None, ox.DefaultGraph()):
+            yield ox.Quad(quad.subject, quad.predicate, quad.object, own)
+        for graph in store.named_graphs():
+            yield from store.quads_for_pattern(None, None, None, graph)
 
     def serialise(self, write: Any, out: _Output) -> bool:
         """Let a serialiser write to the end; True where the limit cut it."""

@@ -1,0 +1,180 @@
+"""The triples of a snapshot in a store of Oxigraph: on disk beside the generation, or in memory.
+
+The triples of the layout stand in the store's default graph, where each has three index entries and
+not six, and in no named one. Queries that name graphs ask a second store, in which they stand in
+their named graph: `named` says which of the two this is. All else is the same in both: plain
+triples (`plain.served`) are in named graphs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from condgraph.engine.workers import Once, Workers
+from condgraph.sparql.dialect import cut
+from condgraph.sparql.layout import LAYOUT
+from condgraph.sparql.load.write import ntriples, quads
+from condgraph.sparql.plain.served import has_terms, labels, plain
+from condgraph.sparql.text.lists import rewrite
+
+if TYPE_CHECKING:
+    from pyoxigraph import Store
+
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.sparql.workers.pool import WorkerPool
+
+#: Raised when what the stores hold beside the layout changes (`plain.served`); of the store with
+#: the named graph, and of the other one.
+_NAMED, _DEFAULT = f"rdf{LAYOUT}1", f"rdf{LAYOUT}2"
+#: Lines that are written together.
+_LINES: Final = 10_000
+#: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
+BUILDERS: Final = Workers("condgraph-rdf")
+
+
+class Stored:
+    """A store of one snapshot, whose graph is called `graph` and has the IRI `base`; `generation` is
+    the folder it is kept in, where that can be written, and None for one in memory.
+    """
+
+    def __init__(self, snapshot: Snapshot, graph: str, base: str, generation: Path | None, *, named: bool) -> None:
+        self._snapshot, self._graph, self._base, self._is_named = snapshot, graph, base, named
+        #: Where it is on disk; None in memory.
+        self.folder = None if generation is None else self._on_disk(generation)
+        self._store, self._kept, self._pool = (
+            Once(BUILDERS, self._opened),
+            Once(BUILDERS, self._written),
+            Once(BUILDERS, self._pooled),
+        )
+
+    @property
+    def store(self) -> Store:
+        """The store in this process."""
+        return self._store.get()
+
+    def _opened(self) -> Store:
+        from pyoxigraph import Store
+
+        if self.folder is not None:
+            return Store.read_only(str(self.folder))
+        store = Store()
+        self._fill(store)
+        return store
+
+    def _on_disk(self, generation: Path) -> Path | None:
+        """The folder of the store, built where it is not there; None where it cannot be written."""
+        from pyoxigraph import Store
+
+        name = _NAMED if self._is_named else _DEFAULT
+        folder, fresh = generation / name, generation / f"{name}.{os.getpid()}"
+        if folder.is_dir():
+            return folder
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+        except OSError:
+            return None
+        try:
+            store = Store(str(fresh))
+            self._fill(store)
+            store.optimize()
+            del store
+            try:
+                os.replace(fresh, folder)
+            except OSError:
+                # Another process was quicker, and its store is the same.
+                if not folder.is_dir():
+                    return None
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return folder
+
+    def _fill(self, store: Store) -> None:
+        """Load the snapshot into an empty store, a batch at a time."""
+        from pyoxigraph import RdfFormat
+
+        snapshot, base, graph = self._snapshot, self._base, self._graph
+        end = f" <{base}> .\n" if self._is_named else " .\n"
+        written = quads(snapshot, base, graph=graph) if self._is_named else ntriples(snapshot, base, graph=graph)
+
+        def load(batches: Iterator[str], *, checked: bool) -> None:
+            store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS, lenient=not checked)
+
+        # The IRIs of the layout are of our own writing, and need not be checked again.
+        load(chain(written, (end.join((*some, "")) for some in cut(labels(snapshot, base), _LINES))), checked=False)
+        if has_terms(snapshot):
+            load(("".join(some) for some in cut(plain(snapshot, base, end), _LINES)), checked=True)
+
+    @property
+    def source(self) -> dict[str, str]:
+        """The store for worker processes: its folder; and the graph whose triples are in its default
+        graph, if any. One in memory is written to a folder that goes with this object.
+        """
+        said = {"store": str(self._kept.get())}
+        return said if self._is_named else {**said, "own": self._base}
+
+    def _written(self) -> Path:
+        from pyoxigraph import Store
+
+        if self.folder is not None:
+            return self.folder
+        folder = tempfile.mkdtemp(prefix="condgraph-rdf-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        store = Store(folder)
+        self._fill(store)
+        store.flush()
+        return Path(folder)
+
+    @property
+    def pool(self) -> WorkerPool:
+        """Processes for queries that may have to be ended."""
+        return self._pool.get()
+
+    def _pooled(self) -> WorkerPool:
+        from condgraph.sparql.workers.pool import WorkerPool
+
+        return WorkerPool(self.source)
+
+    def query(self, text: str, graphs: Sequence[str]) -> Any:
+        """Run a query in this process, with some graphs for its default graph; workers write lists
+        otherwise, too.
+        """
+        from pyoxigraph import DefaultGraph, NamedNode
+
+        asked: Any = [DefaultGraph() if iri == self._base and not self._is_named else NamedNode(iri) for iri in graphs]
+        quick = rewrite(text)
+        if quick != text:
+            with suppress(SyntaxError):
+                return self.store.query(quick, default_graph=asked)
+        return self.store.query(text, default_graph=asked)
+
+
+class _Lines(io.RawIOBase):
+    """Batches of lines as a file that a parser reads from."""
+
+    def __init__(self, batches: Iterator[str]) -> None:
+        self._batches, self._rest = batches, b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what comes next; 0 at the end."""
+        while not self._rest:
+            batch = next(self._batches, None)
+            if batch is None:
+                return 0
+            self._rest = batch.encode()
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
