@@ -92,26 +92,26 @@ class OxigraphBackend:
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
         """Run a query in a worker."""
-        begin = time.monotonic()
         pool, named, default = self._pool, self._named, self.default
         if query.graph is None and not query.dataset:
             about = await aside(len(query.text), survey, query.text)
             says = query.default_graphs is not None or query.named_graphs is not None
             # What a request says of the data set counts, and not what the query says.
             if named is not None and (about.graph or (about.dataset and not says)):
+                begin = time.monotonic()
                 pool = await _made(named, timeout)
+                timeout = max(0.001, round(timeout - (time.monotonic() - begin), 3))
             if not about.dataset and not says:
                 query = replace(query, union=True) if default is None else replace(query, default_graphs=default)
         if self.predeclared:
             query = replace(query, prefixes=self.predeclared)
-        left = max(0.001, timeout - (time.monotonic() - begin))
         if self._is_name is not None and query.graph is None:
             meant = await aside(len(query.text), underscored, query.text, self._is_name)
             if meant != query.text:
                 # Errors are about the text as it was written.
                 with suppress(ParseError):
-                    return await pool.query_async(replace(query, text=meant), timeout=left)
-        return await pool.query_async(query, timeout=left)
+                    return await pool.query_async(replace(query, text=meant), timeout=timeout)
+        return await pool.query_async(query, timeout=timeout)
 
     def _pools(self) -> Iterator[WorkerPool]:
         yield self._pool

@@ -159,6 +159,8 @@ class Worker:
         if "graph" in request or "dataset" in request:
             return self.dump(request, out)
         named, default = request.get("named_graphs"), request.get("default_graphs")
+        if default is None and self.own is not None and not request.get("union"):
+            default = ()  # the store's default graph is a named graph, and nothing stands in none
         options: dict[str, Any] = {
             "base_iri": request.get("base"),
             "prefixes": request.get("prefixes"),
