@@ -50,11 +50,10 @@ class Stored:
         self._snapshot, self._graph, self._base, self._is_named = snapshot, graph, base, named
         #: Where it is on disk; None in memory.
         self.folder = None if generation is None else self._on_disk(generation)
-        self._store, self._kept, self._pool = (
-            Once(BUILDERS, self._opened),
-            Once(BUILDERS, self._written),
-            Once(BUILDERS, self._pooled),
-        )
+        self._store = Once(BUILDERS, self._opened)
+        if self.folder is not None:
+            self._store.get()  # it stays open, whatever becomes of the folder
+        self._kept, self._pool = Once(BUILDERS, self._written), Once(BUILDERS, self._pooled)
 
     @property
     def store(self) -> Store:

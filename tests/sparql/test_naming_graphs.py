@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyoxigraph as ox
@@ -17,7 +18,9 @@ import pytest
 
 import condgraph
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.engine.errors import CondgraphError, ParseError
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError
+from condgraph.engine.facts import Statement
 from condgraph.sparql.embedded import EmbeddedStore
 from condgraph.sparql.load.write import quads
 from condgraph.sparql.plain.served import has_terms, labels, plain
@@ -276,3 +279,59 @@ def _bytes(beside: Beside, backend: OxigraphBackend | None) -> Any:
         return b"".join([part async for part in await backend.query(query, 20)])
 
     return lambda query: beside._loop.run_until_complete(ask(query))
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_the_store_with_the_named_graph_comes_with_the_first_query_that_needs_it(tmp_path: Path, on_disk: bool) -> None:
+    asked = "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s <pred:name> ?o } } GROUP BY ?g"
+    graph = condgraph.open(tmp_path / "store") if on_disk else condgraph.open()
+    (tmp_path / "cities.csv").write_text(TABLE, encoding="utf-8")
+    graph.load(tmp_path / "cities.csv", key="city")
+
+    def folders() -> list[str]:
+        return sorted(one.name for one in tmp_path.rglob("rdf2?"))
+
+    def counted(store: EmbeddedStore) -> list[tuple[str, int]]:
+        return [(row["g"].value, int(row["n"].value)) for row in store._query(asked)]
+
+    before = graph.rdf()
+    assert before.ask("ASK { ?s <pred:name> 'c1' }")
+    assert folders() == (["rdf22"] if on_disk else [])
+    assert len(graph.sparql(asked).rows) == 1
+    assert folders() == (["rdf21", "rdf22"] if on_disk else [])
+    with within(60):  # in another process
+        assert counted(before) == [(before.base, before.snapshot.entities)]
+    # A generation that is gone goes on in those who have it open, which build the second one in memory.
+    graph.add([Statement("a", "p", "x")], source="s")
+    later = graph.rdf()
+    graph.add([Statement("a", "p", "y")], source="s")
+    graph.rdf()
+    assert folders() == (["rdf22"] if on_disk else [])
+    for store in (before, later):
+        assert counted(store) == [(before.base, store.snapshot.entities)]
+
+
+def test_a_deadline_holds_while_the_second_store_is_built(beside: Beside) -> None:
+    building, go_on = Event(), Event()
+
+    def naming() -> Any:
+        building.set()
+        assert go_on.wait(30)
+        return beside.store.naming()
+
+    options: dict[str, Any] = {"base": beside.store.base, "predeclared": PREFIXES, "workers": 1}
+    query = Query(f"ASK {{ GRAPH <{beside.store.base}> {{ ?s ?p ?o }} }}")
+    with OxigraphBackend(beside.store.source, naming=naming, default=beside.store.defaults, **options) as backend:
+
+        async def ask(query: Query, timeout: float) -> bytes:
+            return b"".join([part async for part in await backend.query(query, timeout)])
+
+        run = beside._loop.run_until_complete
+        with pytest.raises(DeadlineError, match="for queries that name graphs was not built in"):
+            run(ask(query, 0.2))
+        assert building.is_set()
+        # Others are answered meanwhile, and those who wait when it is there.
+        assert b"true" in run(ask(Query("ASK { ?s ?p ?o }"), 20))
+        go_on.set()
+        assert b"true" in run(ask(query, 20))
+        assert backend.status()["processes"] >= 2
