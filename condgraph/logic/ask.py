@@ -76,6 +76,11 @@ def _checked(k: int | None, alpha: float) -> None:
     """Raise `OptionError` for bounds that make no sense."""
     if k is not None and not (is_whole(k) and k >= 1):
         raise OptionError(f"k is the most answers, at least 1, not {k!r}")
+    checked_alpha(alpha)
+
+
+def checked_alpha(alpha: float) -> None:
+    """Raise `OptionError` for a negation scale that is none."""
     if not (is_number(alpha) and 0.0 < alpha < float("inf")):
         raise OptionError(f"alpha scales what is negated, and is a number more than 0, not {alpha!r}")
 

@@ -219,6 +219,9 @@ def test_bounds_that_a_kept_model_would_let_through(three: Graph) -> None:
     for bad in ({"epsilon": True, "cap": 1}, {"epsilon": 1, "cap": True}, {"alpha": float("inf")}):
         with pytest.raises(OptionError):
             three.logic('?x : r("A", ?x)', model=model, **bad)  # type: ignore[arg-type]
+    for alpha in (0, -1.0, float("nan"), float("inf"), True):
+        with pytest.raises(OptionError, match="alpha scales"):
+            three.evaluate_logic([], model, alpha=alpha)
     found = three.logic('?x : r("A", ?x)', model=model)
     for threshold in ("0.5", None, True, -0.1, 1, float("nan")):
         with pytest.raises(OptionError, match="a threshold of scores"):

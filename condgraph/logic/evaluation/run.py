@@ -16,7 +16,7 @@ from condgraph.languages.logic.tree import Anchor, Complement, Tree, children
 from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import model_of
 from condgraph.links.ranks import rank_among
-from condgraph.logic.ask import matrix_of
+from condgraph.logic.ask import checked_alpha, matrix_of
 from condgraph.logic.derivation import Backward, Derivation
 from condgraph.logic.evaluation.figures import THRESHOLDS, CaseFigures, Evaluation, best_threshold
 from condgraph.logic.evaluation.missing import Complete
@@ -55,6 +55,8 @@ def evaluate(
     negation scale where `alpha` is None (1 without them). `timeout` (seconds) is of all of it.
     """
     check_bounds(timeout)
+    if alpha is not None:
+        checked_alpha(alpha)
     begin = time.perf_counter()
     with within(timeout):
         matrix = matrix_of(snapshot, None if model is None else model_of(model), epsilon, cap)
