@@ -29,6 +29,8 @@ from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
 from condgraph.loaders.table.fields import Block, Fields
 from tests.support.lanes import by_lane, sample
 
+#: Rows of a chunk: tables here have two of them and a part.
+CHUNK = by_lane(300, 1_000, 1_000)
 _DAY = date(1890, 1, 1)
 #: Kinds of columns; each gives the cell of a row.
 KINDS: dict[str, Callable[[random.Random, int], str]] = {
@@ -53,7 +55,7 @@ KINDS: dict[str, Callable[[random.Random, int], str]] = {
     "holes": lambda r, i: r.choice(("", "12", "-")),
     "few days": lambda r, i: r.choice(("", "2020-01-01")),
     "nothing": lambda r, i: "",
-    "turns": lambda r, i: str(i) if i < 1_500 else f"t{i}",
+    "turns": lambda r, i: str(i) if 2 * i < 3 * CHUNK else f"t{i}",
 }
 
 
@@ -96,12 +98,12 @@ def _table(path: Path, kinds: list[str], rows: int, seed: int, **how: Any) -> Pa
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_ROWS_A_CHUNK", 1_000)
+    monkeypatch.setattr(text, "_ROWS_A_CHUNK", CHUNK)
 
 
 @pytest.mark.parametrize("kind", sample(list(KINDS), 2))
 def test_a_column_of_each_kind(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _same(monkeypatch, _table(tmp_path / "table.csv", ["id", kind], 2_300, 1), on_error="skip")
+    _same(monkeypatch, _table(tmp_path / "table.csv", ["id", kind], CHUNK * 23 // 10, 1), on_error="skip")
 
 
 @pytest.mark.parametrize("seed", range(by_lane(2, 6, 6)))
@@ -121,31 +123,34 @@ def test_random_tables(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         )
     )
     first = _table(tmp_path / "first.csv", ["id", "word"], 30, seed) if seed % 2 else None
-    _same(monkeypatch, _table(tmp_path / "table.csv", kinds, 2_100, seed, **how), first, on_error="skip", **options)
+    _same(monkeypatch, _table(tmp_path / "table.csv", kinds, CHUNK * 21 // 10, seed, **how), first, on_error="skip", **options)
+
+
+INSIDE, LAST = CHUNK * 3 // 2, CHUNK * 11 // 5 - 1
 
 
 @pytest.mark.parametrize(
     ("line", "cells"),
     [
-        (1_500, b'"a, b",1\n'),
-        (1_500, b'"two\nlines",1\n'),
-        (1_500, b"three,1,2\n"),
-        (1_500, b"alone\n"),
-        (1_500, b"\n"),
-        (1_500, b"nul\0,1\n"),
-        (1_500, b"\xff\xfe,1\n"),
-        (1_500, b"return\r,1\n"),
-        (1_500, b"ends so,1\r\n"),
+        (INSIDE, b'"a, b",1\n'),
+        (INSIDE, b'"two\nlines",1\n'),
+        (INSIDE, b"three,1,2\n"),
+        (INSIDE, b"alone\n"),
+        (INSIDE, b"\n"),
+        (INSIDE, b"nul\0,1\n"),
+        (INSIDE, b"\xff\xfe,1\n"),
+        (INSIDE, b"return\r,1\n"),
+        (INSIDE, b"ends so,1\r\n"),
         (10, b'"open,1\n'),
-        (2_199, b'"open,1\n'),
-        (2_199, b"no end,1"),
-        (1_500, b"x" * 140_000 + b",1\n"),
+        (LAST, b'"open,1\n'),
+        (LAST, b"no end,1"),
+        (INSIDE, b"x" * 140_000 + b",1\n"),
     ],
 )
 def test_what_is_not_clean_is_read_the_careful_way(
     line: int, cells: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [b"item %d,%d\n" % (at, at * 7) for at in range(2_200)]
+    lines = [b"item %d,%d\n" % (at, at * 7) for at in range(LAST + 1)]
     lines[line] = cells
     path = tmp_path / "table.csv"
     path.write_bytes(b"name,number\n" + b"".join(lines))
@@ -155,11 +160,11 @@ def test_what_is_not_clean_is_read_the_careful_way(
 
 @pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"sep=,\n", b"# a note\n# more\n", b"\n"])
 def test_what_stands_before_the_header(before: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = _table(tmp_path / "body.csv", ["id", "decimal"], 1_200, 3).read_bytes()
+    body = _table(tmp_path / "body.csv", ["id", "decimal"], CHUNK * 6 // 5, 3).read_bytes()
     (tmp_path / "table.csv").write_bytes(before + body)
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(before + body))
     plain = _same(monkeypatch, tmp_path / "table.csv")
-    assert plain[3] == 2_400
+    assert plain[3] == 2 * (CHUNK * 6 // 5)
     assert _same(monkeypatch, tmp_path / "packed.csv.gz", name="table")[1].splitlines()[1:] == plain[1].splitlines()[1:]
 
 

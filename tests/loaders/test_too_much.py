@@ -15,6 +15,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import LoadError
+from tests.support.lanes import by_lane
 
 _HEAD = (
     '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"><rdf:Description rdf:about="http://e/a">'
@@ -60,29 +61,38 @@ import resource, sys
 import condgraph
 from condgraph.engine.errors import CondgraphError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-for on_error in ("raise", "skip"):
-    try:
-        print(condgraph.open("memory:").load(sys.argv[1], on_error=on_error))
-    except CondgraphError as error:
-        print(type(error).__name__, error)
+for path in sys.argv[1:]:
+    for on_error in ("raise", "skip"):
+        try:
+            print(condgraph.open("memory:").load(path, on_error=on_error))
+        except CondgraphError as error:
+            print(type(error).__name__, error)
+    print("that was", path, flush=True)
 """
 
 
-#: Each is a process; some of them without being asked for everything.
-_CASES = [pytest.param(case, marks=[pytest.mark.slow] if at % 4 else []) for at, case in enumerate(TOO_MUCH)]
+#: Each group is a process: some cases in one, where not everything is asked for.
+_GROUPS = by_lane([list(TOO_MUCH)[::4]], *[[[case] for case in TOO_MUCH]] * 2)
 
 
-@pytest.mark.parametrize("case", _CASES)
-def test_small_files_that_ask_for_much(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cases", _GROUPS, ids=by_lane(["some"], list(TOO_MUCH), list(TOO_MUCH)))
+def test_small_files_that_ask_for_much(cases: list[str], tmp_path: Path) -> None:
     """With a gigabyte of memory: `LoadError`, whatever is done with bad records."""
-    name, content, said = TOO_MUCH[case]
-    path = tmp_path / name
-    path.write_text(content(), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-c", _PROGRAM, str(path)], capture_output=True, text=True, timeout=120, check=False)
+    paths = []
+    for number, case in enumerate(cases):
+        name, content, _ = TOO_MUCH[case]
+        paths.append(tmp_path / f"{number}{name}")
+        paths[-1].write_text(content(), encoding="utf-8")
+    command = [sys.executable, "-c", _PROGRAM, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    said = done.stdout
+    for case, path in zip(cases, paths, strict=True):
+        errors, _, said = said.partition(f"that was {path}\n")
+        assert errors.count("LoadError") == 2, (case, errors, done.stderr[-2000:])
+        assert errors.startswith("LoadError"), (case, errors)
+        assert TOO_MUCH[case][2] in errors
+        assert len(errors) < 6_000
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.startswith("LoadError"), done.stdout
-    assert said in done.stdout
-    assert len(done.stdout) < 6_000
 
 
 def test_entities_of_ontologies_are_read(tmp_path: Path) -> None:
