@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from condgraph.cypher.layout.indexes import make_indexes, prepare
@@ -64,36 +64,13 @@ def push(
     """
     with waiting(wait):
         check_loadable(snapshot, connection)
-    adds, what = _asked(snapshot, change)
+    asked = _Load(connection, graph, snapshot, change, labels)
     until = time.monotonic() + wait
-    complete: bool | None = None
     with Loading(connection, graph) as loading:
-        while True:
-            about = _wait_for_others(connection, graph, adds, what, until, held=bool(wait))
-            if not about:
-                check_layout(connection, graph)
-            held: Counts = json.loads(about["counts"]) if about.get("counts") else {}
-            if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
-                _add_survey(connection, graph, about, snapshot)
-                return held, held
-            # Before anything is written: a load that fails for its sources leaves the graph as it
-            # was.
-            if not about.get("removing"):
-                change.check(graph_sources(connection, graph), snapshot)
-            if complete is None:
-                complete = prepare(connection)
-            wanted, labelling = is_wanted(connection, about, labels), Labelling()
-            if wanted and "content" not in about:
-                labelling = first(connection, about, snapshot)
-            try:
-                loading.begin(adds, what, seen=about, labelling=labelling.after)
-                break
-            except ChangedError:
-                # Others were quicker, and are done: the graph is looked at again, not given up.
-                continue
-            except StoreBusyError:
-                if time.monotonic() >= until:
-                    raise
+        begun = _begin(loading, asked, until, held=bool(wait))
+        about, held, labelling = begun.about, begun.held, begun.labelling
+        if begun.there:
+            return held, held
         previous, attempt = None, ""
         if "content" in about:
             if about.get("complete"):
@@ -106,19 +83,76 @@ def push(
                 return held, held
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
             snapshot = change.joined(previous, snapshot)
-            labelling = further(connection, about, previous, snapshot, wanted=wanted)
+            labelling = further(connection, about, previous, snapshot, wanted=begun.wanted)
             if labelling.every:
                 loading.label(labelling.every)
-        for remark in (*begun_otherwise(asked=labels, wanted=wanted), *labelling.remarks):
+        for remark in (*begun_otherwise(asked=labels, wanted=begun.wanted), *labelling.remarks):
             on_remark(remark)
         write_snapshot(
             snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt, labelling=labelling
         )
-        if not complete:
+        if not begun.complete:
             make_indexes(connection)
         end = loading.remove if change.without and previous is not None else loading.finish
         end(content_id(snapshot), snapshot, labelling.stated(snapshot))
     return held, dict(snapshot.counts)
+
+
+class _Load(NamedTuple):
+    """What is to be loaded, and where."""
+
+    connection: Connection
+    graph: str
+    snapshot: Snapshot
+    change: Change
+    labels: bool | None
+
+
+class _Begun(NamedTuple):
+    """A load that has begun: what the graph's node said, what the graph held, and whether that is
+    what is asked for; whether entities carry labels, and which; whether the indexes are there.
+    """
+
+    about: dict[str, Any]
+    held: Counts
+    there: bool = False
+    wanted: bool = False
+    labelling: Labelling = Labelling()
+    complete: bool = True
+
+
+def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begun:
+    """Begin a load once no other one is on, until then (a time of the monotonic clock); raises
+    `StoreBusyError` after it. `held` says whether to wait at all.
+    """
+    connection, graph, snapshot, change, labels = asked
+    adds, what = _asked(snapshot, change)
+    complete: bool | None = None
+    while True:
+        about = _wait_for_others(connection, graph, adds, what, until, held=held)
+        if not about:
+            check_layout(connection, graph)
+        counts: Counts = json.loads(about["counts"]) if about.get("counts") else {}
+        if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
+            _add_survey(connection, graph, about, snapshot)
+            return _Begun(about, counts, there=True)
+        # Before anything is written: a load that fails for its sources leaves the graph as it was.
+        if not about.get("removing"):
+            change.check(graph_sources(connection, graph), snapshot)
+        if complete is None:
+            complete = prepare(connection)
+        wanted, labelling = is_wanted(connection, about, labels), Labelling()
+        if wanted and "content" not in about:
+            labelling = first(connection, about, snapshot)
+        try:
+            loading.begin(adds, what, seen=about, labelling=labelling.after)
+            return _Begun(about, counts, False, wanted, labelling, complete)
+        except ChangedError:
+            # Others were quicker, and are done: the graph is looked at again, not given up.
+            continue
+        except StoreBusyError:
+            if time.monotonic() >= until:
+                raise
 
 
 def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
