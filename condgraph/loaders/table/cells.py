@@ -47,7 +47,8 @@ from numpy.typing import NDArray
 from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
 from condgraph.engine.reading.words import MISSING, MISSING_NUMBERS
 from condgraph.engine.values import collapse
-from condgraph.loaders.table.columns import DECLARED, Cell, ColumnType, Declared, decide, either_way, has_commas, has_points
+from condgraph.loaders.table.column_type import DECLARED, Cell, ColumnType, Declared
+from condgraph.loaders.table.columns import decide, either_way, has_commas, has_points
 from condgraph.loaders.table.fields import Fields, Plain
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells", "undecodable"]

@@ -1,127 +1,33 @@
-"""How a column is read: `ColumnType`, and `decide`, which chooses it from the shapes of the cells
-by the rules of `cells`.
+"""Which type a column has: `decide` chooses it from the shapes of its cells, by the rules of
+`cells`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Final, TypeAlias
 
-from condgraph.engine.reading.numbers import MONEY, Reading
-from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, readings
+from condgraph.engine.reading.numbers import MONEY
+from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape
 from condgraph.engine.reading.words import (
     AMOUNT_WORDS,
     CERTAIN_YEAR_WORDS,
     CLOCK_WORDS,
     DURATION_WORDS,
-    MISSING,
     MISSING_NUMBERS,
     MONEY_WORDS,
     SEASON_WORDS,
     YEAR_HEADERS,
     YEAR_WORDS,
 )
-from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, text_of
+from condgraph.loaders.table.column_type import NO_WORD, ColumnType, Declared, folded_unit
 
-Declared: TypeAlias = Literal["auto", "text", "number", "time"]
-DECLARED: Final = ("auto", "text", "number", "time")
-#: A typed cell: its value, and its source text where the value prints differently.
-Cell: TypeAlias = tuple[Value, str | None]
 #: Shapes of a column with the number of cells, and of distinct texts, that have it.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """How the cells of a column are read; made by `Profile.decide`.
-
-    `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy",
-    "mdy" or "" (not known); `units` maps folded unit words to their spelling (None: any word is a
-    unit). `plain` is "int", "float" or "day" where every cell is a plain number or an ISO day, so
-    that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
-    of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
-    of a column that stays text are numbers and times, more than half of all, that do not go together.
-    """
-
-    kind: Literal["text", "number", "time", "clock"]
-    tags: tuple[str, ...] = ()
-    order: str = ""
-    units: dict[str, str] | None = field(default_factory=dict)
-    missing: frozenset[str] = MISSING
-    half_day: bool = False
-    years: bool = False
-    plain: str = ""
-    cut: int = 0
-    ambiguous: int = 0
-    unread: int = 0
-
-    def read(self, cell: str) -> Cell | None:
-        """The value of a cell and its raw text where that differs from the printed value; None
-        where the cell is missing.
-        """
-        text = collapse(cell)
-        if text.casefold() in self.missing:
-            return None
-        value: Value = text
-        if self.tags:
-            found = readings(text)
-            at = self.choose(found)
-            if at is not None:
-                value = self._value(found[at]) or text
-        if isinstance(value, Time) and not _PRINTED_TIME(cell):
-            return value, cell
-        if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
-            return value, cell
-        return value, None if text_of(value) == cell else cell
-
-    def reader(self) -> Callable[[str], Cell | None]:
-        """`read` with a bounded memory of the texts it has seen."""
-        return lru_cache(maxsize=1 << 16)(self.read)
-
-    def choose(self, found: Sequence[Reading]) -> int | None:
-        """Which of a cell's readings, or of a shape's, the column takes; None where the cell stays
-        text.
-        """
-        if len(found) == 1:
-            return 0 if found[0].tag in self.tags and self._takes(found[0], 1) else None
-        for tag in self.tags:
-            for at, reading in enumerate(found):
-                if reading.tag == tag and self._takes(reading, len(found)):
-                    return at
-        return None
-
-    def _takes(self, reading: Reading, of: int) -> bool:
-        if reading.family == "number":
-            return reading.note in _NO_WORD or self.units is None or _fold(reading.note) in self.units
-        if reading.family == "time":
-            return reading.note not in ("dmy", "mdy") or reading.note == self.order
-        # 7:00 beside 7:30 PM may be either half of the day.
-        return not (self.half_day and of > 1)
-
-    def _value(self, reading: Reading) -> Value | None:
-        value = reading.value
-        if isinstance(value, Quantity) and reading.family == "number":
-            if self.years:
-                year = value.number
-                return Time.year(year) if isinstance(year, int) and 1 <= year <= 9999 and value.unit == NO_UNIT else None
-            if self.units and reading.note not in _NO_WORD:
-                return Quantity(value.number, self.units[_fold(reading.note)])
-        return value
-
-
 _PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", POINT: "float", ISO: "day"}
 _WORD: Final = re.compile(r"[^\W\d_]+").findall
-_PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
-_NO_WORD: Final = frozenset(("", MONEY, "num", "en", "comma", "space"))
-
-
-def _fold(unit: str) -> str:
-    """Units that are the same word: case, a final point and a plural "s" do not count."""
-    unit = unit.casefold().rstrip(".")
-    return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
 
 
 def has_commas(shapes: Shapes) -> bool:
@@ -249,7 +155,7 @@ class _Evidence:
             return 0
         found = self.count(
             lambda shape: any(
-                reading.family == "time" or (reading.family == "number" and reading.note in _NO_WORD and reading.tag != "code")
+                reading.family == "time" or (reading.family == "number" and reading.note in NO_WORD and reading.tag != "code")
                 for reading in shape
             )
         )[0]
@@ -267,8 +173,8 @@ class _Evidence:
         """The words that are units here, folded, with the spelling that most cells have."""
         spellings: dict[str, dict[str, int]] = {}
         for shape, (cells, _) in self.shapes.items():
-            for unit in {reading.note for reading in shape if reading.family == "number"} - _NO_WORD:
-                counted = spellings.setdefault(_fold(unit), {})
+            for unit in {reading.note for reading in shape if reading.family == "number"} - NO_WORD:
+                counted = spellings.setdefault(folded_unit(unit), {})
                 counted[unit] = counted.get(unit, 0) + cells
         return {
             folded: max(counted, key=lambda unit: (counted[unit], unit))

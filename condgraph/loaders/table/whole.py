@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
 from condgraph.engine.values import DAY_SECONDS, Precision, collapse, format_number
-from condgraph.loaders.table.columns import ColumnType
+from condgraph.loaders.table.column_type import ColumnType
 from condgraph.loaders.table.fields import Fields
 
 #: Objects, the texts of the source where they print differently (None: nowhere), and which of the
