@@ -58,8 +58,8 @@ FAMILIES = {
 #: Pairs that are worth a change: `==` and `is` are the same of most things.
 _SWAPS = {"Add_Sub", "Sub_Add", "Mul_Add", "FloorDiv_Mul", "Div_Mul", "Mod_FloorDiv", "BitAnd_BitOr", "BitOr_BitAnd", "Pow_Mul"}
 _LANE = ["-m", "not service and not slow and not data", "-p", "no:cacheprovider", "-q"]
-#: Files of tests whose lines are found in one run, which takes a minute or two.
-_AT_ONCE = 8
+#: Files of tests whose lines are found in one run, of which the start costs as much as eight files of tests.
+_AT_ONCE = 30
 #: How many tests that noticed other changes of a module are tried first.
 _FIRST = 30
 #: How many tests a change meets that runs while the module is imported: each is a process.
