@@ -44,6 +44,9 @@ class Dialect:
     #: Whether evidence is gathered with a query for each part: of a union of long parts its plans lose
     #: rows, whenever it is asked, and take ten times as long as the parts.
     gathers_in_parts: bool = False
+    #: Whether of paths that meet all but one are sub-selects: Virtuoso orders their joins by samples, and
+    #: may work out a sub-select for each row of what it is joined with.
+    selects_paths: bool = True
     #: Whether texts compare by units of UTF-16, and not by code point.
     by_units: bool = False
 
@@ -70,6 +73,7 @@ VIRTUOSO: Final = Dialect(
     says_cut_triples=False,
     names_predicates=True,
     gathers_in_parts=True,
+    selects_paths=False,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.tables import EntityTable, by_type
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
@@ -96,10 +96,23 @@ class Compiler(FactPatterns):
         return loose
 
     def intersect(self, node: alg.Intersect, e: str, out: Group) -> bool:
-        """Entities in all parts: all patterns hold."""
+        """Entities in all parts: all patterns hold.
+
+        Two paths that meet in `e` have one order of joins in a store without statistics, which may go
+        along the first and back along the second, through all that hangs on a hub. So of several
+        paths all but one are sub-selects where they have an entity between their ends.
+        """
         loose = True
+        paths = [part for part in node.parts if isinstance(part, alg.Reached)]
+        long = [part for part in paths if _is_long(part)]
+        apart = long if len(long) < len(paths) else long[1:]
         for part in node.parts:
-            loose &= self.entities(part, e, out)
+            if self.target.dialect.selects_paths and any(part is one for one in apart):
+                inner = Group()
+                loose &= self.entities(part, e, inner)
+                out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
+            else:
+                loose &= self.entities(part, e, out)
         return loose
 
     def minus(self, node: alg.Minus, e: str, out: Group) -> bool:
@@ -263,6 +276,11 @@ class Compiler(FactPatterns):
         same = f"STR({key}) = STR({best})" if number == "order" else f"{key} = {best}"
         out.append(f"{grouped(rows.object, group, key)} FILTER({group} = {winner} && {same})")
         return rows.loose
+
+
+def _is_long(path: alg.Reached) -> bool:
+    """Whether a path leads on from other paths."""
+    return any(isinstance(node, alg.Reached) for node in postorder(path) if node is not path)
 
 
 def _by(direction: alg.Direction) -> str:
