@@ -54,8 +54,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "socket.bind":
         address = arguments[1]
-        # Sockets of the file system are a text.
-        if isinstance(address, tuple):
+        # Sockets of the file system are a text. urllib3 tries whether there is IPv6 when it is first imported.
+        if isinstance(address, tuple) and sys._getframe(1).f_code.co_name != "_has_ipv6":
             asks(f"a socket is bound to {address[0]}")
     elif event == "subprocess.Popen" and serves(arguments[1]):
         words = arguments[1]
