@@ -249,11 +249,11 @@ def test_the_endpoint_takes_lists_too(tmp_path: Path) -> None:
     with condgraph.open(tmp_path / "s") as graph:
         graph.add([Entity(f"e{number}", f"name {number}") for number in range(20_000)])
         embedded = graph.rdf()
-        base, kept = embedded.base, embedded.kept
+        base, source = embedded.base, embedded.source
         listed = ", ".join(f"'name {number}'" for number in range(0, 20_000, 40))
         query = f"SELECT ?n\n{{ ?e <pred:name> ?n FILTER(?n %s ({listed})) }}"
         # As it is, this takes some 20 seconds.
-        with serving(OxigraphBackend(kept, default=base, base=base), Limits(timeout=5.0, rows=None)) as url:
+        with serving(OxigraphBackend(source, default=base, base=base), Limits(timeout=5.0, rows=None)) as url:
             for word, number in (("IN", 500), ("NOT IN", 19_500)):
                 reply = ask(
                     url,

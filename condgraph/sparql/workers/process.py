@@ -159,8 +159,11 @@ class Worker:
         if "graph" in request or "dataset" in request:
             return self.dump(request, out)
         named, default = request.get("named_graphs"), request.get("default_graphs")
-        if default is None and self.own is not None and not request.get("union"):
-            default = ()  # the store's default graph is a named graph, and nothing stands in none
+        if default is None and not request.get("union") and (self.own is not None or named is not None):
+            # The store's default graph is a named graph, and nothing stands in none. A data set that is
+            # given is whole: its default graph is empty where only named graphs are given (SPARQL 1.1
+            # Protocol, 2.1.4), whatever the query says.
+            default = ()
         options: dict[str, Any] = {
             "base_iri": request.get("base"),
             "prefixes": request.get("prefixes"),

@@ -21,7 +21,8 @@ class Query:
     """A query, its data set, and how its results are to be written.
 
     `default_graphs` and `named_graphs` are the data set (None: the store's, or what the query says;
-    given, they count and not what the query says). `union` makes the default graph all graphs.
+    given, they count and not what the query says; without default graphs, named ones that are given
+    leave the default graph empty). `union` makes the default graph all graphs.
     `limit` is the most solutions, or triples, that are given. `graph` asks for a named graph as it
     is, `dataset` for all graphs with their names, and there is no text then.
     """
