@@ -15,6 +15,8 @@ from condgraph.cypher.native.mapping import Mapping, NodeType
 #: Types that are found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
 _HERE: Final = "<e>"
+#: Labels that a query tells apart one by one; of more it looks through a list, which is planned faster.
+_FEW: Final = 4
 
 
 def node_of(e: str, label: str) -> str:
@@ -53,17 +55,23 @@ class Identity:
         """
         values, found = _values(test), list[str]()
         numbered = ["node"]
+        # Labels that no index tells apart are looked through together: planning takes long by the query.
+        together: dict[str, list[str]] = {}
         for one in self._nodes:
-            pattern = node_of(e, one.label)
             if one.name:
                 sought = None if len(one.name) > 1 else _sought(one, one.name[0], values)
                 tests = f"{e}.{quote(one.name[0])} {sought}" if sought is not None else f"{joined(e, one.name)} {test}"
-                found.append(f"MATCH {pattern} WHERE {tests} RETURN {e}")
+                if one.label and _unindexed(one):
+                    together.setdefault(tests, []).append(one.label)
+                else:
+                    found.append(f"MATCH {node_of(e, one.label)} WHERE {tests} RETURN {e}")
             # A name may be empty, and then is none.
             if one.unique is not None and one.name != (one.unique,):
                 found.append(self._by_key(e, one, one.unique, values, one.concept + " "))
             if one.label:
                 numbered.append(one.concept)
+        for tests, labels in together.items():
+            found.append(f"MATCH ({e}:{'|'.join(map(quote, labels))}) WHERE {tests} RETURN {e}")
         # What looks like the number of a node is sought by the server's id, whose beginning all nodes
         # of a database share: a test of each node's number would scan them.
         begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in dict.fromkeys(numbered))
@@ -94,6 +102,11 @@ class Identity:
         return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
 
 
+def _unindexed(one: NodeType) -> bool:
+    """Whether no index has what names the nodes of a label."""
+    return {found.key for found in one.properties if found.unindexed}.issuperset(one.name)
+
+
 def short_name(e: str, mapping: Mapping) -> str:
     """What `native.ids` calls a node, in fewer words: it stands in most queries several times."""
     cases: list[tuple[list[str], tuple[str, ...]]] = []
@@ -114,10 +127,18 @@ def short_name(e: str, mapping: Mapping) -> str:
         if one.unique is not None and one.name != (one.unique,)
     ]
     number = f"last(split(elementId({e}), ':'))"
-    concepts = [f"WHEN {e}:{quote(one.label)} THEN {literal(one.concept + ' ')}" for one in mapping.nodes if one.label]
-    prefix = f"CASE {' '.join(concepts)} ELSE 'node ' END" if concepts else "'node '"
-    last = f"{prefix} + {number}"
+    last = f"{_first_concept(e, mapping)} + {number}"
     return f"coalesce(CASE {' '.join([*named, *keyed])} END, {last})" if named or keyed else last
+
+
+def _first_concept(e: str, mapping: Mapping) -> str:
+    """The first of a node's concepts in the order of the mapping, and a blank."""
+    concepts = {one.label: one.concept for one in mapping.nodes if one.label}
+    if len(concepts) <= _FEW:
+        cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
+        return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
+    pairs = ", ".join(f"[{literal(label)}, {literal(concept + ' ')}]" for label, concept in concepts.items())
+    return f"coalesce([x IN [{pairs}] WHERE x[0] IN labels({e}) | x[1]][0], 'node ')"
 
 
 def _values(test: str) -> str:

@@ -42,8 +42,8 @@ _STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.n
 _UNLABELLED: Final = f"MATCH (n) WITH n LIMIT {_COUNTED} WHERE size(labels(n)) = 0 RETURN count(n) AS count"
 _INDEXES: Final = (
     "SHOW INDEXES YIELD type, entityType, labelsOrTypes, properties, state "
-    "WHERE type = 'RANGE' AND state = 'ONLINE' AND size(properties) = 1 "
-    "RETURN entityType = 'NODE' AS node, labelsOrTypes[0] AS name, properties[0] AS key"
+    "WHERE type <> 'LOOKUP' RETURN entityType = 'NODE' AS node, labelsOrTypes AS names, properties AS keys, "
+    "type = 'RANGE' AND state = 'ONLINE' AND size(properties) = 1 AS seeks"
 )
 _CONSTRAINTS: Final = (
     "SHOW CONSTRAINTS YIELD type, entityType, labelsOrTypes, properties "
@@ -149,9 +149,9 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     sampled = {} if texts is None else texts
     notes = _Notes()
     counted = counts(connection, notes.warnings)
-    indexed = {(row["node"], row["name"], row["key"]) for row in _asked(connection, _INDEXES, "indexes", notes)}
+    indexed = _Indexed.of(_asked(connection, _INDEXES, "indexes", notes))
     unique: dict[str, list[str]] = {}
-    for row in sorted(_asked(connection, _CONSTRAINTS, "constraints", notes), key=lambda row: not row["always"]):
+    for row in sorted(_asked(connection, _CONSTRAINTS, "constraints", notes) or [], key=lambda row: not row["always"]):
         unique.setdefault(row["label"], []).append(row["key"])
     most = max(LEAST, min(SAMPLE, MOST // max(1, len(counted.labels) + len(counted.types))))
     unlabelled = _unlabelled(connection, counted, notes)
@@ -191,12 +191,36 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     )
 
 
-def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]]:
+def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
+    """The rows; None where they may not be read."""
     try:
         return connection.ask(text, {})
     except StoreError as error:
         notes.warnings.append(f"the {what} of the database may not be read: {error.message}")
-        return []
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """What indexes the server has of a property of nodes (True) or relationships (False) of a name:
+    range indexes of it alone, which are ready, and any. `known` is False where nobody may look.
+    """
+
+    seeks: frozenset[tuple[bool, str, str]]
+    any: frozenset[tuple[bool, str, str]]
+    known: bool
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]] | None) -> _Indexed:
+        """From the rows of the server."""
+        found = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
+        return cls(frozenset(one for one, seeks in found if seeks), frozenset(one for one, _ in found), rows is not None)
+
+    def property(self, node: bool, name: str, seen: Seen) -> Property:
+        """A property with what is known of its indexes."""
+        of = node, name, seen.key
+        unindexed = self.known and of not in self.any
+        return Property(seen.key, seen.key, seen.types, seen.sampled, indexed=of in self.seeks, unindexed=unindexed)
 
 
 def _unlabelled(connection: Connection, counted: Counts, notes: _Notes) -> int:
@@ -238,7 +262,7 @@ def _node(
     seen: list[Seen],
     texts: dict[str, list[str]],
     unique: list[str],
-    indexed: set[tuple[bool, str, str]],
+    indexed: _Indexed,
     notes: _Notes,
     typing: Typing,
 ) -> NodeType:
@@ -256,7 +280,7 @@ def _node(
         notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
     found = []
     for one in seen:
-        prop = Property(one.key, one.key, one.types, one.sampled, indexed=(True, label, one.key) in indexed)
+        prop = indexed.property(True, label, one)
         prop, reason = read_as(prop, texts[one.key], typing)
         if reason is not None:
             notes.reasons[f"{about}.property.{one.key}"] = reason
@@ -270,7 +294,7 @@ def _relationship(
     sampled: int,
     rows: list[dict[str, Any]],
     seen: list[Seen],
-    indexed: set[tuple[bool, str, str]],
+    indexed: _Indexed,
     notes: _Notes,
     typing: Typing,
 ) -> RelationshipType:
@@ -283,7 +307,7 @@ def _relationship(
     ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
     found = []
     for one in seen:
-        prop = Property(one.key, one.key, one.types, one.sampled, indexed=(False, name, one.key) in indexed)
+        prop = indexed.property(False, name, one)
         prop, reason = read_as(prop, one.texts, typing)
         if reason is not None:
             notes.reasons[f"relationship.{name}.property.{one.key}"] = reason

@@ -31,6 +31,8 @@ class Property:
     format: str | None = None
     #: Whether a range index of the server has it, so that a test of the property itself is a seek.
     indexed: bool = False
+    #: Whether no index of the server has it, of whatever kind; False where that is not known.
+    unindexed: bool = False
     #: Whether some text of the sample has white space other than single blanks between words, so
     #: that it is equal to what it does not stand like.
     untidy: bool = False
