@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -33,6 +34,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.wire import Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
+from condgraph.sparql.refusals import broken, refused
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -129,19 +131,18 @@ class Endpoint:
             timeout = self.timeout
         with within(timeout, cancelled):
             body = self._waited(lambda wire: self._results(text, named, wire), patience)
-        with self._readable():
+        readable = partial(self._readable, lambda: body)
+        with readable():
             found = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
-        return found if isinstance(found, pyoxigraph.QueryBoolean) else Solutions(found, self._readable)
+        return found if isinstance(found, pyoxigraph.QueryBoolean) else Solutions(found, readable)
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _readable(self, last: Callable[[], bytes]) -> Iterator[None]:
         """Results are read as they are taken; a server that gives up puts its words among them."""
         try:
             yield
         except SyntaxError as error:
-            raise StoreError(
-                f"{self.query_url} answers what is no SPARQL result: {error}", hint="the server may have ended the query"
-            ) from None
+            raise broken(self.query_url, error, last()) from None
 
     def _results(self, text: str, graphs: tuple[str, ...], wire: Wire) -> bytes:
         for attempt in (1, 2):
@@ -176,8 +177,9 @@ class Endpoint:
             if form is None:
                 raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
             self._check_whole(response)
-            with self._readable():
-                for quad in pyoxigraph.parse(cast("Any", _Reader(response, waited)), getattr(pyoxigraph.RdfFormat, form)):
+            reader = _Reader(response, waited)
+            with self._readable(lambda: reader.last):
+                for quad in pyoxigraph.parse(cast("Any", reader), getattr(pyoxigraph.RdfFormat, form)):
                     yield quad.triple
 
     def _send(self, text: str, graphs: tuple[str, ...], wire: Wire, accept: str, form: str, silence: float | None = None) -> Any:
@@ -288,7 +290,7 @@ class Endpoint:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read(4_000).decode(errors="replace").strip()
-            raise _refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
+            raise refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
                 raise self._silent() from None
@@ -343,20 +345,6 @@ def _wrapper_class() -> Any:
     return Wrapper
 
 
-def _refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
-    """The error that an HTTP status means."""
-    short = " ".join(said.split())[:600]
-    if code in (401, 403):
-        return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
-    if code in (404, 405, 406, 415) or kind == "text/html":
-        return StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
-    if code == 400:
-        return ParseError(f"the server cannot read the query: {short}")
-    if code in (408, 504) or any(mark in said for mark in ("S1T00", "imeout", "timed out", "imed out")):
-        return DeadlineError(f"the server ended the query: {short}", hint="its own limit may be shorter than timeout=")
-    return StoreError(f"the server says ({code}): {short}")
-
-
 def _address(url: str) -> tuple[str, str | None, str | None]:
     """An address without its user and password, and these."""
     address = parse(url, ("http", "https"), example="http://localhost:8890/sparql", paths=True)
@@ -378,7 +366,11 @@ class _Reader:
 
     def __init__(self, response: Any, waited: Callable[[Callable[[], bytes]], bytes]) -> None:
         self._response, self._waited = response, waited
+        #: The part that came last, and was not empty.
+        self.last = b""
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes."""
-        return self._waited(lambda: bytes(self._response.read1(size)))
+        part = self._waited(lambda: bytes(self._response.read1(size)))
+        self.last = part or self.last
+        return part
