@@ -60,7 +60,8 @@ class GraphLoading(Changes, GraphBase):
         it to that. `on_error="skip"` leaves bad records out and reports them.
         `wait` is how many seconds to wait for another process that is writing.
         """
-        from condgraph.loaders.fetch import fetched, has_address, told_by_address
+        from condgraph.loaders.addresses import has_address
+        from condgraph.loaders.fetch import fetched, told_by_address
         from condgraph.loaders.fingerprint import known_by
         from condgraph.loaders.recognise import recognise
 

@@ -8,7 +8,6 @@ are followed to http and https, never from https to http.
 
 from __future__ import annotations
 
-import base64
 import http.client
 import os
 import re
@@ -23,11 +22,20 @@ from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote
 
 from condgraph.engine.bounds import check, current
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, shortened
 from condgraph.engine.wire import Wire
+from condgraph.loaders.addresses import (
+    LOCAL,
+    is_address,
+    login_of,
+    origin,
+    plain,
+    shown_address,
+    split_address,
+)
 from condgraph.loaders.base import Progress
 from condgraph.loaders.s3 import open_object, told
 
@@ -43,19 +51,6 @@ Told = TypeVar("Told")
 _BLOCK: Final = 1 << 18
 #: Each block of an object is a request of its own.
 _OBJECT_BLOCK: Final = 1 << 23
-_LONGEST: Final = 8_192
-_WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
-#: What may stand in an address as it is.
-_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
-_LOCAL: Final = "download the file, and load it"
-_CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
-_WAYS: Final[Mapping[str, str]] = {
-    "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
-    "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
-    "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
-    "file": "give the path without file://",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +62,6 @@ class Fetched:
 
     def __fspath__(self) -> str:
         return str(self.path)
-
-
-def is_address(text: object) -> bool:
-    """Whether a source is an address that is fetched."""
-    return isinstance(text, str) and _WEB(text) is not None
-
-
-def refuse(text: str) -> None:
-    """Raise `LoadError` for a text that is an address of another kind, and says nothing of files."""
-    found = _SCHEME(text)
-    if found is not None:
-        scheme = found[1].lower()
-        if is_address(text):
-            raise LoadError("an address is fetched by Graph.load alone", file=_shown(text), hint=_LOCAL)
-        raise LoadError(f"files at {scheme}:// are not read", file=_shown(text), hint=_WAYS.get(scheme, _LOCAL))
-
-
-def has_address(source: Any) -> bool:
-    """Whether a source, or one of a list of sources, is an address that is fetched."""
-    if isinstance(source, (list, tuple, set, frozenset)):
-        return any(map(is_address, source))
-    return is_address(source)
 
 
 @contextmanager
@@ -129,77 +102,27 @@ def _rename(error: CondgraphError, places: Mapping[str, str]) -> None:
     error.args = (error.message,)
 
 
-def _split(text: str) -> SplitResult:
-    # What is wrong may be part of a password: it is not shown.
-    shown = text[:20].partition("://")[0] + "://..."
-    if len(text) > _LONGEST:
-        raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
-    try:
-        split = urlsplit(text)
-        if split.port != 0 and split.hostname:
-            return split
-    except ValueError:
-        pass
-    raise LoadError("this is no address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
-
-
-def _shown(text: str) -> str:
-    """An address without its login, and without what stands after `?` and `#`."""
-    try:
-        split = urlsplit(text)
-        where = split.netloc.rpartition("@")[2]
-        # A password that nobody escaped may go on behind the first `/`, `?` or `#`.
-        if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
-            return split.scheme + "://..."
-        return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
-    except ValueError:
-        return text.partition("://")[0] + "://..."
-
-
-def _plain(split: SplitResult) -> str:
-    """An address without login and fragment, in the characters that a request can have."""
-    try:
-        host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
-    except UnicodeError:
-        raise LoadError("this is no address: its server has no name that can be looked up", file=_shown(split.geturl())) from None
-    host = f"[{host}]" if ":" in host else host
-    where = host if split.port is None else f"{host}:{split.port}"
-    return urlunsplit((split.scheme, where, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
-
-
-def _login(split: SplitResult) -> str | None:
-    if split.username is None:
-        return None
-    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
-    return "Basic " + base64.b64encode(pair.encode("utf-8")).decode()
-
-
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows to http and https, and sends the login to its own server alone."""
 
     def __init__(self, split: SplitResult, login: str | None) -> None:
-        self._origin, self._login = _origin(split), login
+        self._origin, self._login = origin(split), login
 
     def redirect_request(self, request: Any, stream: Any, code: int, message: str, headers: Any, newurl: str) -> Any:
         """The request to follow with; raises `LoadError` for one that is not followed."""
-        split = _split(newurl)
+        split = split_address(newurl)
         scheme = split.scheme.lower()
         if scheme not in ("http", "https") or (scheme == "http" and request.type == "https"):
-            raise LoadError(f"the server sends on to {scheme}://, which is not followed", file=_shown(newurl), hint=_LOCAL)
-        following = super().redirect_request(request, stream, code, message, headers, _plain(split))
-        if following is not None and self._login is not None and _origin(split) == self._origin:
+            raise LoadError(f"the server sends on to {scheme}://, which is not followed", file=shown_address(newurl), hint=LOCAL)
+        following = super().redirect_request(request, stream, code, message, headers, plain(split))
+        if following is not None and self._login is not None and origin(split) == self._origin:
             following.add_unredirected_header("Authorization", self._login)
         return following
 
 
-def _origin(split: SplitResult) -> tuple[str, str, int]:
-    scheme = split.scheme.lower()
-    return scheme, (split.hostname or "").lower(), split.port or (443 if scheme == "https" else 80)
-
-
 def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> Fetched:
-    split = _split(text)
-    shown, login = _shown(text), _login(split)
+    split = split_address(text)
+    shown, login = shown_address(text), login_of(split)
     path = _path(split, folder)
     if split.scheme.lower().startswith("s3"):
         _fetch_object(split, path, shown, progress)
@@ -215,7 +138,7 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
     ):
         opener.add_handler(handler)
     opener.addheaders = [("User-Agent", "condgraph"), ("Accept", "*/*"), ("Accept-Encoding", "identity")]
-    request = urllib.request.Request(_plain(split))
+    request = urllib.request.Request(plain(split))
     if login is not None:
         request.add_unredirected_header("Authorization", login)
     until = time.monotonic() + MOST_SECONDS
@@ -238,11 +161,11 @@ def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress
     try:
         with stream, path.open("wb") as out:
             if length > MOST_BYTES:
-                raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=_LOCAL)
+                raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=LOCAL)
             while block := stream.read(_OBJECT_BLOCK):
                 check()
                 if time.monotonic() > until:
-                    raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=_LOCAL)
+                    raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
                 out.write(block)
                 if progress is not None:
                     progress(shown, 0, None)
@@ -255,7 +178,7 @@ def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress
 def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages: bool, wire: Wire) -> None:
     packed = response.headers.get("Content-Encoding", "identity").lower()
     if packed not in ("", "identity", "gzip", "x-gzip"):
-        raise LoadError(f"the server packs the file as {shortened(packed, 30)!r}, which was not asked for", file=shown, hint=_LOCAL)
+        raise LoadError(f"the server packs the file as {shortened(packed, 30)!r}, which was not asked for", file=shown, hint=LOCAL)
     if response.headers.get_content_type() in ("text/html", "application/xhtml+xml") and not pages:
         raise LoadError("the address gives a page of HTML, no data", file=shown, hint="format= says that it is data all the same")
     said = response.headers.get("Content-Length", "")
@@ -270,7 +193,7 @@ def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages:
         if progress is not None:
             progress(shown, 0, None)
     if max(size, length or 0) > MOST_BYTES:
-        raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=_LOCAL)
+        raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=LOCAL)
     _over(wire, shown)
     if length is not None and size < length:
         raise LoadError(f"the connection ended after {size:,} of {length:,} bytes", file=shown)
@@ -307,7 +230,7 @@ def _over(wire: Wire, shown: str) -> None:
     """Raise where the connection was cut on our side."""
     check()
     if wire.over:
-        raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=_LOCAL)
+        raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
 
 
 def _told(error: Exception) -> str:

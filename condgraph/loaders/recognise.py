@@ -19,11 +19,12 @@ from typing import Any, Final
 
 from condgraph.engine.errors import FormatError, LoadError, nearest
 from condgraph.engine.facts import Item, Source
+from condgraph.loaders.addresses import refuse
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.export import read as jsonl
-from condgraph.loaders.fetch import Fetched, refuse
+from condgraph.loaders.fetch import Fetched
 from condgraph.loaders.files import heads_in, read_head, stem_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.kqapro import load as kqapro

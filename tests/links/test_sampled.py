@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from condgraph.links.edges import Edges
+from condgraph.links.questions import RELATIONS, Questions
 from condgraph.links.step import Adagrad, Batch, Scratch, sampled, step
-from condgraph.links.train import RELATIONS, _Questions
 
 
 class Still(Adagrad):
@@ -67,7 +67,7 @@ def test_rivals_that_a_relation_leads_to_are_all_there() -> None:
 
 def test_a_batch_is_of_few_relations_where_rivals_are_sampled() -> None:
     edges = Edges.of([(f"n{i:03}", f"r{i % 23:02}", f"n{(7 * i + j) % 400:03}") for i in range(400) for j in (1, 5)])
-    questions = _Questions(edges)
+    questions = Questions(edges)
     for negatives, most in ((50, 2 * RELATIONS), (None, 46)):
         batches = list(questions.batches(np.random.default_rng(1), 60, negatives, 400))
         asked = [np.stack([one.relations, one.heads], axis=1) for one in batches]

@@ -18,7 +18,8 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import shortened
 from condgraph.loaders.base import Options
 from condgraph.loaders.folder.declared import Declared
-from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, plain, points
+from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, points
+from condgraph.loaders.folder.spelling import plain
 from condgraph.loaders.folder.tab import Tab
 
 #: Different cells of a column that are remembered.

@@ -10,17 +10,17 @@ others.
   that programs wrote with a point (`1.0`, in a column where some are missing) meet keys without.
 - **Relation**: a table of two references and nothing else but a column with one word for all rows.
 
-Keys may have several columns; the key of a row is one text then (`joined`).
+Keys may have several columns; the key of a row is one text then (`joined` of `spelling.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from condgraph.loaders.folder.declared import Declared, Join
+from condgraph.loaders.folder.spelling import TYPE_NAMES, key_names, plain, singular, whole
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]
@@ -29,14 +29,6 @@ Doubt: TypeAlias = tuple[str, str, str]
 
 #: The part of a column's different values that have to be keys of the other table.
 CONTAINED: Final = 0.5
-#: What a column is called that says what kind of relation a row is, as plain names.
-TYPE_NAMES: Final = frozenset(
-    ("type", "kind", "relation", "relationship", "relationtype", "relationshiptype", "reltype", "predicate", "linktype", "edgetype")
-)
-
-_IRREGULAR: Final = {"people": "person", "children": "child", "women": "woman", "indices": "index", "matrices": "matrix"}
-_POINTED: Final = re.compile(r"(0|-?[1-9][0-9]*)\.0+").fullmatch
-_ENDINGS: Final = ("", "id", "key", "code", "no", "number", "uuid", "guid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,59 +111,6 @@ class Columns:
         rest = set(range(len(self.names))) - ends - {self.constant}
         own = self.primary is not None and not set(self.primary) <= ends
         return len(ends) == 2 == len(self.foreign) and not rest and not own and not self.pointed
-
-
-def joined(parts: Sequence[str | None]) -> str | None:
-    """The key of a row as one text, None where a part is missing.
-
-    >>> joined(["10", "2"]), joined(["a+b", "c"]), joined(["10", None])
-    ('10+2', 'a\\\\+b+c', None)
-    """
-    if len(parts) == 1:
-        return parts[0]
-    if None in parts:
-        return None
-    return "+".join(str(part).replace("\\", "\\\\").replace("+", "\\+") for part in parts)
-
-
-def whole(text: str) -> str:
-    """A whole number without the point that programs write behind it, as in columns where some are
-    missing.
-
-    >>> [whole(text) for text in ("12.0", "-3.00", "1.5", "A.0", "012.0")]
-    ['12', '-3', '1.5', 'A.0', '012.0']
-    """
-    found = _POINTED(text)
-    return text if found is None else found[1]
-
-
-def plain(name: str) -> str:
-    """A name with letters and digits alone, in lower case: what `productID` and `product_id` share."""
-    return re.sub(r"[\W_]+", "", name.casefold())
-
-
-def singular(name: str) -> str:
-    """The English singular of a plain name.
-
-    >>> [singular(name) for name in ("products", "categories", "boxes", "addresses", "status", "people")]
-    ['product', 'category', 'box', 'address', 'status', 'person']
-    """
-    for plural, one in _IRREGULAR.items():
-        if name.endswith(plural):
-            return name[: -len(plural)] + one
-    if name.endswith("ies") and len(name) > 4:
-        return name[:-3] + "y"
-    if re.search(r"(?:ss|x|ch|sh|z)es$", name):
-        return name[:-2]
-    if name.endswith("s") and not name.endswith(("ss", "us", "is")):
-        return name[:-1]
-    return name
-
-
-def key_names(table: str) -> frozenset[str]:
-    """What a key of a table may be called, as plain names, apart from `id`."""
-    stems = {plain(table), singular(plain(table))}
-    return frozenset(stem + ending for stem in stems for ending in _ENDINGS) | {"id" + stem for stem in stems}
 
 
 def may_be_keys(tables: Mapping[str, Sequence[str]], declared: Declared) -> dict[str, set[Key]]:

@@ -20,7 +20,7 @@ from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head
 from condgraph.loaders.folder.arrow import ArrowCells, is_pieces
 from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
-from condgraph.loaders.folder.keys import key_names, plain
+from condgraph.loaders.folder.spelling import key_names, plain
 from condgraph.loaders.folder.tab import Cells, Tab
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.text import TextTable

@@ -13,7 +13,8 @@ from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.folder.keys import Columns, Key, joined, plain, singular
+from condgraph.loaders.folder.keys import Columns, Key
+from condgraph.loaders.folder.spelling import joined, plain, singular
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.options import TableOptions

@@ -25,7 +25,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.sources import Rest, without_sources
 from condgraph.engine.values import collapse, text_of
-from condgraph.loaders.folder.keys import key_names, plain
+from condgraph.loaders.folder.spelling import key_names, plain
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

@@ -1,0 +1,106 @@
+"""Addresses of files at http, https and s3: what they may be, their parts, and what is shown of them:
+neither the login nor what stands after a `?`, which may be a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+
+from condgraph.engine.errors import LoadError, shortened
+
+_LONGEST: Final = 8_192
+_WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
+#: What may stand in an address as it is.
+_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
+#: What helps where an address is not fetched.
+LOCAL: Final = "download the file, and load it"
+_CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
+_WAYS: Final[Mapping[str, str]] = {
+    "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
+    "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
+    "file": "give the path without file://",
+}
+
+
+def is_address(text: object) -> bool:
+    """Whether a source is an address that is fetched."""
+    return isinstance(text, str) and _WEB(text) is not None
+
+
+def refuse(text: str) -> None:
+    """Raise `LoadError` for a text that is an address of another kind, and says nothing of files."""
+    found = _SCHEME(text)
+    if found is not None:
+        scheme = found[1].lower()
+        if is_address(text):
+            raise LoadError("an address is fetched by Graph.load alone", file=shown_address(text), hint=LOCAL)
+        raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_WAYS.get(scheme, LOCAL))
+
+
+def has_address(source: Any) -> bool:
+    """Whether a source, or one of a list of sources, is an address that is fetched."""
+    if isinstance(source, (list, tuple, set, frozenset)):
+        return any(map(is_address, source))
+    return is_address(source)
+
+
+def split_address(text: str) -> SplitResult:
+    """The parts of an address; raises `LoadError` for a text that is none."""
+    # What is wrong may be part of a password: it is not shown.
+    shown = text[:20].partition("://")[0] + "://..."
+    if len(text) > _LONGEST:
+        raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
+    try:
+        split = urlsplit(text)
+        if split.port != 0 and split.hostname:
+            return split
+    except ValueError:
+        pass
+    raise LoadError("this is no address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
+
+
+def shown_address(text: str) -> str:
+    """An address without its login, and without what stands after `?` and `#`."""
+    try:
+        split = urlsplit(text)
+        where = split.netloc.rpartition("@")[2]
+        # A password that nobody escaped may go on behind the first `/`, `?` or `#`.
+        if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
+            return split.scheme + "://..."
+        return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
+    except ValueError:
+        return text.partition("://")[0] + "://..."
+
+
+def plain(split: SplitResult) -> str:
+    """An address without login and fragment, in the characters that a request can have."""
+    try:
+        host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
+    except UnicodeError:
+        raise LoadError(
+            "this is no address: its server has no name that can be looked up",
+            file=shown_address(split.geturl()),
+        ) from None
+    host = f"[{host}]" if ":" in host else host
+    where = host if split.port is None else f"{host}:{split.port}"
+    return urlunsplit((split.scheme, where, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
+
+
+def login_of(split: SplitResult) -> str | None:
+    """The header that sends the login of an address; None without one."""
+    if split.username is None:
+        return None
+    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode("utf-8")).decode()
+
+
+def origin(split: SplitResult) -> tuple[str, str, int]:
+    """The scheme, server and port of an address."""
+    scheme = split.scheme.lower()
+    return scheme, (split.hostname or "").lower(), split.port or (443 if scheme == "https" else 80)
