@@ -15,7 +15,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
@@ -25,7 +25,6 @@ from condgraph.engine.addresses import parse, shown
 from condgraph.engine.bounds import check_bounds, current, within
 from condgraph.engine.errors import (
     DeadlineError,
-    MissingExtraError,
     OptionError,
     ParseError,
     ReadOnlyError,
@@ -35,6 +34,7 @@ from condgraph.engine.wire import Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
 from condgraph.sparql.refusals import broken, refused
+from condgraph.sparql.replies import Reader, Solutions, chunks, wrapper_class
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -51,7 +51,6 @@ LONGEST_GET: Final = 1_500
 PATIENCE: Final = 30.0
 #: It may be silent so many times as long while it takes or gives a part of a graph.
 _LONG: Final = 10
-_CHUNK: Final = 1 << 18
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
     "application/n-triples": "N_TRIPLES",
@@ -152,7 +151,7 @@ class Endpoint:
                     if kind not in _RESULTS:
                         raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
                     self._check_whole(response)
-                    return b"".join(_chunks(response))
+                    return b"".join(chunks(response))
             except _DroppedError:
                 # As a server does that restarts; reading is repeated once, writing never.
                 if attempt == 2 or wire.over:
@@ -177,7 +176,7 @@ class Endpoint:
             if form is None:
                 raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
             self._check_whole(response)
-            reader = _Reader(response, waited)
+            reader = Reader(response, waited)
             with self._readable(lambda: reader.last):
                 for quad in pyoxigraph.parse(cast("Any", reader), getattr(pyoxigraph.RdfFormat, form)):
                     yield quad.triple
@@ -237,7 +236,7 @@ class Endpoint:
     # -- one request -------------------------------------------------------------------------------
 
     def _wrapper(self, url: str, accept: str, wire: Wire, silence: float | None) -> SPARQLWrapper:
-        wrapper = _wrapper_class()(url)
+        wrapper = wrapper_class()(url)
         wrapper.opener = self._opener(url, wire)
         wrapper.agent = "condgraph"
         wrapper.setOnlyConneg(True)
@@ -305,44 +304,8 @@ class Endpoint:
             raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
 
 
-class Solutions:
-    """The solutions of a SELECT, parsed one after the other, and their variables."""
-
-    __slots__ = ("_found", "_readable", "variables")
-
-    def __init__(self, found: pyoxigraph.QuerySolutions, readable: Callable[[], AbstractContextManager[None]]) -> None:
-        self._found, self._readable, self.variables = found, readable, found.variables
-
-    def __iter__(self) -> Iterator[pyoxigraph.QuerySolution]:
-        with self._readable():
-            yield from self._found
-
-
 class _DroppedError(StoreError):
     """The server closed the connection before it had answered."""
-
-
-def _wrapper_class() -> Any:
-    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole
-    process to do a digest.
-    """
-    try:
-        from SPARQLWrapper import SPARQLWrapper
-    except ImportError:
-        raise MissingExtraError("SPARQLWrapper", "sparql") from None
-
-    class Wrapper(SPARQLWrapper):
-        """A request."""
-
-        opener: urllib.request.OpenerDirector
-
-        def _query(self) -> tuple[Any, str]:
-            request = self._createRequest()
-            if self.timeout is None:
-                return self.opener.open(request), self.returnFormat
-            return self.opener.open(request, timeout=self.timeout), self.returnFormat
-
-    return Wrapper
 
 
 def _address(url: str) -> tuple[str, str | None, str | None]:
@@ -353,24 +316,3 @@ def _address(url: str) -> tuple[str, str | None, str | None]:
             f"{shown(url)!r} is no address of an endpoint: it names no server", hint="such as http://localhost:8890/sparql"
         )
     return address.plain, address.user, address.password
-
-
-def _chunks(response: Any) -> Iterator[bytes]:
-    """The body, piece by piece."""
-    while data := response.read(_CHUNK):
-        yield data
-
-
-class _Reader:
-    """A response as a file, for each part of which somebody waits."""
-
-    def __init__(self, response: Any, waited: Callable[[Callable[[], bytes]], bytes]) -> None:
-        self._response, self._waited = response, waited
-        #: The part that came last, and was not empty.
-        self.last = b""
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes."""
-        part = self._waited(lambda: bytes(self._response.read1(size)))
-        self.last = part or self.last
-        return part

@@ -19,6 +19,7 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.rdf.intermediate import Collapsed
 from condgraph.loaders.rdf.lists import FIRST, REST
 from condgraph.loaders.rdf.nodes import Object
+from condgraph.loaders.rdf.reified import Nodes, Reified, key_of
 from condgraph.loaders.rdf.survey import (
     CLASSES,
     PARTS,
@@ -26,10 +27,7 @@ from condgraph.loaders.rdf.survey import (
     STATEMENT,
     SUBCLASS,
     TYPE,
-    Nodes,
-    Reified,
     Survey,
-    key_of,
     local_name,
 )
 from condgraph.loaders.rdf.values import XSD, Written, datatype_told, read_literal
