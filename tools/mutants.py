@@ -215,8 +215,9 @@ class Trials:
         self._killers: dict[str, list[str]] = defaultdict(list)
 
     def noticed(self, mutant: Mutant) -> tuple[str, str]:
-        """Whether some test notices a change ("killed", "survived", "no test"), and the change as
-        text, with how many tests of how many were tried.
+        """Whether some test notices a change ("killed", "survived", "no test"; "no code" where what
+        comes of it is no Python, as of the `*` of a signature), and the change as text, with how many
+        tests of how many were tried.
         """
         from cosmic_ray import plugins
         from cosmic_ray.mutating import mutate_code
@@ -226,6 +227,8 @@ class Trials:
         changed = mutate_code(text, plugins.get_operator(mutant.operator)(), mutant.occurrence) or text
         old, new = text.splitlines(), changed.splitlines()
         shown = "\n".join(f"    - {a.strip()}\n    + {b.strip()}" for a, b in zip(old, new, strict=False) if a != b)
+        if not _compiles(changed):
+            return "no code", shown
         every = self._ordered(mutant)
         tests, alone = self._within(every), False
         if not tests:
@@ -284,8 +287,17 @@ class Trials:
         return "killed", FAILED.read_text().splitlines()[0] if FAILED.exists() else ""
 
 
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "changed", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
 def report(found: list[tuple[Mutant, str, str]]) -> str:
-    """The score of each module, and the changes that nothing noticed."""
+    """The score of each module, and the changes that nothing noticed; what is no Python counts not."""
+    found = [one for one in found if one[1] != "no code"]
     scores: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for mutant, end, _ in found:
         scores[mutant.module][0] += end == "killed"
@@ -343,14 +355,14 @@ def main() -> None:
             if time.monotonic() > until:
                 print(f"{at - 1} of {len(chosen)} are tried; the same command goes on", flush=True)
                 break
-            if mutant in ends and (ends[mutant][0] == "killed" or not options.again):
+            if mutant in ends and (ends[mutant][0] in ("killed", "no code") or not options.again):
                 continue
             begin = time.monotonic()
             end, shown = ends[mutant] = trials.noticed(mutant)
             with results.open("a") as file:
                 file.write(json.dumps([vars(mutant), end, shown]) + "\n")
             print(f"{at:4} {end:8} {time.monotonic() - begin:5.1f} s  {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
-            if end != "killed":
+            if end not in ("killed", "no code"):
                 print(shown, flush=True)
     text = report([(mutant, *ends[mutant]) for mutant in chosen if mutant in ends])
     (PLACE / "report.md").write_text(text, "utf-8")

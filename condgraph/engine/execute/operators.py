@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from condgraph.engine.algebra.tables import EntityTable, FactTable, GroupTable, ScalarTable, ValueTable, by_type
-from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, picks, temporal, values
+from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, picks, qualified, temporal, values
 from condgraph.engine.execute.run import Outcome, Run
 
 _SETS: Final[EntityTable[Run, [], Outcome]] = {
@@ -26,7 +26,7 @@ _SETS: Final[EntityTable[Run, [], Outcome]] = {
 _STATEMENTS: Final[FactTable[Run, [], Outcome]] = {
     "Scan": facts.scan,
     "Where": facts.where,
-    "WhereQualifier": facts.where_qualifier,
+    "WhereQualifier": qualified.where_qualifier,
     "During": facts.during,
     "DuringAny": temporal.during_any,
     "WhereValidity": temporal.where_validity,

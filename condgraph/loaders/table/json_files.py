@@ -10,8 +10,9 @@ from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.files import file_errors, open_text, path_of, raw_position
+from condgraph.loaders.table.flat import Repeated, flatten
 from condgraph.loaders.table.objects import BadRecord, Digits
-from condgraph.loaders.table.records import Record, Repeated, flatten, read_records
+from condgraph.loaders.table.records import Record, read_records
 
 #: Characters of a document, which is read whole.
 MOST_CHARACTERS: Final = 256 << 20

@@ -9,7 +9,7 @@ lists stand in lists), which refer to the row that holds them by a predicate cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.bounds import check
@@ -20,29 +20,14 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.export.write import statements_of
 from condgraph.loaders.table.batches import column_of
 from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, broken, printed
+from condgraph.loaders.table.flat import Flat, flatten
+from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, printed
 from condgraph.loaders.table.options import TableOptions, texts_option
 from condgraph.loaders.table.rows import Table, column_names
 
 _RECORDS_IN_MEMORY: Final = 50_000
-#: How deep records and lists may stand inside each other.
-_DEEPEST: Final = 20
 #: Tables that the lists of a source may become.
 _MOST_TABLES: Final = 1_000
-
-
-@dataclass(slots=True)
-class Flat:
-    """A record: its values by key, a list of them for each, and by key the records of its lists."""
-
-    values: dict[str, list[Any]] = field(default_factory=dict)
-    below: dict[str, list[Flat]] = field(default_factory=dict)
-
-
-class Repeated(dict[str, Any]):
-    """A record that has a key, `key`, more than once."""
-
-    key = ""
 
 
 #: A record with its 1-based number.
@@ -50,56 +35,6 @@ Record: TypeAlias = tuple[int, Flat]
 #: Gives the records again, with the fraction of the source read; bad ones are reported to the
 #: reading, if there is one.
 OpenRecords: TypeAlias = Callable[[Reading | None], Iterator[tuple[Record, float]]]
-
-
-def flatten(record: Mapping[Any, Any]) -> Flat:
-    """The values of a record by key, those of records inside with keys joined by points; raises
-    `BadRecord`.
-    """
-    flat = Flat()
-    _flatten_into(flat, record, "", 0)
-    return flat
-
-
-def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int) -> None:
-    if depth > _DEEPEST:
-        raise BadRecord("records stand too deep inside each other", prefix)
-    if isinstance(record, Repeated):
-        raise BadRecord(f"the key {record.key!r} stands more than once", record.key)
-    for key, value in record.items():
-        if not isinstance(key, str):
-            key = str(key)
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            _flatten_into(flat, value, f"{name}.", depth + 1)
-            continue
-        if name in flat.values or name in flat.below:
-            raise BadRecord(f"the key {name!r} stands more than once", name)
-        if broken(name):
-            raise BadRecord("a key holds bytes or characters that are not text", None)
-        if not isinstance(value, (list, tuple)):
-            values = [value]
-        elif any(isinstance(one, Mapping) for one in value):
-            flat.below[name] = [_below(one, name, depth + 1) for one in value if one is not None]
-            continue
-        elif any(isinstance(one, (list, tuple)) for one in value):
-            raise BadRecord("a list of lists is no cell", name)
-        else:
-            values = list(value)
-        flat.values[name] = values
-        if any(isinstance(one, str) and broken(one) for one in values):
-            raise BadRecord("the text holds bytes or characters that are not text in the encoding", name)
-
-
-def _below(record: Any, name: str, depth: int) -> Flat:
-    if not isinstance(record, Mapping):
-        raise BadRecord("a list holds records beside other values", name)
-    flat = Flat()
-    try:
-        _flatten_into(flat, record, "", depth)
-    except BadRecord as error:
-        raise BadRecord(error.message, f"{name}.{error.field}" if error.field else name) from None
-    return flat
 
 
 class _Rows:
