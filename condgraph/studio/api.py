@@ -143,9 +143,9 @@ class Api:
 
     def _handler(self, operation: Operation) -> Callable[[ApiExchange], Awaitable[None]]:
         async def handle(exchange: ApiExchange) -> None:
-            only(exchange, *(("GET", "HEAD") if operation.method == "GET" else ("POST",)))
+            only(exchange, *operation.methods)
             self.guard.admit(exchange.client, exchange.headers())
-            if operation.method == "GET":
+            if exchange.method != "POST":
                 arguments = read_fields(from_address(exchange.address, operation.fields), operation.fields)
             else:
                 arguments = read_fields(await read_json(exchange), operation.fields)
@@ -289,7 +289,7 @@ class Api:
 def _methods(path: str) -> tuple[str, ...]:
     """The methods of a path of the API; all where there is no such path."""
     name = path.partition("/api/v1/")[2]
-    own = {one.name: ("GET", "HEAD") if one.method == "GET" else ("POST",) for one in OPERATIONS}
+    own = {one.name: one.methods for one in OPERATIONS}
     own |= {"openapi.json": ("GET", "HEAD"), "graphs": ("POST",)}
     return ("DELETE",) if name.startswith("graphs/") else own.get(name, ("GET", "HEAD", "POST", "DELETE"))
 

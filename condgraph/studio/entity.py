@@ -10,7 +10,8 @@ import numpy as np
 
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.evidence import EvidenceList
-from condgraph.studio.names import schema_of
+from condgraph.engine.facts import Entity, EntityKind
+from condgraph.studio.names import label_ids, schema_of
 from condgraph.studio.values import entity, fact
 
 if TYPE_CHECKING:
@@ -25,10 +26,14 @@ def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> d
     """An entity by its id, or the first of its name: at most `most` statements from it, and as many
     to it. Raises `UnknownNameError` with the nearest names.
     """
+    if ident is not None and (concept := _label(graph, ident=ident)):
+        return _concept(graph, concept, ident, most)
     part, whole = _part(graph, ident, name, most)
     numbers = [number] if ident is not None and (number := part.identified(ident)) >= 0 else []
     if not numbers and name is not None:
         numbers = part.named(name).tolist()
+    if not numbers and name is not None and (concept := _label(graph, name=name)):
+        return _concept(graph, concept, label_ids(graph)[concept], most)
     if not numbers:
         wanted = ident if ident is not None else name or ""
         raise UnknownNameError("entity", wanted, candidates=schema_of(graph).nearest_entities(wanted))
@@ -54,6 +59,26 @@ def around(graph: Graph, *, ident: str | None, name: str | None, most: int) -> d
         "members": [entity(part.entity(low)) for low, _ in below[:most]],
         "total_members": len(below) if whole else None,
     }
+
+
+def _label(graph: Graph, *, ident: str | None = None, name: str | None = None) -> str | None:
+    """The concept that has this id or name, where it is a label and no entity."""
+    return next((one for one, known in label_ids(graph).items() if known == ident or one == name), None)
+
+
+def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
+    """A concept that is a label of a database: nothing is said of it, and it has members."""
+    steps = [{"function": "FindAll", "inputs": []}, {"function": "FilterConcept", "inputs": [name]}]
+    found = graph.kopl(steps, limit=most)
+    nothing: list[Any] = []
+    return {
+        "entity": entity(Entity(ident, name, EntityKind.CONCEPT)),
+        "same": nothing, "total_same": None,
+        "facts": nothing, "total": 0, "pointing": nothing, "total_pointing": 0, "more": False, "more_pointing": False,
+        "concepts": nothing,
+        "members": [entity(one) for one in found.entities],
+        "total_members": len(found.entities) + found.cut,
+    }  # fmt: skip
 
 
 def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple[Snapshot, bool]:

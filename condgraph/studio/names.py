@@ -72,7 +72,12 @@ def _identified(graph: Graph, listing: list[dict[str, Any]], most: int) -> list[
         part = graph.current if fetch is None else fetch([], list(dict.fromkeys(called)), 1, values=False)
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
+    labels = label_ids(graph)
     for one in watched(listing):
+        if one["kind"] == "concept" and one["name"] in labels:
+            ident = labels[one["name"]]
+            found.append(one | {"id": ident, "iri": encode(ident)})
+            continue
         if one["kind"] not in ("entity", "concept"):
             written = encode(one["name"])
             found.append(one | {"id": None, "iri": SOURCE + written if one["kind"] == "source" else written})
@@ -110,6 +115,12 @@ def schema_of(graph: Graph) -> Any:
     """What the graph's store knows of names: its schema, on servers with names looked up there."""
     store: Any = graph._store_of(None)
     return getattr(store, "_named_schema", None) or getattr(store, "schema", None) or graph.current.schema
+
+
+def label_ids(graph: Graph) -> dict[str, str]:
+    """The ids of concepts that are labels of a database, and no entities, by their names."""
+    known = getattr(getattr(graph._store_of(None), "schema", None), "concept_ids", None)
+    return {} if known is None else known()
 
 
 def _around(graph: Graph, text: str) -> Iterable[str]:

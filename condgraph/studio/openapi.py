@@ -162,7 +162,10 @@ _STATUSES: Final = {
 
 def document() -> dict[str, Any]:
     """The whole document."""
-    paths = {f"/api/v1/{one.name}": {one.method.lower(): _operation(one)} for one in OPERATIONS}
+    paths = {
+        f"/api/v1/{one.name}": {method.lower(): _operation(one, method) for method in one.methods if method != "HEAD"}
+        for one in OPERATIONS
+    }
     paths["/api/v1/graphs"] = {"post": _drop()}
     paths["/api/v1/graphs/{graph}"] = {
         "delete": {
@@ -199,20 +202,23 @@ def document() -> dict[str, Any]:
 
 def _failures() -> dict[str, Any]:
     content = {"application/json": {"schema": _ref("Error")}}
-    return {status: {"description": about, "content": content} for status, about in _STATUSES.items()}
+    found: dict[str, Any] = {status: {"description": about, "content": content} for status, about in _STATUSES.items()}
+    # The head is not read to its end: whom it is for is not known.
+    found["431"]["content"] = {"text/plain": {"schema": _TEXT}}
+    return found
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _operation(one: Operation, method: str) -> dict[str, Any]:
     kind = "application/x-ndjson" if one.stream else "application/json"
     content: dict[str, Any] = {kind: {"schema": _ref(one.reply)}}
     if any(field.name == "format" for field in one.fields):
         content |= {"text/csv": {"schema": _TEXT}, "application/vnd.apache.arrow.stream": {"schema": _TEXT}}
     found: dict[str, Any] = {
-        "operationId": one.name,
-        "summary": one.summary,
+        "operationId": one.name if method == one.method else f"{one.name}_long",
+        "summary": one.summary if method == one.method else f"{one.summary}; for names that an address has no room for",
         "responses": {"200": {"description": one.summary, "content": content}, **_failures()},
     }
-    if one.method == "GET":
+    if method == "GET":
         return found | {"parameters": [_parameter(field) for field in one.fields]}
     return found | {"requestBody": {"required": True, "content": {"application/json": {"schema": object_schema(one.fields)}}}}
 

@@ -151,8 +151,9 @@ def object_schema(fields: Sequence[Field]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: GET with its fields in the address, or POST with a body of JSON. `reply` is
-    the schema of its answer, by name.
+    """One operation: GET with its fields in the address, or POST with a body of JSON; with `both`
+    either, since an address of 64 KiB has no room for a long name. `reply` is the schema of its
+    answer, by name.
     """
 
     name: str
@@ -161,6 +162,13 @@ class Operation:
     fields: tuple[Field, ...]
     reply: str
     stream: bool = False
+    both: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it takes."""
+        reading = ("GET", "HEAD") if self.method == "GET" else ()
+        return (*reading, "POST") if self.both or not reading else reading
 
 
 _GRAPH: Final = Field("graph", "string", "The scratch graph that is asked; the graph that is served by default.", most=64)
@@ -199,7 +207,7 @@ OPERATIONS: Final = (
             Field("concept", "string", "Only predicates from or to what is in this concept.", most=_NAME),
             Field("predicate", "string", "Only this predicate.", most=_NAME),
         ),
-        "Schema",
+        "Schema", both=True,
     ),
     Operation(
         "names", "GET", "Names that begin with a text, or else are like it",
@@ -217,10 +225,10 @@ OPERATIONS: Final = (
     Operation(
         "entity", "GET", "What is known of an entity, from which source, and what points at it",
         (
-            _GRAPH, _TIMEOUT, Field("id", "string", "Its id.", most=_NAME), Field("name", "string", "Its name.", most=_NAME),
+            _GRAPH, _TIMEOUT, Field("id", "string", "Its id.", most=_TEXT), Field("name", "string", "Its name.", most=_TEXT),
             Field("limit", "integer", "The most statements of each direction.", least=1, most=5_000, default=200),
         ),
-        "EntityPage",
+        "EntityPage", both=True,
     ),
     Operation(
         "query", "POST", "Answer a program in any language, with its evidence, steps and compiled queries",

@@ -163,3 +163,73 @@ def test_a_link_to_a_graph_that_is_gone_is_not_asked_of_another(browser: Any, ug
         page.wait_for_timeout(500)
         assert page.locator(".summary").count() == 0
         assert "no such scratch graph" in page.inner_text(".messages")
+
+
+def test_names_that_an_address_has_no_room_for(browser: Any, tmp_path: Any) -> None:
+    name = "\U0001f642" * 10_000
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.add([Entity(name, name), Statement(name, "says", "hello")])
+    with command("-d", str(tmp_path / "store"), "--rate", "0", "--workers", "1") as (url, _), studio(browser, url) as page:
+        run(page, "FindAll() QueryName()")
+        tab(page, "table")
+        page.click("td a.entity")
+        page.wait_for_selector("h2:has-text('What is known of it: 1')")
+        assert "all 10,000 characters" in page.inner_text("h1")
+        found = page.evaluate(COMPLETING, ["kopl", f"Find({name[:6000]}|) QueryName()", name, False])
+        assert found == f"Find({name}) QueryName()"
+
+
+def test_a_step_keeps_the_line_ends_that_nobody_changed(browser: Any, ugly: str) -> None:
+    with studio(browser, ugly) as page:
+        run(page, 'Find("line one\\nline two") QueryAttr(text of)')
+        tab(page, "tree")
+        step = page.locator(".step", has_text="Find").last
+        step.locator("summary").click()
+        assert step.locator("textarea").input_value() == "line one\nline two"
+        step.get_by_text("Change and run").click()
+        until(page, "!document.querySelector('.answer[aria-busy]')")
+        assert page.locator(".messages .error").count() == 0
+        assert page.inner_text(".summary").startswith("1 answer")
+        assert "line one\\nline two" in page.inner_text(".cm-content")
+
+
+def test_columns_that_are_entities_may_have_commas(browser: Any, ugly: str, tmp_path: Any) -> None:
+    (tmp_path / "rows.csv").write_text('name,"born, in",job\nAnn,Oslo,baker\nBob,Rome,smith\n')
+    with studio(browser, ugly) as page:
+        page.set_input_files("input[type=file]", [tmp_path / "rows.csv"])
+        page.click("dialog summary:has-text('Tables')")
+        page.fill("#key", "name")
+        page.fill("#refs", '"born, in", job')
+        page.click("dialog button:has-text('Load')")
+        page.wait_for_selector("dialog .loaded")
+        page.click("dialog button:has-text('Close')")
+        page.wait_for_selector("#graph option:checked:has-text('scratch')", state="attached")
+        run(page, 'Find(Ann) Relate("born, in", forward) QueryName()')
+        assert "Oslo" in tab(page, "table")
+        page.click("header button:has-text('Remove')")
+
+
+def test_names_in_a_row_do_not_turn_each_other(browser: Any, tmp_path: Any) -> None:
+    """A name with a mark that turns the writing round stands in an element of its own."""
+    turned = "abc\u202edef"
+    with condgraph.open(tmp_path / "store") as graph:
+        graph.add([Statement(turned, "knows", turned, ((turned, turned), ("since", "1990")))], source=turned)
+    with command("-d", str(tmp_path / "store"), "--rate", "0", "--workers", "1") as (url, _), studio(browser, url) as page:
+        run(page, "FindAll() QueryAttr(knows)")
+        for name in ("table", "evidence", "steps"):
+            tab(page, name)
+            assert mixed(page) == [], name
+        go(page, "schema")
+        page.wait_for_selector("#filter")
+        assert mixed(page) == []
+
+
+def mixed(page: Any) -> list[str]:
+    """Texts of elements that have the mark and are not isolated, or have more than the name."""
+    found: list[str] = page.evaluate(
+        """() => { const found = [], walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) { const text = walk.currentNode.data, own = walk.currentNode.parentElement;
+          if (text.includes("\\u202e") && !own.closest(".cm-editor") && (text !== "abc\\u202edef"
+            || getComputedStyle(own).unicodeBidi !== "isolate")) found.push(text); } return found; }"""
+    )
+    return found

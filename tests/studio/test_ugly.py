@@ -73,6 +73,7 @@ def test_methods_of_a_path(served: Client) -> None:
         ("query", "POST, OPTIONS"),
         ("names", "GET, HEAD, OPTIONS"),
         ("graphs", "POST, OPTIONS"),
+        ("entity", "GET, HEAD, POST, OPTIONS"),
         ("graphs/x", "DELETE, OPTIONS"),
     ):
         assert ask(served.url, "OPTIONS", f"/api/v1/{path}").headers["allow"] == allowed

@@ -14,7 +14,7 @@ export const wordsOf = (language) => state.about?.functions.keywords[language] ?
 
 /** Names of the graph that are like a text. */
 async function names(text, kinds, signal, ids = false) {
-  const found = await get("names", { text, kinds, ids: ids || "", graph: state.graph, limit: 30 }, signal).catch(() => ({ names: [] }));
+  const found = await get("names", { text: [...text.slice(0, 400)].slice(0, 200).join(""), kinds, ids: ids || "", graph: state.graph, limit: 30 }, signal).catch(() => ({ names: [] }));
   return found.names;
 }
 
@@ -34,6 +34,8 @@ const LINES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }, READ = { n: "\n", r: "\
 const unescaped = (text) => text.replace(/\\(.)/g, (_, one) => READ[one] ?? one);
 /** A name as it stands between two marks: every language reads backslashes so. */
 export const escaped = (name, mark) => name.replaceAll("\\", "\\\\").replaceAll(mark, "\\" + mark).replace(/[\n\r\t]/g, (one) => LINES[one]);
+/** A name between backticks: Cypher reads \u0060 for a backtick there, too. */
+const ticked = (name) => name.replaceAll("\\", "\\u005C").replaceAll("`", "``");
 /** A name as KoPL and arrows have it: as it is, or in quotes. */
 export const plainly = (name) => (/[,()"\\$\p{C}\u2028\u2029]|^\s|\s$/u.test(name) ? JSON.stringify(name) : name);
 
@@ -62,8 +64,9 @@ async function logic(asked) {
   const term = called ? !JOINING.test(called[1]) : /,$/.test(head) && !/exists[^.]*$/i.test(head);
   const close = asked.after.startsWith('"') ? "" : '"';
   if (mark === "<") {
+    // A label of a database has an id, and is no entity.
     const found = await names(text, ["entity", "concept"], asked.signal, true);
-    return answer(asked.pos - text.length, offered(found.filter((one) => !/[<>\n]/.test(one.id)), (one) => one.id + (asked.after.startsWith(">") ? "" : ">")));
+    return answer(asked.pos - text.length, offered(found.filter((one) => !/[<>\n]/.test(one.id) && one.id !== `:${one.name}`), (one) => one.id + (asked.after.startsWith(">") ? "" : ">")));
   }
   const write = (name) => (mark ? `"${escaped(name, '"')}${close}` : term || !PLAIN.test(name) || JOINING.test(name) ? `"${escaped(name, '"')}"` : name);
   const found = await names(unescaped(text), term ? ["entity", "concept"] : ["relation", "concept"], asked.signal);
@@ -247,8 +250,8 @@ async function kopl(asked) {
 
 /** Names for an open quote: its mark, and what is written behind it. Those that are not `fit` cannot stand there. */
 async function between([mark, written], kinds, asked, fit = () => true) {
-  const write = (name) => (mark === "`" ? name.replaceAll("`", "``") : escaped(name, mark)) + (asked.after.startsWith(mark) ? "" : mark);
-  const text = mark === "`" ? written.replaceAll("``", "`") : unescaped(written);
+  const write = (name) => (mark === "`" ? ticked(name) : escaped(name, mark)) + (asked.after.startsWith(mark) ? "" : mark);
+  const text = mark === "`" ? written.replaceAll("``", "`").replace(/\\u005c/gi, "\\") : unescaped(written);
   if (!text.trim() && !asked.explicit) return null;
   return answer(asked.pos - written.length, offered((await names(text, kinds, asked.signal)).filter((one) => fit(one.name)), (one) => write(one.name)));
 }
@@ -273,7 +276,7 @@ async function cypher(asked) {
   const typed = /[:|&]\s*([\p{L}_][\p{L}\p{N}_]*)$/u.exec(rest);
   if (typed) {
     const found = await names(typed[1], ["predicate", "concept"], asked.signal);
-    return answer(asked.pos - typed[1].length, offered(found, (one) => (PLAIN.test(one.name) ? one.name : `\`${one.name.replaceAll("`", "``")}\``)));
+    return answer(asked.pos - typed[1].length, offered(found, (one) => (PLAIN.test(one.name) ? one.name : `\`${ticked(one.name)}\``)));
   }
   const word = /[\p{L}_]\w*$/u.exec(asked.before)?.[0] ?? "";
   return word ? answer(asked.pos - word.length, words("cypher", word)) : null;

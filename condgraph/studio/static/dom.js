@@ -56,6 +56,9 @@ export const called = (cell) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(cell.text) ? cell.
 /** A name in a list of names alone. */
 export const visible = (name) => (/[^\p{C}\p{Z}\p{M}\s]/u.test(name) ? cut(name, MOST) : `(${name ? "blank" : "no"} name)`);
 
+/** Names one after the other, none of which turns the writing of the others round. */
+export const listed = (names, between = ", ") => names.map((one, i) => [i ? between : "", el("bdi", {}, visible(one))]);
+
 /** So many of a thing. */
 export const count = (value, one, more = `${one}s`) => `${number(value)} ${value === 1 ? one : more}`;
 

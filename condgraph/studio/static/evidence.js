@@ -1,7 +1,7 @@
 // The evidence of an answer: a graph of its statements (Cytoscape), and the same as a list with every source and row.
 
 import { cytoscape } from "./vendor.js";
-import { called, count, cut, el, fill, number, whole } from "./dom.js";
+import { called, count, cut, el, fill, listed, number, whole } from "./dom.js";
 import { link } from "./state.js";
 
 /** A cell as an element: entities lead to their pages. */
@@ -11,7 +11,7 @@ export function shown(cell) {
   return el("span", { class: `cell ${cell.type}` }, whole(cell.text));
 }
 
-export const sources = (fact) => fact.sources.map((one) => one.name + (one.row ? `, row ${one.row}` : "")).join("; ") || "no source";
+export const sources = (fact) => (fact.sources.length ? fact.sources.map((one, i) => [i ? "; " : "", listed([one.name]), one.row ? `, row ${one.row}` : ""]) : "no source");
 
 /** Statements as a table, each with its qualifiers and its places in the sources. */
 export function factTable(facts, caption) {
@@ -55,7 +55,7 @@ export function drawEvidence(place, evidence) {
     total > facts.length ? el("p", { class: "warning" }, `${number(total - facts.length)} more statements are not shown.`) : null,
     facts.length ? factTable(facts, `${count(total, "statement")} that the answer rests on`) : null,
     named.length ? el("p", {}, "Found by name, or as one of all: ", named.map((one, i) => [i ? ", " : "", shown(one.entity)])) : null,
-    searched.length ? [el("h3", {}, "Looked through"), el("ul", {}, searched.map((one) => el("li", {}, one)))] : null);
+    searched.length ? [el("h3", {}, "Looked through"), el("ul", {}, searched.map((one) => el("li", {}, whole(one))))] : null);
   if (!facts.length) return;
   const graph = cytoscape({
     container: picture, elements: elements(facts), maxZoom: 3,

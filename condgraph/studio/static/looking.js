@@ -1,7 +1,7 @@
 // Pages that look: an entity, the schema, the history, and files that are loaded.
 
-import { drop, get } from "./api.js";
-import { called, count, cut, el, fill, number, visible, whole } from "./dom.js";
+import { drop, get, post } from "./api.js";
+import { called, count, cut, el, fill, listed, number, visible, whole } from "./dom.js";
 import { factTable, shown } from "./evidence.js";
 import { forgetAll, link, past, state } from "./state.js";
 import { NAMES } from "./answer.js";
@@ -9,7 +9,7 @@ import { NAMES } from "./answer.js";
 /** What is known of an entity. */
 export async function entityPage(place, fields) {
   fill(place, el("p", {}, "Reading…"));
-  const found = await get("entity", { id: fields.get("id"), name: fields.get("name"), graph: state.graph, limit: 300 });
+  const found = await post("entity", { id: fields.get("id") ?? undefined, name: fields.get("name") ?? undefined, graph: state.graph, limit: 300 });
   const { entity } = found;
   const counted = (total, facts, more) => (total === null ? `${number(facts.length)}${more ? " or more" : ""}` : number(total));
   const about = `What is known of it: ${counted(found.total, found.facts, found.more)}`;
@@ -25,8 +25,8 @@ export async function entityPage(place, fields) {
     found.members.length ? [el("h2", {}, `Members: ${counted(found.total_members, found.members, false)}`), el("ul", { class: "values" }, found.members.map((one) => el("li", {}, shown(one)))), found.total_members > found.members.length ? el("p", { class: "warning" }, `The first ${number(found.members.length)} are shown.`) : null] : null);
 }
 
-const kinds = (found) => found.map((one) => `${one.name || one.sort} (${number(one.statements)})`).join(", ");
-const values = (found) => found.map((one) => `${one.type}${one.unit !== "1" ? ` in ${one.unit}` : ""} (${number(one.count)})${one.first ? `, ${one.first} to ${one.last}` : ""}`).join("; ");
+const kinds = (found) => found.map((one, i) => [i ? ", " : "", listed([one.name || one.sort]), ` (${number(one.statements)})`]);
+const values = (found) => found.map((one, i) => [i ? "; " : "", one.type, one.unit !== "1" ? [" in ", listed([one.unit])] : "", ` (${number(one.count)})${one.first ? `, ${one.first} to ${one.last}` : ""}`]);
 
 /** What can be asked about. */
 export async function schemaPage(place) {
@@ -42,10 +42,10 @@ export async function schemaPage(place) {
     const kept = (one) => one.name.toLowerCase().includes(wanted);
     fill(tables,
       table("Predicates", ["Name", "Statements", "From", "To", "Values", "Qualifiers", "Such as"], found.predicates.filter(kept).map((one) => [one.name, [
-        one.name, one.statements, kinds(one.subjects), kinds(one.objects), values(one.values), one.qualifiers.map((key) => key.name).join(", "),
-        one.examples.slice(0, 2).map((example) => `${example.subject}: ${example.object}`).join("; ")]])),
+        one.name, one.statements, kinds(one.subjects), kinds(one.objects), values(one.values), listed(one.qualifiers.map((key) => key.name)),
+        one.examples.slice(0, 2).map((example, i) => [i ? "; " : "", listed([example.subject, example.object], ": ")])]])),
       table("Concepts", ["Name", "Entities", "Below", "Such as"], found.concepts.filter(kept).map((one) => [one.name, [
-        el("a", { href: link("entity", { id: one.id }), class: "entity" }, visible(one.name)), one.members, one.above.join(", "),
+        el("a", { href: link("entity", { id: one.id }), class: "entity" }, visible(one.name)), one.members, listed(one.above),
         one.examples.map((name, i) => [i ? ", " : "", name ? el("a", { href: link("entity", { name }), class: "entity" }, visible(name)) : visible(name)])]])),
       table("Sources", ["Name", "Format", "Statements", "Rows"], found.sources.filter(kept).map((one) => [one.name, [one.name, one.format, one.statements, one.rows]])),
       table("Units", ["Unit", "Values"], found.units.map((one) => ({ name: one.unit, ...one })).filter(kept).map((one) => [one.unit, [one.unit, one.values]])));
@@ -67,6 +67,9 @@ export function historyPage(place) {
       el("small", {}, ` ${NAMES[one.language] ?? one.language} · ${new Date(one.when).toLocaleString()} · ${count(one.total, "answer")}`)))));
 }
 
+/** Names with commas between; one in double quotes may have commas of its own. */
+export const columnsOf = (text) => [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g)].map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain.trim()).filter(Boolean);
+
 /** A dialog in which files are loaded; `loaded` hears the graph. */
 export function filesDialog(files, loaded) {
   const key = el("input", { id: "key", type: "text" }), refs = el("input", { id: "refs", type: "text" }), said = el("div", { "aria-live": "polite" });
@@ -84,7 +87,7 @@ export function filesDialog(files, loaded) {
           continue;
         }
         try {
-          const report = await drop(one, { name: one.name, graph, key: key.value.trim(), refs: refs.value.split(",").map((text) => text.trim()).filter(Boolean) });
+          const report = await drop(one, { name: one.name, graph, key: key.value.trim(), refs: columnsOf(refs.value) });
           graph = report.graph;
           done += 1;
           said.append(recognised(one.name, report));
@@ -95,7 +98,7 @@ export function filesDialog(files, loaded) {
       load.disabled = false;
       if (done) loaded(graph, [...files].map((one) => one.name).join(", "));
     } },
-    el("details", {}, el("summary", {}, "Tables"), el("label", {}, "Column that names the rows ", key), el("label", {}, "Columns that are entities (with commas) ", refs)),
+    el("details", {}, el("summary", {}, "Tables"), el("label", {}, "Column that names the rows ", key), el("label", {}, "Columns that are entities (commas between; \"a, b\" is one) ", refs)),
     el("label", {}, add, " beside what the scratch graph has"),
     el("p", {}, load, " ", el("button", { type: "button", onclick: () => dialog.close() }, "Close"))), said);
   dialog.addEventListener("close", () => dialog.remove());
@@ -105,4 +108,5 @@ export function filesDialog(files, loaded) {
 
 const recognised = (name, report) => el("div", { class: "loaded" },
   el("p", {}, el("strong", {}, name), `: ${report.formats.join(", ")}, ${number(report.statements)} statements, ${number(report.entities)} entities`, report.skipped ? `, ${number(report.skipped)} records left out` : ""),
-  report.problems.slice(0, 10).map((one) => el("p", { class: "warning" }, one)), report.warnings.map((one) => el("p", { class: "warning" }, one.text)));
+  report.problems.slice(0, 10).map((one) => el("p", { class: "warning" }, whole(one))),
+  report.problems.length > 10 ? el("p", { class: "warning" }, `and ${count(report.problems.length - 10, "more problem")}`) : null, report.warnings.map((one) => el("p", { class: "warning" }, whole(one.text))));

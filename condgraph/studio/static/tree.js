@@ -34,7 +34,10 @@ function node(step, size, found, answer, change) {
   const result = el("div", { class: "result" });
   const inputs = step.texts.map((one) => (one.choices.length
     ? el("select", {}, one.choices.map((choice) => el("option", { value: choice, selected: choice === one.text }, choice)))
-    : el("input", { type: "text", value: one.text, size: Math.min(40, Math.max(10, one.text.length)) })));
+    : /[\n\r]/.test(one.text) ? el("textarea", { rows: "2", value: one.text })
+      : el("input", { type: "text", value: one.text, size: Math.min(40, Math.max(10, one.text.length)) })));
+  // A field has line ends of its own: what nobody changed stays as it is.
+  const first = inputs.map((one) => one.value), texts = () => inputs.map((one, at) => (one.value === first[at] ? step.texts[at].text : one.value));
   const details = el("details", { class: "step" },
     el("summary", {}, el("span", { class: "label" }, step.label), " ", el("strong", {}, step.function),
       step.texts.map((one) => [" ", el("span", { class: "chip" }, cut(one.text, 200))]), size ? el("span", { class: "size" }, ` ${number(size.size)}`) : null),
@@ -42,7 +45,7 @@ function node(step, size, found, answer, change) {
     size ? el("p", { class: "operator" }, size.operator, size.note ? ` · ${size.note}` : "") : null,
     step.texts.length ? el("form", { onsubmit: (event) => {
       event.preventDefault();
-      change(changed(answer, found, step, inputs.map((one) => one.value)));
+      change(changed(answer, found, step, texts()));
     } },
     step.texts.map((one, at) => el("label", {}, `${one.role || "text"} `, inputs[at])), el("button", { type: "submit" }, "Change and run")) : null,
     el("button", { type: "button", onclick: () => show(result, step, found.language) }, "Show the result of this step"), result);
