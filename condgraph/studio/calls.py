@@ -74,6 +74,9 @@ def query(graph: Graph, arguments: Document) -> Given:
             return "application/vnd.apache.arrow.stream", answers.as_arrow(table.to_arrow())
         return _written(answers.tabled(table, "sparql", text), form, begin)
     if language == "cypher":
+        if text.lstrip().startswith(":"):
+            what = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
+            raise OptionError(what, hint="paste it there, or run the program that the query was made of")
         return _written(answers.recorded(graph.cypher(text), text, most), form, begin)  # type: ignore[attr-defined]
     program, language, options = _asked(text, language, arguments)
     engine: Document = {} if arguments.get("engine") is None else {"engine": arguments["engine"]}

@@ -139,4 +139,8 @@ def test_labels_are_concepts_of_the_api(served: str) -> None:
     # A node of that name goes before.
     assert client.post("entity", name="it's")["entity"]["kind"] == "entity"
     assert client.post("entity", name="a, b")["entity"]["id"] == ":a, b"
+    # What is copied for Neo4j Browser says so here.
+    copied = client.post("query", program="FindAll() QueryName()")["compiled"]["cypher"]
+    said = client.post("query", program=":param p => {};\n" + copied, language="cypher")["error"]
+    assert "':param' is a command of Neo4j Browser" in said["message"]
     assert client.post("entity", id=":nothing")["error"]["code"] == "unknown-name"
