@@ -1,0 +1,99 @@
+"""Small things that are said or done at the edge: steps and answers as texts, ends of intervals,
+waits, threads that are let alone, what two runs of a check lack. Changes of one operator lived there.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Event, Lock
+
+import pytest
+
+import condgraph
+from condgraph.engine.bounds import wait_for, within
+from condgraph.engine.errors import DeadlineError
+from condgraph.engine.execute.temporal import _edge
+from condgraph.engine.step import Step
+from condgraph.engine.toml import MOST_PARTS, read_toml
+from condgraph.engine.values import DAY_SECONDS, Precision, Time
+from condgraph.engine.workers import Once, Workers
+
+
+def test_a_step_as_text() -> None:
+    assert str(Step("Find", "ByName", 3, ("a", "b"), "said")) == "Find: 3 (a, b, ...); said"
+    assert str(Step("Find", "ByName", 2, ("a", "b"))) == "Find: 2 (a, b)"
+    assert str(Step("Find", "ByName", 0, ())) == "Find: 0"
+
+
+def test_an_answer_as_text() -> None:
+    graph = condgraph.open()
+    graph.add([condgraph.Entity(one, one) for one in "abcdef"])
+    assert repr(graph.kopl("FindAll() QueryName()")) == "<Answer of 6: a, b, c, d, e, ...>"
+    graph = condgraph.open()
+    graph.add([condgraph.Entity(one, one) for one in "abcde"])
+    assert repr(graph.kopl("FindAll() QueryName()")) == "<Answer of 5: a, b, c, d, e>"
+
+
+def test_the_line_of_a_key_with_too_many_parts() -> None:
+    assert read_toml("\n".join(["a = 1", ".".join("k" * MOST_PARTS) + " = 1"]))["a"] == 1
+    with pytest.raises(ValueError, match=rf"^the key in line 2 has more than {MOST_PARTS} parts$"):
+        read_toml("\n".join(["a = 1", ".".join("k" * (MOST_PARTS + 2)) + " = 1"]))
+
+
+def test_the_ends_of_an_interval_that_is_no_whole_days() -> None:
+    end = 3 * DAY_SECONDS + 5
+    assert _edge(0, end, "start") == Time(0, 1, Precision.SECOND)
+    assert _edge(0, end, "end") == Time(end - 1, end, Precision.SECOND)
+
+
+def test_a_lock_is_waited_for_until_the_deadline() -> None:
+    lock = Lock()
+    with lock, within(0.01), pytest.raises(DeadlineError):
+        wait_for(lock)
+    wait_for(lock)
+    assert lock.locked()
+
+
+def test_what_is_made_once_is_there_once_it_was_made() -> None:
+    made, go = [], Event()
+
+    def make() -> int:
+        go.wait(10)
+        made.append(len(made))
+        if len(made) == 1:
+            raise KeyError("the first")
+        return 7
+
+    once = Once(Workers("test"), make)
+    assert once.there() is None
+    first = once.begun()
+    assert (once.begun() is first, once.there()) == (True, None)
+    go.set()
+    with pytest.raises(KeyError):
+        once.get()
+    assert (once.there(), made) == (None, [0])
+    # It failed, and is begun anew; what was made is not made again.
+    assert once.get() == 7
+    assert (once.begun() is once.begun(), once.there(), once.get(), made) == (True, 7, 7, [0, 1])
+
+
+def test_a_thread_whose_caller_went_on_is_let_alone_for_a_while() -> None:
+    cut, end = Event(), Event()
+    workers = Workers("test", linger=60.0)
+    with pytest.raises(DeadlineError):
+        workers.run(lambda: end.wait(10), 0.01, cut=cut.set)
+    workers.run(lambda: None)
+    assert not cut.is_set()
+    workers.close()
+    assert cut.is_set()
+    end.set()
+
+
+def test_a_cancelled_call_is_told_from_one_whose_time_is_over() -> None:
+    end, cancelled = Event(), Event()
+    workers = Workers("test")
+    begin = time.monotonic()
+    with pytest.raises(DeadlineError):
+        workers.run(lambda: end.wait(10), 0.06, cancelled)
+    assert time.monotonic() - begin >= 0.06
+    end.set()
