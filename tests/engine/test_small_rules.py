@@ -7,16 +7,24 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import condgraph
 from condgraph.engine.algebra import AllEntities, ByName, Scan
-from condgraph.engine.check import _difference
+from condgraph.engine.check import _SHOWN, _difference, built
+from condgraph.engine.facts import Entity, EntityKind, Member, Numbers
+from condgraph.engine.functions import extract
 from condgraph.engine.instead import MOST_ENTITIES, followed
 from condgraph.engine.operands import Inapplicable, Operand, alike, measure_of, number_in, plain, unit_of_product, year_of
 from condgraph.engine.owner import NOBODY, SILENT, Owner
+from condgraph.engine.snapshot.cells import encode_column
+from condgraph.engine.snapshot.directory import _locked
 from condgraph.engine.values import MOST_DIGITS, NO_UNIT, OPEN_START, Precision, Quantity, Time
 
 
@@ -126,3 +134,68 @@ def test_what_followed_something_and_found_nothing() -> None:
     assert found(1, rows=1) is None
     everywhere = Scan(AllEntities(), ("capital",), "subject", "object", "relation")
     assert followed(everywhere, lambda node: 0 if node is everywhere else 1) is None
+
+
+def test_what_evidence_lacks_is_said_once_and_shortly() -> None:
+    graph = condgraph.open()
+    ids = [f"e{at:02}" for at in range(_SHOWN + 2)]
+    graph.add([Entity("m", "man", EntityKind.CONCEPT), *(Member(one, "m") for one in ids), Entity("e00", "Ann")])
+    answer = graph.kopl("FindAll() FilterConcept(man) QueryName()")
+    own = list(answer.evidence)
+    renamed = [replace(fact, subject=replace(fact.subject, name="Bob")) if fact.subject.id == "e00" else fact for fact in own]
+    # The entity is there, by another name: no operator lacks anything.
+    assert answer.check(renamed).missing == ("value Ann", "entity Ann (e00)")
+    for kept, more in ((1, " and 1 more"), (2, "")):
+        shown = ", ".join(f"{one} ({one})" for one in ids[kept : kept + _SHOWN])
+        assert answer.check(own[:kept]).missing[0] == f"Members() does not give {shown}{more}"
+
+
+def test_a_directory_that_is_deleted_while_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, gone = os.open, [True]
+
+    def once_gone(path: Any, *rest: Any) -> int:
+        if gone.pop() if gone else False:
+            raise FileNotFoundError(path)
+        return opened(path, *rest)
+
+    monkeypatch.setattr(os, "open", once_gone)
+    handle = _locked(tmp_path / "graph", 0.0)
+    os.close(handle)
+    assert not gone
+
+
+def test_a_column_with_whole_numbers_that_no_float_is_keeps_them() -> None:
+    def found(*numbers: int) -> tuple[list[int], list[str]]:
+        texts: list[str] = []
+
+        def number(text: str) -> int:
+            texts.append(text)
+            return len(texts) - 1
+
+        column = Numbers(np.array(numbers), NO_UNIT)
+        cells = encode_column(column, lambda every: np.array(list(map(number, every))), number, number)
+        return cells["ref"].tolist(), texts
+
+    assert found(2**53, -(2**53)) == ([-1, -1], [])
+    assert found(1, 2**53 + 1, -(2**53) - 1) == ([-1, 0, 1], [str(2**53 + 1), str(-(2**53) - 1)])
+
+
+def test_names_that_were_asked_for_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condgraph.engine.snapshot.named._MOST_NAMES", 3)
+    snapshot = built([Entity(one, one.upper()) for one in "abcdef"])
+    assert snapshot.names_of([0, 1]) == ["A", "B"]
+    assert snapshot.names_of([1, 2]) == ["B", "C"]
+    # Two and two were too many, so that the first two were forgotten.
+    assert snapshot._known_names == {1: "B", 2: "C"}
+    assert snapshot.names_of([3]) == ["D"]
+    assert snapshot._known_names == {1: "B", 2: "C", 3: "D"}
+    assert snapshot.names_of([0, 1, 2, 3]) == ["A", "B", "C", "D"]
+    assert len(snapshot._known_names) <= 3
+
+
+def test_a_span_has_the_year_that_it_begins_in() -> None:
+    span = Time.span(Time.year(1984), Time.year(1986))
+    operand = Operand([span], [str(span)], [])
+    assert extract("year")([operand], {}) == [Time.year(1984)]
+    assert extract("month")([operand], {}) == []
+    assert operand.remarks == [f"extract_month: '{span}' has no month"]
