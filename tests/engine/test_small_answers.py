@@ -10,12 +10,18 @@ from threading import Event, Lock
 import pytest
 
 import condgraph
+from condgraph.engine import algebra as alg
+from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import wait_for, within
+from condgraph.engine.check import built
 from condgraph.engine.errors import DeadlineError
+from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.temporal import _edge
+from condgraph.engine.execute.witness_plan import WitnessRun
+from condgraph.engine.facts import Item, Statement
 from condgraph.engine.step import Step
 from condgraph.engine.toml import MOST_PARTS, read_toml
-from condgraph.engine.values import DAY_SECONDS, Precision, Time
+from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
 from condgraph.engine.workers import Once, Workers
 
 
@@ -97,3 +103,40 @@ def test_a_cancelled_call_is_told_from_one_whose_time_is_over() -> None:
         workers.run(lambda: end.wait(10), 0.06, cancelled)
     assert time.monotonic() - begin >= 0.06
     end.set()
+
+
+def run(plan: alg.Node, *facts: Item) -> Answer:
+    return _executed(Run(built(facts)), plan)
+
+
+def _executed(execution: Run, plan: alg.Node) -> Answer:
+    execution.execute(plan)
+    return Answer(execution, plan)
+
+
+def test_numbers_without_a_unit_do_not_compete_with_times() -> None:
+    values = alg.Objects(alg.Scan(None, ("p",)))
+    facts = [Statement(one, "p", thing) for one, thing in (("a", Time.year(1990)), ("b", Time.year(1991)), ("c", Quantity(5)))]
+    answer = run(alg.Extreme(values, "largest"), *facts)
+    assert (answer.texts, answer.warnings) == (["1991"], ["largest: 1 value is no time and does not compete"])
+
+
+def test_what_a_store_counts_is_not_counted_again_on_what_was_fetched() -> None:
+    where = alg.Where(alg.Scan(None, ("p",)), alg.Compare(">", Quantity(1)))
+    snapshot = built([Statement("a", "p", Time.year(1990)), Statement("b", "p", Quantity(5))])
+    there, here = Run(snapshot), WitnessRun(snapshot, {})
+    found = [(answer.texts, len(answer.warnings)) for one in (there, here) for answer in [_executed(one, alg.Objects(where))]]
+    assert found == [(["5"], 1), (["5"], 0)]
+
+
+def test_types_of_qualifiers_are_counted() -> None:
+    metre = ("q", Quantity(1, "m"))
+    facts = [
+        Statement("a", "p", "x", (metre,)),
+        Statement("b", "p", "x", (metre, ("q", Quantity(3, "s")))),
+        Statement("c", "r", "x", (metre,)),
+    ]
+    schema = built(facts).schema
+    assert schema.qualifier_kinds("q") == {(Kind.QUANTITY, "m"): 3, (Kind.QUANTITY, "s"): 1}
+    assert schema.qualifier_kinds("q", "p") == {(Kind.QUANTITY, "m"): 2, (Kind.QUANTITY, "s"): 1}
+    assert schema.qualifier_kinds("q", "none") == {}

@@ -4,7 +4,9 @@ said of a difference, where there is something else instead. Changes of one oper
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import signal
 import socket
 from dataclasses import replace
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import condgraph
+import condgraph.engine
 from condgraph.engine.algebra import AllEntities, ByName, Scan
 from condgraph.engine.check import _SHOWN, _difference, built
 from condgraph.engine.facts import Entity, EntityKind, Member, Numbers
@@ -199,3 +202,25 @@ def test_a_span_has_the_year_that_it_begins_in() -> None:
     assert extract("year")([operand], {}) == [Time.year(1984)]
     assert extract("month")([operand], {}) == []
     assert operand.remarks == [f"extract_month: '{span}' has no month"]
+
+
+def test_records_do_not_change_and_have_no_further_fields() -> None:
+    """All records of the engine, but for those that are filled while they are worked with."""
+    modules = [importlib.import_module(one.name) for one in pkgutil.walk_packages(condgraph.engine.__path__, "condgraph.engine.")]
+    records = [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__ == module.__name__ and "__dataclass_params__" in vars(thing)
+    ]
+    assert len(records) > 100
+    assert [one.__name__ for one in records if "__slots__" not in vars(one)] == []
+    changed = {one.__name__ for one in records if not vars(one)["__dataclass_params__"].frozen}
+    assert changed == {"Trail", "Lowered", "Operand", "Request", "Property", "Terms"}
+
+
+@pytest.mark.parametrize("clock", [(24, 0, 0), (0, 60, 0), (0, 0, 60), (-1, 0, 0), (0, -1, 0), (0, 0, -1)])
+def test_a_clock_has_24_hours_of_60_minutes(clock: tuple[int, int, int]) -> None:
+    assert str(Time.second(2000, 2, 29, 23, 59, 59)) == "2000-02-29T23:59:59"
+    with pytest.raises(ValueError, match="no time of day"):
+        Time.second(2000, 2, 29, *clock)
