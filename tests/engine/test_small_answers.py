@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from threading import Event, Lock
 
+import numpy as np
 import pytest
 
 import condgraph
@@ -15,10 +16,13 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import wait_for, within
 from condgraph.engine.check import built
 from condgraph.engine.errors import DeadlineError
+from condgraph.engine.evidence import Evidence, items
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.temporal import _edge
 from condgraph.engine.execute.witness_plan import WitnessRun
-from condgraph.engine.facts import Item, Statement
+from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Source, Sourced, Statement
+from condgraph.engine.passes.common_subplans import applies
+from condgraph.engine.snapshot.packed import _short
 from condgraph.engine.step import Step
 from condgraph.engine.toml import MOST_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
@@ -140,3 +144,45 @@ def test_types_of_qualifiers_are_counted() -> None:
     assert schema.qualifier_kinds("q") == {(Kind.QUANTITY, "m"): 3, (Kind.QUANTITY, "s"): 1}
     assert schema.qualifier_kinds("q", "p") == {(Kind.QUANTITY, "m"): 2, (Kind.QUANTITY, "s"): 1}
     assert schema.qualifier_kinds("q", "none") == {}
+
+
+def test_evidence_as_items_keeps_the_sources_of_rows() -> None:
+    row = Entity("r", "r", EntityKind.ROW, 3)
+    fact = Evidence(row, "p", "x", (), ((Source("t"), 3),))
+    assert items([fact]) == [Source("t"), Sourced(row, (("t", 3),)), Sourced(Statement("r", "p", "x"), (("t", 3),))]
+    nowhere = Evidence(Entity("e", "E"), "p", "x", (), ())
+    assert items([nowhere]) == [Entity("e", "E"), Sourced(Statement("e", "p", "x"), ())]
+
+
+def test_columns_of_small_numbers_are_kept_in_blocks() -> None:
+    # 17 different numbers in no order: five bits each, and not four bytes.
+    column = (np.arange(5_000, dtype=np.int32) * 7 % 17).astype(np.int32)
+    found = _short("x", column, {})
+    assert found is not None
+    form, arrays = found
+    assert form == {"form": "blocks"}
+    assert sum(part.nbytes for part in arrays.values()) < column.nbytes / 3
+    # Any number of four bytes: no form is shorter.
+    assert _short("x", np.random.default_rng(1).integers(-(2**31), 2**31, 5_000).astype(np.int32), {}) is None
+
+
+def test_within_any_of_two_times_that_meet_is_within_one_of_them() -> None:
+    def held(first: int, last: int) -> tuple[tuple[str, Time], ...]:
+        return (("start time", Time.year(first)), ("end time", Time.year(last)))
+
+    facts = [Statement("a", "p", Ref("x"), held(1990, 1991)), Statement("b", "p", Ref("x"), held(1991, 1992))]
+    times = alg.Constants((Time.span(Time.year(1989), Time.year(1991)), Time.span(Time.year(1992), Time.year(1993))))
+    scan = alg.Scan(None, ("p",), "subject", "subject", "relation")
+    for relation, found in (("within", ["a"]), ("overlaps", ["a", "b"])):
+        answer = run(alg.Names(alg.Reached(alg.DuringAny(scan, relation, times))), *facts)  # type: ignore[arg-type]
+        assert answer.texts == found, relation
+
+
+def test_scans_are_shared_where_they_begin_at_the_same() -> None:
+    def both(one: alg.Entities, two: alg.Entities) -> list[alg.Node]:
+        scans = [alg.Scan(of, ("p",), "subject", "object", "relation") for of in (one, two)]
+        return alg.postorder(alg.Union(tuple(alg.Reached(scan) for scan in scans)))
+
+    assert applies(both(alg.AllEntities(), alg.AllEntities()))
+    assert not applies(both(alg.ByName(("a",)), alg.ByName(("b",))))
+    assert applies(both(alg.ByName(("a",)), alg.ByName(("a",))))
