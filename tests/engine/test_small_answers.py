@@ -4,6 +4,7 @@ waits, threads that are let alone, what two runs of a check lack. Changes of one
 
 from __future__ import annotations
 
+import json
 import time
 from threading import Event, Lock
 
@@ -20,10 +21,11 @@ from condgraph.engine.evidence import Evidence, items
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.temporal import _edge
 from condgraph.engine.execute.witness_plan import WitnessRun
-from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Source, Sourced, Statement
+from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.passes.common_subplans import applies
-from condgraph.engine.snapshot.packed import _short
+from condgraph.engine.snapshot.packed import _from_rows, _short
 from condgraph.engine.step import Step
+from condgraph.engine.terms import loads
 from condgraph.engine.toml import MOST_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
 from condgraph.engine.workers import Once, Workers
@@ -186,3 +188,31 @@ def test_scans_are_shared_where_they_begin_at_the_same() -> None:
     assert applies(both(alg.AllEntities(), alg.AllEntities()))
     assert not applies(both(alg.ByName(("a",)), alg.ByName(("b",))))
     assert applies(both(alg.ByName(("a",)), alg.ByName(("a",))))
+
+
+def test_entities_that_are_no_rows_are_of_no_table() -> None:
+    row = Sourced(Entity("r", "R", EntityKind.ROW, 3), (("t", 3),))
+    snapshot = built([Entity("e", "E"), row, Statement("e", "p", "x"), Statement("r", "p", "x")])
+    assert snapshot.arrays.get("ent.source").tolist() == [-1, 0]
+    columns = {"row.key": np.array([7 << 32 | 3]), "row.entity": np.array([1])}
+    assert _from_rows("ent.source", 2, columns).tolist() == [-1, 7]
+    assert _from_rows("ent.row", 2, columns).tolist() == [0, 3]
+
+
+def test_terms_of_another_kind_are_left_out() -> None:
+    iri = "http://example.org/name"
+    naming = [loads(json.dumps({"naming": said})).naming for said in ([iri, None], [iri, "de"], [iri, 5], [5, "de"], [iri])]
+    assert naming == [(iri, None), (iri, "de"), None, None, None]
+
+
+def test_a_statement_of_several_sources_has_them_all() -> None:
+    fact = Sourced(Statement("e", "p", "x"), (("b", 1), ("a", 2), ("c", 0)))
+    (found,) = run(alg.Objects(alg.Scan(None, ("p",))), fact).evidence
+    assert {(source.name, row) for source, row in found.sources} == {("b", 1), ("a", 2), ("c", 0)}
+
+
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_texts_of_a_column_are_kept_as_they_stood(*, collapsed: bool) -> None:
+    texts = ["a b", "c d"] if collapsed else ["a  b", "c d"]
+    found = run(alg.Objects(alg.Scan(None, ("p",))), Batch(["e", "f"], "p", Texts(texts, collapsed), [1, 2])).evidence
+    assert [(fact.object, fact.raw) for fact in found] == [("a b", None if collapsed else "a  b"), ("c d", None)]
