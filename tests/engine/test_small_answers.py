@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from operator import ge, gt, le, lt
 from threading import Event, Lock
 
 import numpy as np
@@ -16,13 +18,16 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import wait_for, within
 from condgraph.engine.check import built
-from condgraph.engine.errors import DeadlineError
+from condgraph.engine.errors import LONGEST_NAME, DeadlineError, nearest
 from condgraph.engine.evidence import Evidence, items
+from condgraph.engine.execute.conditions import text_mask
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.temporal import _edge
+from condgraph.engine.execute.versus import readings_of
 from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.passes.common_subplans import applies
+from condgraph.engine.snapshot.declared import kept
 from condgraph.engine.snapshot.packed import _from_rows, _short
 from condgraph.engine.step import Step
 from condgraph.engine.terms import loads
@@ -216,3 +221,52 @@ def test_texts_of_a_column_are_kept_as_they_stood(*, collapsed: bool) -> None:
     texts = ["a b", "c d"] if collapsed else ["a  b", "c d"]
     found = run(alg.Objects(alg.Scan(None, ("p",))), Batch(["e", "f"], "p", Texts(texts, collapsed), [1, 2])).evidence
     assert [(fact.object, fact.raw) for fact in found] == [("a b", None if collapsed else "a  b"), ("c d", None)]
+
+
+@pytest.mark.parametrize(("number", "years"), [(999, 0), (1000, 1), (1984, 1), (2999, 1), (3000, 0), (1984.5, 0)])
+def test_whole_numbers_of_four_digits_may_be_years(number: float, years: int) -> None:
+    assert readings_of(Quantity(number)) == [Quantity(number), *[Time.year(int(number))] * years]
+    assert readings_of(Quantity(number, "m")) == [Quantity(number, "m")]
+
+
+def test_order_of_texts_beside_one_that_the_graph_does_not_have() -> None:
+    snapshot = built([Statement("e", "p", text) for text in ("a", "c")])
+    refs = np.array([snapshot.texts.find(text) for text in ("a", "c")])
+    signs: dict[alg.Operator, Callable[[str, str], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
+    for sign, compares in signs.items():
+        for text in "abc":
+            assert text_mask(snapshot, sign, text, refs).tolist() == [compares(one, text) for one in "ac"], (sign, text)
+
+
+def test_names_that_are_too_long_are_like_no_other() -> None:
+    longest = "a" * LONGEST_NAME
+    assert nearest(longest, [longest, longest + "a"]) == [longest]
+    assert nearest(longest + "a", [longest]) == []
+    assert LONGEST_NAME == 300
+
+
+def test_what_statements_say_of_an_entity_is_not_kept_a_second_time() -> None:
+    facts = [Sourced(Statement("e", "p", "x"), (("b", 1),)), Sourced(Statement("f", "p", "x"), (("a", 1),))]
+    for more, kept_of in (((("b", 0),), []), ((("a", 0),), ["e"])):
+        snapshot = built([*facts, Sourced(Entity("e", "e"), more)])
+        assert list(map(snapshot.ident, kept(snapshot).e.tolist())) == kept_of, more
+
+
+def test_one_row_with_several_values_is_one() -> None:
+    graph = condgraph.open()
+    numbers = {"e": (("a", 1), ("a", 2), ("b", 3)), "f": (("a", 2), ("b", 5))}
+    graph.add([Statement(one, key, Quantity(number)) for one, said in numbers.items() for key, number in said])
+    answer = graph.query("FindAll()", table="show sum(a * b) as x")
+    assert answer.cells == [("10",)]
+    assert answer.warnings == ["a * b: 1 row has several values to calculate with, and is left out"]
+
+
+def test_statements_of_one_source_are_counted_before_they_are_looked_at() -> None:
+    facts = [Sourced(Statement(one, "p", "x"), ((source, 1),)) for one, source in (("a", "s"), ("b", "t"), ("c", "t"), ("d", "u"))]
+    found = {}
+    for source in (None, "s", "t", "u"):
+        scan = alg.Scan(None, ("p",), source=source)
+        execution = Run(built(facts))
+        execution.execute(scan)
+        found[source] = len(execution.facts(scan))
+    assert found == {None: 4, "s": 1, "t": 2, "u": 1}
