@@ -247,9 +247,9 @@ def test_names_that_are_too_long_are_like_no_other() -> None:
 
 def test_what_statements_say_of_an_entity_is_not_kept_a_second_time() -> None:
     facts = [Sourced(Statement("e", "p", "x"), (("b", 1),)), Sourced(Statement("f", "p", "x"), (("a", 1),))]
-    for more, kept_of in (((("b", 0),), []), ((("a", 0),), ["e"])):
-        snapshot = built([*facts, Sourced(Entity("e", "e"), more)])
-        assert list(map(snapshot.ident, kept(snapshot).e.tolist())) == kept_of, more
+    for name, source, kept_of in (("e", "b", []), ("e", "a", ["e"]), ("f", "a", []), ("f", "b", ["f"])):
+        snapshot = built([*facts, Sourced(Entity(name, name), ((source, 0),))])
+        assert list(map(snapshot.ident, kept(snapshot).e.tolist())) == kept_of, (name, source)
 
 
 def test_one_row_with_several_values_is_one() -> None:

@@ -206,6 +206,12 @@ def test_two_years_or_a_month(header: str, cells: list[str], values: list[str]) 
     assert texts(cells, header) == values
 
 
+def test_four_digits_with_an_s_are_a_decade() -> None:
+    assert texts(["1980s", "1990s"]) == ["1980/1989", "1990/1999"]
+    assert texts(["1980t", "1990t"]) == ["1980 t", "1990 t"]
+    assert texts(["1980 s", "1990 s"]) == ["1980 s", "1990 s"]
+
+
 def test_commas_and_points() -> None:
     assert texts(["1,234", "5,678"]) == ["1234", "5678"]
     assert texts(["1.234", "5.678"]) == ["1.234", "5.678"]
