@@ -208,7 +208,7 @@ def test_two_years_or_a_month(header: str, cells: list[str], values: list[str]) 
 
 def test_four_digits_with_an_s_are_a_decade() -> None:
     assert texts(["1980s", "1990s"]) == ["1980/1989", "1990/1999"]
-    assert texts(["1980t", "1990t"]) == ["1980 t", "1990 t"]
+    assert texts(["1980sec", "1990sec"]) == ["1980 sec", "1990 sec"]
     assert texts(["1980 s", "1990 s"]) == ["1980 s", "1990 s"]
 
 
