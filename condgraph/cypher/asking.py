@@ -88,6 +88,10 @@ class AskingStore(ABC):
         """How the graph is laid out now."""
         return self._layout
 
+    def _layout_for(self, plans: Sequence[Node]) -> Layout:
+        """The layout for a query beside the one of an answer: about steps, or what an answer rests on."""
+        return self.layout
+
     # -- what there is -----------------------------------------------------------------------------
 
     @property
@@ -148,7 +152,7 @@ class AskingStore(ABC):
         """How many results each operator gives, and the first of them: one query for all. None for
         those it does not give.
         """
-        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self.layout)
+        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes))
         found = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
         return [found.get(i) for i in range(len(nodes))]
 
@@ -156,7 +160,7 @@ class AskingStore(ABC):
         """A plan run in process on the statements it rests on."""
         from condgraph.cypher.witness import compile_witness, run_witness
 
-        layout = self.layout
+        layout = self._layout_for([plan])
         rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
@@ -174,7 +178,7 @@ class AskingStore(ABC):
         from condgraph.cypher.witness import compile_counts
 
         asked = [countable(node, lambda one: id(one) in lowered(one), known) for node in nodes]
-        compiled = compile_counts(asked, self.name, self.schema, layout=self.layout)
+        compiled = compile_counts(asked, self.name, self.schema, layout=self._layout_for(asked))
         found = {row["step"]: row["size"] for row in self.run(compiled)}
         return [found.get(step, 0) for step in range(len(asked))]
 

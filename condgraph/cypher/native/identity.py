@@ -14,7 +14,8 @@ from condgraph.cypher.native.mapping import Mapping, NodeType
 
 #: Types that are found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
-_HERE: Final = "<e>"
+#: Where the variable stands in a text; no label or key of a server holds this.
+_HERE: Final = "\0"
 #: Labels that a query tells apart one by one; of more it looks through a list, which is planned faster.
 _FEW: Final = 4
 
@@ -39,7 +40,7 @@ class Identity:
 
     def __init__(self, mapping: Mapping) -> None:
         self._nodes = mapping.nodes
-        self._id, self._name = id_of(_HERE, mapping), short_name(_HERE, mapping)
+        self._id, self._name = short_id(_HERE, mapping), short_name(_HERE, mapping)
 
     def id(self, e: str) -> str:
         """The id of a node."""
@@ -102,13 +103,61 @@ class Identity:
         return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
 
 
+def found_ids(test: str) -> str:
+    """The server's ids of the nodes whose names pass a test, of those that were looked up."""
+    return f"reduce(y = [], x IN {_values(test)} | y + coalesce($found[x], []))"
+
+
 def _unindexed(one: NodeType) -> bool:
     """Whether no index has what names the nodes of a label."""
     return {found.key for found in one.properties if found.unindexed}.issuperset(one.name)
 
 
+def short_id(e: str, mapping: Mapping) -> str:
+    """What `native.ids` takes for the id of a node, in fewer words where there are many labels."""
+    keyed = [[one.label, one.unique] for one in mapping.nodes if one.unique is not None]
+    if len(keyed) <= _FEW:
+        return id_of(e, mapping)
+    key = f"toStringOrNull({e}[x[1]])"
+    first = _first(e, keyed, f"{key} IS NOT NULL", f"x[0] + '/' + {key}")
+    return f"coalesce({first}, elementId({e}))"
+
+
 def short_name(e: str, mapping: Mapping) -> str:
-    """What `native.ids` calls a node, in fewer words: it stands in most queries several times."""
+    """What `native.ids` calls a node, in fewer words: it stands in most queries several times, and the
+    server's planner takes longer by the word.
+    """
+    named = [[one.label, *one.name] for one in mapping.nodes if one.name]
+    keyed = [[one.label, one.unique, one.concept + " "] for one in mapping.nodes if one.unique and one.name != (one.unique,)]
+    last = f"{_first_concept(e, mapping)} + last(split(elementId({e}), ':'))"
+    if len(named) + len(keyed) <= _FEW:
+        cases = _cases(e, mapping)
+        return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
+    key = f"{e}[x[1]]"
+    # Several properties, joined as `ids.joined` does.
+    called = f"toStringOrNull({key})"
+    several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
+    if any(len(one) > 2 for one in named):
+        called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
+    found = [_first(e, named, f"{called} <> ''", called)] if named else []
+    if keyed:
+        found.append(_first(e, keyed, f"{key} IS NOT NULL", f"x[2] + toStringOrNull({key})"))
+    return f"coalesce({', '.join(found)}, {last})"
+
+
+def _first(e: str, lists: Sequence[Sequence[str | None]], test: str, gives: str) -> str:
+    """What `gives` says of the first list `x` whose label a node has and that passes a test; else null.
+    A node without labels has the label "".
+    """
+    has = f"x[0] IN labels({e})"
+    if any(one[0] == "" for one in lists):
+        has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
+    written = ", ".join(f"[{', '.join(literal(text) for text in one if text is not None)}]" for one in lists)
+    return f"[x IN [{written}] WHERE {has} AND {test} | {gives}][0]"
+
+
+def _cases(e: str, mapping: Mapping) -> list[str]:
+    """The same for few labels, one by one."""
     cases: list[tuple[list[str], tuple[str, ...]]] = []
     for one in mapping.nodes:
         if one.name and cases and cases[-1][1] == one.name:
@@ -126,9 +175,7 @@ def short_name(e: str, mapping: Mapping) -> str:
         for one in mapping.nodes
         if one.unique is not None and one.name != (one.unique,)
     ]
-    number = f"last(split(elementId({e}), ':'))"
-    last = f"{_first_concept(e, mapping)} + {number}"
-    return f"coalesce(CASE {' '.join([*named, *keyed])} END, {last})" if named or keyed else last
+    return [*named, *keyed]
 
 
 def _first_concept(e: str, mapping: Mapping) -> str:
@@ -137,8 +184,8 @@ def _first_concept(e: str, mapping: Mapping) -> str:
     if len(concepts) <= _FEW:
         cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
         return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
-    pairs = ", ".join(f"[{literal(label)}, {literal(concept + ' ')}]" for label, concept in concepts.items())
-    return f"coalesce([x IN [{pairs}] WHERE x[0] IN labels({e}) | x[1]][0], 'node ')"
+    pairs = [[label, concept + " "] for label, concept in concepts.items()]
+    return f"coalesce({_first(e, pairs, 'true', 'x[1]')}, 'node ')"
 
 
 def _values(test: str) -> str:

@@ -9,6 +9,7 @@ whole database is looked for label by label, since that is what the server's ind
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 from condgraph.cypher.layout.base import Layout
@@ -17,7 +18,7 @@ from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.scan import Match, Wanted, Writing
 from condgraph.cypher.native.cells import Either, Named, ranks_of
 from condgraph.cypher.native.holdings import Holdings, apart
-from condgraph.cypher.native.identity import Identity, node_of, within_labels
+from condgraph.cypher.native.identity import Identity, found_ids, node_of, within_labels
 from condgraph.cypher.native.ids import SOURCE, concept_id, foreign
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.qualifiers import Qualifiers
@@ -32,12 +33,14 @@ class NativeLayout(Layout):
     another spelling.
     """
 
-    __slots__ = ("holdings", "identity", "labels", "mapping", "qualifying", "types")
+    __slots__ = ("found", "holdings", "identity", "labels", "mapping", "qualifying", "types")
 
     trusted: ClassVar[bool] = False
 
     def __init__(self, mapping: Mapping) -> None:
         self.mapping = mapping
+        #: The server's ids of the nodes of some names, where they were looked up before.
+        self.found: dict[str, list[str]] | None = None
         self.identity = Identity(mapping)
         self.holdings = Holdings(mapping)
         self.qualifying = Qualifiers(mapping)
@@ -70,8 +73,18 @@ class NativeLayout(Layout):
         ]
 
     def parameters(self, graph: str) -> dict[str, Any]:
-        """What relationships have for qualifiers, and what their types are called."""
-        return self.qualifying.parameters
+        """What relationships have for qualifiers, and what their types are called; the nodes of names
+        that were looked up.
+        """
+        return self.qualifying.parameters if self.found is None else {**self.qualifying.parameters, "found": self.found}
+
+    def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
+        """This layout, where names are those of nodes that were looked up, by the server's ids: texts
+        with several names are short, and their plans soon made.
+        """
+        other = copy(self)
+        other.found = found
+        return other
 
     def typed(self, written: str, value: Any) -> str:
         """Texts are said to be texts: an index of the database may be one of texts alone."""
@@ -97,7 +110,11 @@ class NativeLayout(Layout):
         return f"({e})", foreign(e)
 
     def by_name(self, e: str, test: str) -> list[str]:
-        """By the properties that name the nodes of each label."""
+        """By the properties that name the nodes of each label, or by what was looked up: a
+        test without a parameter is of names that the query itself finds.
+        """
+        if self.found is not None and "$" in test:
+            return [f"MATCH ({e}) WHERE elementId({e}) IN {found_ids(test)}"]
         return self._union(self.identity.named(e, test), self.named(e, test))
 
     def by_id(self, e: str, test: str) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.cells import KINDS, value_of
 from condgraph.cypher.native.ids import foreign
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
     from condgraph.cypher.native.schema import NativeSchema
     from condgraph.engine.stored_schema import StoredSchema
+
+#: Nodes of the names of a program that are looked up before its other queries; more are found there.
+MOST_FOUND: Final = 10_000
 
 
 class NativeNames:
@@ -117,6 +120,18 @@ class NativeNames:
         if not asked:
             return []
         return [row["k"] for row in self._rows(f"UNWIND $keys AS k {self._layout.absent('k', 'e')} RETURN k", keys=asked)]
+
+    def found(self, names: Sequence[str]) -> dict[str, list[str]] | None:
+        """The server's ids of the nodes of some names: one query, whose text is always the same. None
+        where they are more than `MOST_FOUND`.
+        """
+        found: dict[str, list[str]] = {name: [] for name in names}
+        nodes = "\n".join(self._layout.by_name("e", "= k"))
+        text = f"UNWIND $keys AS k CALL (k) {{\n{nodes}\nRETURN e\n}}\nRETURN k, elementId(e) AS id LIMIT $most"
+        rows = self._rows(text, keys=list(found), most=MOST_FOUND + 1)
+        for row in rows:
+            found[row["k"]].append(row["id"])
+        return found if len(rows) <= MOST_FOUND else None
 
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all nodes and concepts; of a large database those that stand around some texts,

@@ -7,7 +7,7 @@ again by what made it (`remap`), as its owner sees fit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.asking import AskingStore
@@ -17,6 +17,8 @@ from condgraph.cypher.native.ids import SOURCE
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.schema import NativeSchema
+from condgraph.engine import algebra as alg
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import Source
 from condgraph.snapshot_store import SnapshotStore
@@ -73,6 +75,16 @@ class NativeStore(AskingStore):
         from condgraph.cypher.native.names import NativeNames
 
         return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
+
+    def _layout_for(self, plans: Sequence[Node]) -> NativeLayout:
+        """Names are looked up first, by one query that is the same for all programs: said in each part
+        of a query that needs them they are most of what the server plans.
+        """
+        nodes = [node for plan in plans for node in postorder(plan)]
+        names = list(dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names))
+        layout: NativeLayout = self.layout  # type: ignore[assignment]
+        found = self.names().found(names) if names else None
+        return layout if found is None else layout.with_found(found)
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives: each query is of one state of the database."""
