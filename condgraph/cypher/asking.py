@@ -92,6 +92,10 @@ class AskingStore(ABC):
         """The layout for a query beside the one of an answer: about steps, or what an answer rests on."""
         return self.layout
 
+    def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:
+        """The rows of what an answer rests on."""
+        return self.run(compiled)
+
     # -- what there is -----------------------------------------------------------------------------
 
     @property
@@ -161,7 +165,7 @@ class AskingStore(ABC):
         from condgraph.cypher.witness import compile_witness, run_witness
 
         layout = self._layout_for([plan])
-        rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
+        rows = self._fetched(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:

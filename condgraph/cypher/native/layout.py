@@ -79,8 +79,8 @@ class NativeLayout(Layout):
         return self.qualifying.parameters if self.found is None else {**self.qualifying.parameters, "found": self.found}
 
     def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
-        """This layout, where names are those of nodes that were looked up, by the server's ids: texts
-        with several names are short, and their plans soon made.
+        """This layout for a query beside that of an answer: names are those of nodes that were looked up,
+        by the server's ids, and nodes are described afterwards. Texts are short, and soon planned.
         """
         other = copy(self)
         other.found = found
@@ -177,7 +177,11 @@ class NativeLayout(Layout):
         return f"[{self.id(e)}, {self.name(e)}]"
 
     def described(self, e: str) -> str:
-        """No node is a row; of what is null nothing."""
+        """No node is a row; of what is null nothing. Beside names that were looked up, the server's id:
+        nodes are described by a query of their own (`NativeNames.described`).
+        """
+        if self.found is not None:
+            return f"elementId({e})"
         about = f"{{id: {self.id(e)}, name: {self.name(e)}, kind: {self.kind(e)}, source: null, row: null}}"
         return f"CASE WHEN {e} IS NOT NULL THEN {about} END"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.cypher.layout.cells import KINDS, value_of
 from condgraph.cypher.native.ids import foreign
 from condgraph.cypher.native.layout import NativeLayout
+from condgraph.engine.errors import StoreError
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
@@ -132,6 +133,27 @@ class NativeNames:
         for row in rows:
             found[row["k"]].append(row["id"])
         return found if len(rows) <= MOST_FOUND else None
+
+    def described(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows of what an answer rests on, with what there is to say of each node in the place of the
+        server's id; raises `StoreError` where a node went meanwhile.
+        """
+        places = [
+            (part, key)
+            for record in rows
+            for part in (record["row"], record["row"].get("m"))
+            if part is not None
+            for key in ("e", "s", "o", "a", "b")
+            if isinstance(part.get(key), str)
+        ]
+        ids = list(dict.fromkeys(part[key] for part, key in places))
+        text = f"UNWIND $ids AS i MATCH (e) WHERE elementId(e) = i RETURN i, {self._layout.described('e')} AS about"
+        about = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
+        for part, key in places:
+            if part[key] not in about:
+                raise StoreError("the database changed while it was read", hint="ask again")
+            part[key] = about[part[key]]
+        return rows
 
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all nodes and concepts; of a large database those that stand around some texts,

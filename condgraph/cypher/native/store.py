@@ -24,6 +24,7 @@ from condgraph.engine.facts import Source
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
+    from condgraph.cypher.compile.compiled import Compiled
     from condgraph.cypher.native.names import NativeNames
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.patterns.matches import Matches
@@ -83,8 +84,13 @@ class NativeStore(AskingStore):
         nodes = [node for plan in plans for node in postorder(plan)]
         names = list(dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names))
         layout: NativeLayout = self.layout  # type: ignore[assignment]
-        found = self.names().found(names) if names else None
+        found = self.names().found(names) if names else {}
         return layout if found is None else layout.with_found(found)
+
+    def _fetched(self, compiled: Compiled) -> list[dict[str, Any]]:
+        """Nodes are described by one more query, which is the same for all programs, too."""
+        rows = self.run(compiled)
+        return self.names().described(rows)
 
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives: each query is of one state of the database."""
