@@ -22,7 +22,7 @@ from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import value_of
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Node
+from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
@@ -43,6 +43,7 @@ def compile_witness(
     """
     wanted = units(plan, lowered(plan))
     compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
+    concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
     branches: list[list[str]] = []
     for number, unit in enumerate(wanted):
         if isinstance(unit.compiled, alg.Facts):
@@ -50,6 +51,11 @@ def compile_witness(
             row = layout.statement(compiler, facts.fact, facts.subject, facts.thing, facts.family)
             branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row"])
             continue
+        if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
+            said = layout.concepts_named(compiler, unit.compiled.names)
+            if said is not None:
+                branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in said)
+                continue
         rows = compiler.entities(unit.compiled)
         branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
         if unit.concepts is not None:

@@ -318,14 +318,20 @@ class NativeLayout(Layout):
             f"sources: ['{SOURCE}'], rows: [0], q: {qualifiers}}}"
         )
 
+    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str] | None:
+        """They have no nodes, and are said."""
+        return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
+
+    def _concept(self, writing: Writing, label: str, name: str) -> str:
+        called, ident = writing.parameter(name), writing.parameter(concept_id(label))
+        return f"{{id: {ident}, name: {called}, kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
+
     def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
         """By the labels of the members."""
         found = []
         for name in names:
             for label in self.labels.get(name, ()):
-                e, concept = writing.name("e"), writing.parameter(name)
-                ident, kind = writing.parameter(concept_id(label)), int(EntityKind.CONCEPT)
-                about = f"{{id: {ident}, name: {concept}, kind: {kind}, source: null, row: null}}"
+                e, about = writing.name("e"), self._concept(writing, label, name)
                 link = f"{{m: {{a: {self.described(e)}, b: {about}, sources: ['{SOURCE}'], rows: [0]}}}}"
                 found.append(
                     [f"UNWIND {members} AS {e}", f"WITH {e} WHERE {e}:{quote(label)}", f"RETURN -1 AS unit, {link} AS row"]
