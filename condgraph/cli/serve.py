@@ -83,7 +83,7 @@ def serve(
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
             pages = "" if api.guard.closed else f"; the studio at {address}/studio/"
-            typer.echo(f"{address}/ serves {login.graph!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
+            typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
 
         sock = listen(host, port)
         own = routes(api, sparql=answers is not None)

@@ -77,11 +77,17 @@ def style(labels: Iterable[str]) -> str:
         rules[f"node.{label}"] = {"diameter": f"{diameter}px", "caption": "{name}", **_coloured(colour)}
     for name in _QUIET:
         rules[f"relationship.{name}"] = {"color": "#ced3d7"}
-    # A backslash would change what Browser reads as the name.
-    named = [label for label in labels if "\\" not in label]
+    named = (label for label in labels if not colourless([label]))
     for label, colour in zip(named, COLOURS, strict=False):
         rules[f"node.{label.replace('.', chr(92) + '.')}"] = _coloured(colour)
     return json.dumps(rules, ensure_ascii=False, indent=2) + "\n"
+
+
+def colourless(labels: Iterable[str]) -> list[str]:
+    """Those of some labels that get no colour of their own: a backslash would change what Browser reads
+    as the name.
+    """
+    return [label for label in labels if "\\" in label]
 
 
 def _coloured(colour: str) -> dict[str, str]:

@@ -153,6 +153,30 @@ def test_charts_leave_out_nothing_in_silence(browser: Any, ugly: str) -> None:
         assert page.locator("[data-tab=chart]").count() == 0
 
 
+def test_what_is_drawn_has_the_colours_of_the_page(browser: Any, ugly: str) -> None:
+    """A chart or a picture that stands when the colours change is drawn again, of the same choice."""
+    with studio(browser, ugly, color_scheme="light") as page:
+        run(page, "FindAll() QueryAttr(amount)")
+        for part, colour in (
+            ("chart", "document.querySelector('.chart').chart.data.datasets[0].backgroundColor"),
+            ("evidence", "document.querySelector('.picture').graph.nodes()[0].style('color')"),
+        ):
+            page.emulate_media(color_scheme="light")
+            tab(page, part)
+            if part == "chart":
+                page.select_option("#chart-of", "1")
+            told = page.locator(".panel [role=img]").get_attribute("aria-label")
+            light = page.evaluate(colour)
+            page.select_option("#theme", "dark")
+            dark = page.evaluate(colour)
+            assert dark != light
+            page.select_option("#theme", "auto")
+            assert page.evaluate(colour) == light
+            page.emulate_media(color_scheme="dark")
+            until(page, f"{colour} === '{dark}'")
+            assert page.locator(".panel [role=img]").get_attribute("aria-label") == told
+
+
 def test_a_link_to_a_graph_that_is_gone_is_not_asked_of_another(browser: Any, ugly: str) -> None:
     with studio(browser, ugly) as page:
         run(page, "FindAll() Count()")

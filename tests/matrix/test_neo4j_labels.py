@@ -121,8 +121,10 @@ def test_files_for_browser(remote: Neo4jGraph, neo4j_uri: str, tmp_path: Path) -
     folder = tmp_path / "browser"
     command = ["browser", "-d", neo4j_uri, "--graph", "labels", "-o", str(folder)]
     ran = CliRunner().invoke(app, command)
-    assert (ran.exit_code, ran.stderr) == (0, ""), ran.stderr
+    warning = f"warning: {ODD!r} has the colour of all entities: Browser's styles cannot name a label with a backslash\n"
+    assert (ran.exit_code, ran.stderr) == (0, warning), ran.stderr
     rules: dict[str, Any] = json.loads((folder / "condgraph.grass").read_text("utf-8"))
+    assert not [rule for rule in rules if "odd" in rule]
     assert rules["node.person"]["color"] != rules["node.CondgraphEntity"]["color"]
     assert int(rules["node.CondgraphQualifier"]["diameter"][:-2]) < int(rules["node.CondgraphEntity"]["diameter"][:-2])
     texts = [path.read_text("utf-8") for path in sorted(folder.glob("*.cypher"))]

@@ -1,7 +1,7 @@
 // Charts of what is a number or a time: of the answer's own columns, and of its evidence.
 
 import { Chart } from "./vendor.js";
-import { called, count, cut, el, fill, number } from "./dom.js";
+import { called, count, cut, el, fill, number, onColours } from "./dom.js";
 
 const MOST = 60;
 
@@ -76,8 +76,9 @@ export function drawChart(place, answer) {
     return;
   }
   const canvas = el("canvas", { role: "img" }), frame = el("div", { class: "chart" }, canvas), note = el("p", { class: "warning", hidden: true });
-  let chart = null;
+  let chart = null, chosen = 0;
   const draw = (at) => {
+    chosen = at;
     const { name, unit, times, points, lost, of } = choices[at];
     const begin = ([, [from, to]]) => from ?? to, kept = (times ? [...points].sort((a, b) => begin(a) - begin(b)) : points).slice(0, MOST);
     const values = times ? bars(kept) : kept.map(([, value]) => value), open = times ? kept.filter(([, value]) => value.includes(null)).length : 0;
@@ -113,4 +114,5 @@ export function drawChart(place, answer) {
     choices.map((one, at) => el("option", { value: String(at) }, `${cut([one.name, one.unit].filter(Boolean).join(", "), 80)} (${number(one.points.length)})`)));
   fill(place, el("p", {}, el("label", { for: "chart-of" }, "Draw "), select), note, frame);
   draw(0);
+  onColours(frame, () => draw(chosen));
 }

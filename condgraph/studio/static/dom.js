@@ -19,6 +19,16 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Draw again whenever the page has other colours, for as long as an element stands in it. */
+export function onColours(element, draw) {
+  const system = matchMedia("(prefers-color-scheme: dark)"), heard = (add) => {
+    window[`${add}EventListener`]("colours", changed);
+    system[`${add}EventListener`]("change", changed);
+  };
+  const changed = () => (element.isConnected ? draw() : heard("remove"));
+  heard("add");
+}
+
 /** Say something to those who do not see the page. */
 export function announce(text) {
   const place = document.getElementById("said");

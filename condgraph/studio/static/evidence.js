@@ -1,7 +1,7 @@
 // The evidence of an answer: a graph of its statements (Cytoscape), and the same as a list with every source and row.
 
 import { cytoscape } from "./vendor.js";
-import { called, count, cut, el, fill, listed, number, whole } from "./dom.js";
+import { called, count, cut, el, fill, listed, number, onColours, whole } from "./dom.js";
 import { link } from "./state.js";
 
 /** A cell as an element: entities lead to their pages. */
@@ -41,6 +41,17 @@ function elements(facts) {
   return [...nodes.values(), ...edges];
 }
 
+/** How circles and arrows look, in the colours of the page. */
+const style = () => [
+  { selector: "node", style: { label: "data(label)", "font-size": 12, color: colour("--text"), "background-color": colour("--entity"), "text-valign": "bottom", "text-margin-y": 4, width: 22, height: 22, "text-background-color": colour("--back"), "text-background-opacity": 0.8 } },
+  { selector: "node[kind = 'value']", style: { shape: "round-rectangle", "background-color": colour("--value"), width: 14, height: 14 } },
+  { selector: "node[kind = 'concept']", style: { shape: "diamond", "background-color": colour("--concept") } },
+  { selector: "node[kind = 'row']", style: { shape: "rectangle", "background-color": colour("--row") } },
+  { selector: "edge", style: { label: "data(label)", "font-size": 10, color: colour("--muted"), width: 1.5, "line-color": colour("--line"), "target-arrow-color": colour("--line"), "target-arrow-shape": "triangle", "curve-style": "bezier", "text-rotation": "autorotate", "text-background-color": colour("--back"), "text-background-opacity": 0.8 } },
+  { selector: ":selected", style: { "line-color": colour("--accent"), "target-arrow-color": colour("--accent"), "background-color": colour("--accent"), width: 4 } },
+  { selector: "node:selected", style: { width: 28, height: 28 } },
+];
+
 /** The picture, and beside it what is chosen. */
 export function drawEvidence(place, evidence) {
   const { facts, total, named, searched } = evidence;
@@ -60,15 +71,7 @@ export function drawEvidence(place, evidence) {
   const graph = cytoscape({
     container: picture, elements: elements(facts), maxZoom: 3,
     layout: { name: facts.length > 60 ? "concentric" : "cose", animate: false, padding: 30, nodeDimensionsIncludeLabels: true },
-    style: [
-      { selector: "node", style: { label: "data(label)", "font-size": 12, color: colour("--text"), "background-color": colour("--entity"), "text-valign": "bottom", "text-margin-y": 4, width: 22, height: 22, "text-background-color": colour("--back"), "text-background-opacity": 0.8 } },
-      { selector: "node[kind = 'value']", style: { shape: "round-rectangle", "background-color": colour("--value"), width: 14, height: 14 } },
-      { selector: "node[kind = 'concept']", style: { shape: "diamond", "background-color": colour("--concept") } },
-      { selector: "node[kind = 'row']", style: { shape: "rectangle", "background-color": colour("--row") } },
-      { selector: "edge", style: { label: "data(label)", "font-size": 10, color: colour("--muted"), width: 1.5, "line-color": colour("--line"), "target-arrow-color": colour("--line"), "target-arrow-shape": "triangle", "curve-style": "bezier", "text-rotation": "autorotate", "text-background-color": colour("--back"), "text-background-opacity": 0.8 } },
-      { selector: ":selected", style: { "line-color": colour("--accent"), "target-arrow-color": colour("--accent"), "background-color": colour("--accent"), width: 4 } },
-      { selector: "node:selected", style: { width: 28, height: 28 } },
-    ],
+    style: style(),
   });
   graph.on("tap", "edge", (event) => {
     const at = event.target.data("at");
@@ -79,6 +82,7 @@ export function drawEvidence(place, evidence) {
     const own = facts.filter((fact, at) => fact.subject.id === cell.id || (fact.object?.id ?? `v:${at}`) === (cell.id ?? id));
     fill(chosen, el("p", {}, el("strong", {}, shown(cell))), el("ul", {}, own.map((fact) => el("li", {}, told(fact)))));
   });
+  onColours(picture, () => graph.style(style()));
   picture.graph = graph; // tests, and whoever is curious on the console
 }
 

@@ -286,6 +286,7 @@ onRefused(() => new Promise((done) => {
 const theme = el("select", { id: "theme", onchange: () => {
   document.documentElement.dataset.theme = theme.value;
   localStorage.setItem("condgraph.theme", theme.value);
+  window.dispatchEvent(new Event("colours")); // `onColours` hears it
 } }, ["auto", "light", "dark"].map((one) => el("option", { value: one }, one)));
 theme.value = ["light", "dark"].includes(localStorage.getItem("condgraph.theme")) ? localStorage.getItem("condgraph.theme") : "auto";
 document.documentElement.dataset.theme = theme.value;
