@@ -135,9 +135,13 @@ def test_random_llm_queries(pair: Pair) -> None:
 
 
 def test_generated_questions(pair: Pair) -> None:
+    """What they rest on, too, which is enough for them."""
     found = Comparison(pair.here, pair.there)
     for question in pair.here.generate(by_lane(3, 4, 100), seed=5):
-        found.ask(question.program or question.llm_query)
+        program = question.program or question.llm_query
+        found.ask(program, evidence=True)
+        checked = pair.there.query(program).check()
+        assert checked, (program, str(checked))
     assert not found.different, report(found)
 
 
