@@ -254,7 +254,10 @@ class NativeLayout(Layout):
 
     def type(self, f: str) -> str:
         """What the type of a relationship is called, or the predicate beside a value."""
-        return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(f)} ELSE {{x: {f}}}.x[1] END"
+        # Of an element of such a list the planner knows no type: what it knows it would hold against
+        # the branch that does not count.
+        some = f"[{f}, 1][0]"
+        return f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
 
     def predicate(self, f: str) -> str:
         """The same."""
