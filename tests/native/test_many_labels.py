@@ -1,5 +1,5 @@
-"""A database of others with many labels: names and ids of its nodes are what they are in process, in
-answers, in what they rest on, and in steps.
+"""A database of others with many labels, on both versions of Neo4j: names and ids of its nodes are
+what they are in process, in answers, in what they rest on, and in steps.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from condgraph.graph import Graph
 from condgraph.languages.registry import lower
 from condgraph.remote_native import NativeGraph
 from tests.support.native_databases import database
+from tests.support.neo4j_servers import shared_server
 
-pytestmark = pytest.mark.xdist_group("neo4j native")
+pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.service]
 #: Labels with a name of their own, of two properties, of a key, of nothing; of several labels, none.
 _SCRIPT = """
 CREATE CONSTRAINT FOR (n:Ship) REQUIRE n.imo IS UNIQUE;
@@ -64,14 +65,18 @@ _PROGRAMS = [
 _WRONG = ["Find(Nobody at all) QueryName()", "Find(Ann) QueryName()", "Find(Ship) Relate(MOORS, sideways) QueryName()"]
 
 
-@pytest.fixture(scope="module")
-def pair(emptied_neo4j_uri: str) -> Iterator[tuple[Graph, NativeGraph]]:
-    with database(emptied_neo4j_uri) as driver:
+@pytest.fixture(scope="module", params=["lts", "current"])
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Graph, NativeGraph]]:
+    """On each version that is supported: their planners do not take the same queries."""
+    from neo4j_server import CURRENT, LTS
+
+    uri = shared_server(LTS if request.param == "lts" else CURRENT, "emptied")["uri"]
+    with database(uri) as driver:
         with driver.session() as session:
             for statement in filter(str.strip, _SCRIPT.split(";\n")):
                 session.run(statement).consume()
             session.run("CALL db.awaitIndexes(60)").consume()
-        with NativeGraph(Connection(emptied_neo4j_uri)) as there:
+        with NativeGraph(Connection(uri)) as there:
             yield there.snapshot(), there
 
 
