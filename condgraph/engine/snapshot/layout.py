@@ -30,8 +30,6 @@ qualifiers):
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -179,17 +177,9 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
     for source in builder.sources:
         for part in (source.name, source.location, source.format, source.content, source.terms):
             texts[part]
-    # Ids are numbered already; only the other texts are added to them.
-    others: Collection[str] = texts
-    place = np.arange(n, n + len(texts))
-    if not known.keys().isdisjoint(texts):
-        place = np.fromiter(map(known.get, texts, repeat(-1)), np.int64, len(texts))
-        fresh = place < 0
-        others = list(compress(texts, fresh.tolist()))
-        place[fresh] = np.arange(n, n + len(others))
-    pool, ranks = build_pool([*known, *others])
+    pool, ranks = build_pool([*known, *texts])
     columns.update(pool)
-    ids, text = ranks[:n], ranks[place]
+    ids, text = ranks[:n], ranks[n:]
     columns["text"] = text
     names = ids.copy()
     named, at = said.firsts(said.name)

@@ -13,6 +13,8 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import compress, islice
+from operator import ne
 from typing import Any, Final
 
 import numpy as np
@@ -31,13 +33,20 @@ _SOME: Final = 1 << 15
 
 
 def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-    """Lay out distinct texts. Returns the columns, and for each given text its number in the pool."""
+    """Lay out texts, each once. Returns the columns, and for each given text its number in the pool."""
     # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own
     # for them.
     order = sorted(range(len(texts)), key=texts.__getitem__)
     number = np.empty(len(order), np.int32)
-    number[order] = np.arange(len(order), dtype=np.int32)
     ordered = list(map(texts.__getitem__, order))
+    # What is there twice stands side by side: looking there is cheaper than looking each text up before.
+    fresh = list(map(ne, ordered, islice(ordered, 1, None)))
+    if all(fresh):
+        number[order] = np.arange(len(order), dtype=np.int32)
+    else:
+        fresh.insert(0, True)
+        number[order] = np.cumsum(fresh, dtype=np.int32) - 1
+        ordered = list(compress(ordered, fresh))
     offsets = np.zeros(len(ordered) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, ordered), np.int64, len(ordered)), out=offsets[1:])
     joined = "".join(ordered)
