@@ -255,5 +255,8 @@ def test_pools_hold_texts_of_any_characters() -> None:
     assert [pool[number] for number in numbers.tolist()] == texts
     assert [pool.find(text) for text in texts] == numbers.tolist()
     assert pool.take(np.arange(len(texts))) == sorted(texts)
+    columns, again = build_pool([*texts, *texts[::-1], "ä", "b"])
+    assert again.tolist() == [*numbers, *numbers[::-1], numbers[2], numbers[1]]
+    assert all((columns[name] == array).all() for name, array in build_pool(texts)[0].items())
     with pytest.raises(LoadError, match=r"half a surrogate pair, which is no character: 'a.ud800'"):
         build_pool(["fine", "a\ud800"])
