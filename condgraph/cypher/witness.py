@@ -52,10 +52,9 @@ def compile_witness(
             branches.append([*facts.render(), f"RETURN {number} AS unit, {row} AS row"])
             continue
         if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
+            # Beside the entities of that name: the operator may find these for others that take it.
             said = layout.concepts_named(compiler, unit.compiled.names)
-            if said is not None:
-                branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in said)
-                continue
+            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in said)
         rows = compiler.entities(unit.compiled)
         branches.append([*rows.clauses, f"RETURN {number} AS unit, {{e: {layout.described(rows.variable)}}} AS row"])
         if unit.concepts is not None:

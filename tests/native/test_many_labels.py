@@ -39,7 +39,8 @@ CREATE (:Ship {imo: 2, name: 'stray 1', size: 1}), (:Ship {imo: 3, name: '', siz
 MATCH (a:Ship), (b:Berth) WHERE a.size = b.size CREATE (a)-[:MOORS {at: a.size}]->(b);
 MATCH (a:Sailor), (b:Ship) WHERE a.size % 5 = b.size % 5 CREATE (a)-[:SERVES]->(b);
 MATCH (a:Crane), (b:`Ware ``house`) WHERE a.size = b.size CREATE (a)-[:STANDS_BY]->(b);
-MATCH (a {name: 'stray 2'}), (b:Note) CREATE (a)-[:HAS]->(b)
+MATCH (a {name: 'stray 2'}), (b:Note) CREATE (a)-[:HAS]->(b);
+MATCH (b:Ship) WHERE b.size > 28 CREATE (:Note {size: 9})-[:HAS]->({name: 'Ship', size: 9})-[:SERVES]->(b)
 """
 _PROGRAMS = [
     r'Find("Ship \"7\"") Relate(MOORS, forward) QueryName()',
@@ -107,6 +108,15 @@ def test_errors_are_the_same(pair: tuple[Graph, NativeGraph], program: str) -> N
             graph.query(program)
         said.append((type(caught.value), str(caught.value)))
     assert said[0] == said[1]
+
+
+def test_a_node_that_is_called_as_a_label(pair: tuple[Graph, NativeGraph]) -> None:
+    """One operator finds the entities and names the concept."""
+    here, there = (graph.kopl("Find(Ship) Relate(SERVES, forward) FilterConcept(Ship) QueryName()") for graph in pair)
+    assert there.texts == here.texts == ['Ship "29"', 'Ship "30"']
+    assert sorted(map(str, there.evidence)) == sorted(map(str, here.evidence))
+    assert len(there.evidence) == 4
+    assert there.check(), str(there.check())
 
 
 def test_every_node_is_found_by_its_name_and_its_id(pair: tuple[Graph, NativeGraph]) -> None:

@@ -175,11 +175,9 @@ class Layout(EntityLayout):
         """The same for the concepts of some names, where no nodes stand for them; else None."""
         return None
 
-    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str] | None:
-        """The concepts of some names as `described` gives entities, where no nodes stand for them; else
-        None.
-        """
-        return None
+    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
+        """The concepts of some names for which no nodes stand, as `described` gives entities."""
+        return []
 
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
         """Queries of the memberships, as they were stated, that a list of entities are an end of: at

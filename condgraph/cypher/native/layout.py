@@ -321,7 +321,7 @@ class NativeLayout(Layout):
             f"sources: ['{SOURCE}'], rows: [0], q: {qualifiers}}}"
         )
 
-    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str] | None:
+    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
         """They have no nodes, and are said."""
         return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
 
