@@ -49,8 +49,10 @@ def browser(
                 "warning: entities carry no labels of concepts, so that they have one colour; "
                 "`condgraph load --labels`, or graph.label(), gives them labels"
             )
-        for label in made.colourless(labels or ()):
-            complain(f"warning: {label!r} has the colour of all entities: Browser's styles cannot name a label with a backslash")
+        for label in labels or ():
+            if not made.can_be_coloured(label):
+                why = "Browser's styles cannot name a label with a backslash"
+                complain(f"warning: {label!r} has the colour of all entities: {why}")
         typer.echo(f"{STYLE} and {QUERIES} ({len(queries)} queries) are in {output}: drop one, then the other onto Neo4j Browser")
 
 

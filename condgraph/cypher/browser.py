@@ -77,17 +77,14 @@ def style(labels: Iterable[str]) -> str:
         rules[f"node.{label}"] = {"diameter": f"{diameter}px", "caption": "{name}", **_coloured(colour)}
     for name in _QUIET:
         rules[f"relationship.{name}"] = {"color": "#ced3d7"}
-    named = (label for label in labels if not colourless([label]))
-    for label, colour in zip(named, COLOURS, strict=False):
+    for label, colour in zip(filter(can_be_coloured, labels), COLOURS, strict=False):
         rules[f"node.{label.replace('.', chr(92) + '.')}"] = _coloured(colour)
     return json.dumps(rules, ensure_ascii=False, indent=2) + "\n"
 
 
-def colourless(labels: Iterable[str]) -> list[str]:
-    """Those of some labels that get no colour of their own: a backslash would change what Browser reads
-    as the name.
-    """
-    return [label for label in labels if "\\" in label]
+def can_be_coloured(label: str) -> bool:
+    """Whether a style can name a label: a backslash would change what Browser reads as the name."""
+    return "\\" not in label
 
 
 def _coloured(colour: str) -> dict[str, str]:

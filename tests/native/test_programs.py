@@ -15,15 +15,13 @@ import pytest
 
 from condgraph.cypher.connection import Connection
 from condgraph.engine.errors import ReadOnlyError, UnknownNameError, UnsupportedError
-from condgraph.engine.store import Request
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.graph import Graph
-from condgraph.languages.registry import lower
 from condgraph.remote_native import NativeGraph
 from tests.support import llm_programs
 from tests.support.differential import Comparison, outcome
 from tests.support.lanes import by_lane
-from tests.support.native_databases import content, database
+from tests.support.native_databases import content, database, planned
 from tests.support.programs import Words, as_text
 from tests.support.programs import program as kopl_program
 
@@ -333,9 +331,8 @@ def test_indexes_are_asked(pair: Pair) -> None:
         ("FindAll() FilterConcept(Person) FilterNum(born, 1980, >) Count()", "NodeIndexSeekByRange"),
         ("FindAll() FilterNum(released, 1999, =) QueryName()", "NodeIndexSeek"),
     ):
-        compiled = pair.there.store._asked(Request(program, "kopl", {}, None, lower)).compiled
         with pair.driver.session(default_access_mode="READ") as session:
-            plan = str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
+            _, plan = planned(session, pair.there, program)
         assert operator in plan, (program, plan)
         assert "NodeByLabelScan" not in plan, (program, plan)
 

@@ -27,6 +27,9 @@ from typing import Any
 
 import neo4j
 
+from condgraph.engine.store import Request
+from condgraph.languages.registry import lower
+from condgraph.remote_native import NativeGraph
 from tests.support.awkward_database import awkward
 
 Load = Callable[[neo4j.Driver], None]
@@ -230,6 +233,12 @@ def database(uri: str, *names: str) -> Iterator[neo4j.Driver]:
             yield driver
         finally:
             _HELD.discard(uri)
+
+
+def planned(session: neo4j.Session, graph: NativeGraph, program: str) -> tuple[str, str]:
+    """The Cypher of a KoPL program, and the server's plan of it."""
+    compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
+    return compiled.text, str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
 
 
 def content(driver: neo4j.Driver) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def short_id(e: str, mapping: Mapping) -> str:
     if len(keyed) <= _FEW:
         return id_of(e, mapping)
     key = f"toStringOrNull({e}[x[1]])"
-    first = _first(e, keyed, f"{key} IS NOT NULL", f"x[0] + '/' + {key}")
+    first = _first(e, keyed, f"x[0] + '/' + {key}", f"{key} IS NOT NULL")
     return f"coalesce({first}, elementId({e}))"
 
 
@@ -139,21 +139,21 @@ def short_name(e: str, mapping: Mapping) -> str:
     several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
     if any(len(one) > 2 for one in named):
         called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
-    found = [_first(e, named, f"{called} <> ''", called)] if named else []
+    found = [_first(e, named, called, f"{called} <> ''")] if named else []
     if keyed:
-        found.append(_first(e, keyed, f"{key} IS NOT NULL", f"x[2] + toStringOrNull({key})"))
+        found.append(_first(e, keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
     return f"coalesce({', '.join(found)}, {last})"
 
 
-def _first(e: str, lists: Sequence[Sequence[str | None]], test: str, gives: str) -> str:
-    """What `gives` says of the first list `x` whose label a node has and that passes a test; else null.
-    A node without labels has the label "".
+def _first(e: str, lists: Sequence[Sequence[str | None]], gives: str, test: str = "") -> str:
+    """What `gives` says of the first list `x` whose label a node has and that passes a test, if there is
+    one; else null. A node without labels has the label "".
     """
     has = f"x[0] IN labels({e})"
     if any(one[0] == "" for one in lists):
         has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
     written = ", ".join(f"[{', '.join(literal(text) for text in one if text is not None)}]" for one in lists)
-    return f"[x IN [{written}] WHERE {has} AND {test} | {gives}][0]"
+    return f"[x IN [{written}] WHERE {has}{f' AND {test}' if test else ''} | {gives}][0]"
 
 
 def _cases(e: str, mapping: Mapping) -> list[str]:
@@ -185,7 +185,7 @@ def _first_concept(e: str, mapping: Mapping) -> str:
         cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
         return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
     pairs = [[label, concept + " "] for label, concept in concepts.items()]
-    return f"coalesce({_first(e, pairs, 'true', 'x[1]')}, 'node ')"
+    return f"coalesce({_first(e, pairs, 'x[1]')}, 'node ')"
 
 
 def _values(test: str) -> str:

@@ -1,7 +1,7 @@
 // Charts of what is a number or a time: of the answer's own columns, and of its evidence.
 
 import { Chart } from "./vendor.js";
-import { called, count, cut, el, fill, number, onColours } from "./dom.js";
+import { called, colour, count, cut, el, fill, number, onColours } from "./dom.js";
 
 const MOST = 60;
 
@@ -66,8 +66,6 @@ function bars(points) {
   return points.map(([, [from, to]]) => [from ?? Math.floor(first - beyond), to ?? Math.ceil(last + beyond)]);
 }
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 /** A chart of one of them, and which. */
 export function drawChart(place, answer) {
   const choices = drawable(answer);
@@ -76,9 +74,8 @@ export function drawChart(place, answer) {
     return;
   }
   const canvas = el("canvas", { role: "img" }), frame = el("div", { class: "chart" }, canvas), note = el("p", { class: "warning", hidden: true });
-  let chart = null, chosen = 0;
+  let chart = null;
   const draw = (at) => {
-    chosen = at;
     const { name, unit, times, points, lost, of } = choices[at];
     const begin = ([, [from, to]]) => from ?? to, kept = (times ? [...points].sort((a, b) => begin(a) - begin(b)) : points).slice(0, MOST);
     const values = times ? bars(kept) : kept.map(([, value]) => value), open = times ? kept.filter(([, value]) => value.includes(null)).length : 0;
@@ -114,5 +111,5 @@ export function drawChart(place, answer) {
     choices.map((one, at) => el("option", { value: String(at) }, `${cut([one.name, one.unit].filter(Boolean).join(", "), 80)} (${number(one.points.length)})`)));
   fill(place, el("p", {}, el("label", { for: "chart-of" }, "Draw "), select), note, frame);
   draw(0);
-  onColours(frame, () => draw(chosen));
+  onColours(frame, () => draw(Number(select.value)));
 }

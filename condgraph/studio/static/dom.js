@@ -19,6 +19,9 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** A colour of the page as it is now, by its name in the style sheet. */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
 /** Draw again whenever the page has other colours, for as long as an element stands in it. */
 export function onColours(element, draw) {
   const system = matchMedia("(prefers-color-scheme: dark)"), heard = (add) => {

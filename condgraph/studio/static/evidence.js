@@ -1,7 +1,7 @@
 // The evidence of an answer: a graph of its statements (Cytoscape), and the same as a list with every source and row.
 
 import { cytoscape } from "./vendor.js";
-import { called, count, cut, el, fill, listed, number, onColours, whole } from "./dom.js";
+import { called, colour, count, cut, el, fill, listed, number, onColours, whole } from "./dom.js";
 import { link } from "./state.js";
 
 /** A cell as an element: entities lead to their pages. */
@@ -24,8 +24,6 @@ export function factTable(facts, caption) {
       el("td", {}, fact.qualifiers.map((one, i) => [i ? "; " : "", whole(one.key), ": ", shown(one.value)])),
       el("td", { class: "source" }, sources(fact)))))));
 }
-
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function elements(facts) {
   const nodes = new Map(), edges = [];

@@ -1,14 +1,14 @@
-"""Indexes of texts alone, in databases that condgraph did not write, are asked."""
+"""Which indexes of databases that condgraph did not write are asked, and what is looked through where
+there is none.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 import condgraph
-from condgraph.engine.store import Request
-from condgraph.languages.registry import lower
 from condgraph.remote_native import NativeGraph
-from tests.support.native_databases import database
+from tests.support.native_databases import database, planned
 
 pytestmark = pytest.mark.xdist_group("neo4j native")
 
@@ -23,8 +23,7 @@ def test_an_index_of_texts_alone_is_asked(emptied_neo4j_uri: str) -> None:
         with condgraph.open(emptied_neo4j_uri) as graph:
             assert isinstance(graph, NativeGraph)
             for program in ("Find(film 7) QueryAttr(year)", "FindAll() FilterStr(motto, motto 7) QueryName()"):
-                compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
-                plan = str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
+                _, plan = planned(session, graph, program)
                 assert "TEXT INDEX" in plan, (program, plan)
                 assert "NodeByLabelScan" not in plan, (program, plan)
                 assert graph.kopl(program).texts == (["7"] if "year" in program else ["film 7"])
@@ -45,10 +44,9 @@ def test_labels_whose_names_no_index_has_are_looked_through_together(emptied_neo
             here = graph.snapshot()
             for name in ("film 7", "5 7", "of both"):
                 program = f"Find({name}) QueryAttr(size)"
-                compiled = graph.store._asked(Request(program, "kopl", {}, None, lower)).compiled
-                assert compiled.text.count(":`Kind 0`|`Kind 1`|`Kind 2`|`Kind 3`|`Kind 4`|`Kind 5`) WHERE ") == 1, compiled.text
-                assert ":`Film`) WHERE " in compiled.text
-                plan = str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
+                text, plan = planned(session, graph, program)
+                assert text.count(":`Kind 0`|`Kind 1`|`Kind 2`|`Kind 3`|`Kind 4`|`Kind 5`) WHERE ") == 1, text
+                assert ":`Film`) WHERE " in text
                 assert "NodeIndexSeek" in plan, plan
                 found, expected = graph.kopl(program), here.kopl(program)
                 assert found.texts == expected.texts == [{"of both": "1"}.get(name, "7")]
