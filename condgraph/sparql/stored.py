@@ -161,7 +161,7 @@ class _Lines(io.RawIOBase):
     """Batches of lines as a file that a parser reads from."""
 
     def __init__(self, batches: Iterator[str]) -> None:
-        self._batches, self._rest = batches, b""
+        self._batches, self._rest = batches, memoryview(b"")
 
     def readable(self) -> bool:
         """Always."""
@@ -173,7 +173,7 @@ class _Lines(io.RawIOBase):
             batch = next(self._batches, None)
             if batch is None:
                 return 0
-            self._rest = batch.encode()
+            self._rest = memoryview(batch.encode())
         size = min(len(buffer), len(self._rest))
         buffer[:size], self._rest = self._rest[:size], self._rest[size:]
         return size

@@ -108,6 +108,10 @@ class Pool:
             last += begin
         return [data[low:high].decode() for low, high in zip(first.tolist(), last.tolist(), strict=True)]
 
+    def longer(self, size: int) -> NDArray[np.int64]:
+        """The numbers of the texts of more than `size` bytes."""
+        return np.flatnonzero(self._ends[1:] - self._ends[:-1] > size)
+
     def find(self, text: str) -> int:
         """The number of a text, or -1."""
         if not len(self):

@@ -84,7 +84,7 @@ def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[State
     known = {key: snapshot.predicate_name(key) for key in set(keys)}
     for position, key, value in zip(positions.tolist(), keys, values, strict=True):
         qualifiers.setdefault(position, []).append((known[key], value))
-    further = _further_sources(snapshot, numbers)
+    further = further_sources(snapshot, numbers)
     sources, rows = snapshot.source.take(numbers).tolist(), snapshot.row.take(numbers).tolist()
     for i, (subject, predicate, thing) in enumerate(zip(subjects, predicates, objects, strict=True)):
         raw = None if raws[i] < 0 else texts[raws[i]]
@@ -92,7 +92,7 @@ def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[State
         yield statement, ((sources[i], rows[i]), *further.get(i, ()))
 
 
-def _further_sources(snapshot: Snapshot, numbers: Numbers) -> dict[int, list[tuple[int, int]]]:
+def further_sources(snapshot: Snapshot, numbers: Numbers) -> dict[int, list[tuple[int, int]]]:
     """The sources beyond the first, by position."""
     owners = snapshot.arrays.get("prov.stmt")
     if not len(owners):
