@@ -110,7 +110,7 @@ def test_labels_are_no_entities(pair: Pair) -> None:
 
 def test_random_kopl(pair: Pair) -> None:
     words, found = words_of(pair.here), Comparison(pair.here, pair.there)
-    for seed in range(by_lane(8, 12, 500)):
+    for seed in range(by_lane(8, 12, 200)):
         found.ask(as_text(kopl_program(Pick(seed), words=words, most=3)))
     # A name that is written otherwise is known there, and none in process.
     found.different = [one for one in found.different if not one[1].error.startswith("UnknownNameError")]
@@ -127,7 +127,7 @@ def test_random_llm_queries(pair: Pair) -> None:
     keys = [*words.qualifiers, *words.attributes, "instance of"]
     objects = dict.fromkeys([*relations, *keys], literals)
     vocabulary = llm_programs.Vocabulary((), relations, keys, (words.names, words.names), literals, objects)
-    for seed in range(by_lane(5, 8, 500)):
+    for seed in range(by_lane(5, 8, 200)):
         found.ask(llm_programs.program(Pick(seed), tables=False, words=vocabulary))
     assert not found.different, report(found)
 
@@ -135,7 +135,7 @@ def test_random_llm_queries(pair: Pair) -> None:
 def test_generated_questions(pair: Pair) -> None:
     """What they rest on, too, which is enough for them."""
     found = Comparison(pair.here, pair.there)
-    for question in pair.here.generate(by_lane(3, 4, 100), seed=5):
+    for question in pair.here.generate(by_lane(3, 4, 40), seed=5):
         program = question.program or question.llm_query
         found.ask(program, evidence=True)
         checked = pair.there.query(program).check()
