@@ -9,6 +9,8 @@ like that, it imports the standard library only.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 
 class CutError(Exception):
@@ -128,40 +130,70 @@ class Marked(Plain):
         return self.held
 
 
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_STRINGS = re.compile(_STRING, re.S)
-_WHOLE = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.S)
+#: A string, also one that goes on behind the block; and an escaped character of one.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRING_OR_BOUNDARY = re.compile(_STRING + rb"|\},\{", re.S)
+_ESCAPED = re.compile(rb"\\.", re.S)
+#: A boundary, and what may be one.
+_BOUNDARIES = re.compile(rb'\},\{(?:"[^,}]|\})').findall
+_DOUBTFUL = b"},{}"
+#: What may be the beginning of a boundary, at the end of a block.
+_BEGUN = (b'},{"', b"},{", b"},", b"}")
 
 
 class Braced(Plain):
-    """Cuts JSON: outside strings, `},{` stands between rows and nowhere else."""
+    """Cuts JSON: outside strings, `},{` stands between rows and nowhere else.
+
+    Where the next row has a variable, its name follows in quotes. Behind a quote that ends a string
+    is `,` or `}`, with which no name begins: so `},{"` with another character behind it is a boundary
+    wherever it stands, and `},{` with anything else behind it is none, but for rows of no variable,
+    `},{}`. Only blocks with that are read string by string, which takes as long as writing them.
+    """
 
     def __init__(self, limit: int) -> None:
         self.left, self.held = limit, b""
+        #: Whether what is held back stands within a string.
+        self.inside = False
 
     def feed(self, block: bytes) -> bytes:
         """Pass a block on."""
-        data = self.held + block
-        # Up to where a string is open, and within that up to a brace that may be the first of a
-        # boundary.
-        found = _WHOLE.match(data)
-        end = 0 if found is None else found.end()
-        brace = data.rfind(b"}", data.rfind(b'"', 0, end) + 1, end)
-        if brace >= 0:
-            end = brace
-        self.held, data = data[end:], data[:end]
-        count = _STRINGS.sub(b"", data).count(b"},{")
-        if count < self.left:
-            self.left -= count
-            return data
-        number = self.left
-        for one in _STRING_OR_BOUNDARY.finditer(data):
+        data = self.held + block if self.held else block
+        end = len(data)
+        for begun in _BEGUN:
+            if data.endswith(begun):
+                end -= len(begun)
+                break
+        else:
+            # A backslash whose character is in the next block.
+            end -= (len(data) - len(data.rstrip(b"\\"))) % 2
+        found = _BOUNDARIES(data)
+        count = len(found)
+        if _DOUBTFUL in found:
+            count = sum(1 for _ in self._boundaries(data[:end]))
+        if count >= self.left:
+            last = next(islice(self._boundaries(data), self.left - 1, None))
+            raise CutError(data[: last + 1] + b"]}}")
+        self.left -= count
+        self._follow(data, end)
+        self.held = data[end:]
+        return data[:end]
+
+    def _follow(self, data: bytes, end: int) -> None:
+        """Find out whether `end` stands within a string, from the last boundary on where there is one."""
+        begin = data.rfind(b'},{"', 0, end)
+        if begin >= 0 and data[begin + 4 : begin + 5] not in b",}":
+            data, self.inside = data[begin + 3 : end], False
+        else:
+            data = data[:end]
+        quotes = _ESCAPED.sub(b"", data) if b"\\" in data else data
+        self.inside ^= quotes.count(b'"') % 2 == 1
+
+    def _boundaries(self, data: bytes) -> Iterator[int]:
+        """Where rows end, which is found out string by string."""
+        quote = b'"' if self.inside else b""
+        for one in _STRING_OR_BOUNDARY.finditer(quote + data):
             if one[0] == b"},{":
-                number -= 1
-                if not number:
-                    raise CutError(data[: one.start() + 1] + b"]}}")
-        raise AssertionError("fewer rows than were counted")
+                yield one.start() - len(quote)
 
     def rest(self) -> bytes:
         """What is held back."""
