@@ -23,12 +23,10 @@ from typing import Final
 
 from condgraph.engine.errors import CancelledError
 from condgraph.sparql.workers.forks import ForkServer
+from condgraph.sparql.workers.watched import Watch, read
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
-#: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has
-#: to give anew every time.
-_PART: Final = 1 << 16
 #: Seconds between two looks at an event that may cancel.
 _LOOK: Final = 0.02
 #: Seconds of a processor that a long query may be behind its share, or ahead of it: who waited for
@@ -62,7 +60,7 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, the socket to it, and what came over the socket and is not read yet."""
 
-    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_seen", "_unsent", "forks", "long", "pid", "poll", "sock")
+    __slots__ = ("_buffer", "_gone", "_lifted", "_reaped", "_seen", "_unsent", "_watch", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
@@ -81,6 +79,7 @@ class Worker:
         self._gone = select.poll()
         self._gone.register(ours, 0)
         self._buffer, self._unsent = b"", b""
+        self._watch: Watch | None = None
         self._reaped = False
         #: The process that it was forked from, and whether it runs beside the places.
         self.forks, self.long = forks, False
@@ -111,12 +110,13 @@ class Worker:
         """The frames that are there; raises `EOFError` when the process is gone, and there is
         nothing more.
         """
-        try:
-            more = self.sock.recv(_PART)
-        except BlockingIOError:
+        watch, more = self._watch, None
+        if watch is not None:
+            more, watch.data = watch.data, None
+        if more is None:
+            more = read(self.sock)
+        if more is None:
             return []
-        except OSError:
-            more = b""
         if not more:
             raise EOFError
         data = self._buffer + more if self._buffer else more
@@ -205,14 +205,26 @@ class Worker:
     def bury(self) -> None:
         """The same for one that nobody uses any more."""
         self.kill()
-        self.sock.close()
+        self.close()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
+        """The socket in the event loop that runs, and in no other one any more."""
+        if self._watch is None or self._watch.loop is not loop:
+            if self._watch is not None:
+                self._watch.end()
+            self._watch = Watch(self.sock, loop)
+        return self._watch
 
     def close(self) -> None:
         """Close the socket."""
+        if self._watch is not None:
+            self._watch.end()
         self.sock.close()
 
     def forget(self) -> None:
         """Let go of a process that belongs to another one (this process was forked)."""
+        if self._watch is not None:
+            self._watch.forget()
         self.sock.close()
 
 
@@ -255,15 +267,16 @@ class Wait:
     async def wait(self) -> bool:
         """Wait in the running event loop."""
         loop = asyncio.get_running_loop()
+        seconds = None if self.until is None else max(0.0, self.until - time.monotonic())
+        if isinstance(self.on, Worker) and not self.writing:
+            return await self.on.watch(loop).wait(seconds)
         come: asyncio.Future[bool] = loop.create_future()
 
         def set_(value: bool) -> None:
             if not come.done():
                 come.set_result(value)
 
-        timer = None
-        if self.until is not None:
-            timer = loop.call_later(max(0.0, self.until - time.monotonic()), set_, False)
+        timer = None if seconds is None else loop.call_later(seconds, set_, False)
         try:
             if isinstance(self.on, Future):
 
@@ -274,17 +287,11 @@ class Wait:
 
                 self.on.add_done_callback(given)
                 return await come
-            if self.writing:
-                loop.add_writer(self.on.sock, set_, True)
-            else:
-                loop.add_reader(self.on.sock, set_, True)
+            loop.add_writer(self.on.sock, set_, True)
             try:
                 return await come
             finally:
-                if self.writing:
-                    loop.remove_writer(self.on.sock)
-                else:
-                    loop.remove_reader(self.on.sock)
+                loop.remove_writer(self.on.sock)
         finally:
             if timer is not None:
                 timer.cancel()
