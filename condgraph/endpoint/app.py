@@ -255,6 +255,19 @@ def application(
 
     own: list[Any] = []
     last: list[Any] = []
+    at_once: dict[str, _Route] = {}
+
+    class Site(Starlette):
+        """The application: what is asked again and again is answered without looking through all routes, and
+        without their layers, which would do nothing.
+        """
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http" and not scope.get("root_path") and (known := at_once.get(scope["path"])) is not None:
+                await known(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, send)
+
     if backend is not None:
         endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), admits=admits)
         paths = {
@@ -265,10 +278,11 @@ def application(
             "/description": endpoint.description,
             "/health": endpoint.health,
         }
-        own += [Route(path, _Route(handler)) for path, handler in paths.items()]
+        at_once |= {path: _Route(handler) for path, handler in paths.items()}
+        own += [Route(path, handler) for path, handler in at_once.items()]
         own.append(Mount("/static/vendor", StaticFiles(directory=page.VENDOR)))
         own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
         if (path := things.path_of(backend.base)) is not None:
             # Behind all others: a base may be the root of a server.
             last.append(Route(f"{path}{{rest:path}}", _Route(endpoint.thing)))
-    return Starlette(routes=[*own, *routes, *last], lifespan=lifespan)
+    return Site(routes=[*own, *routes, *last], lifespan=lifespan)

@@ -93,6 +93,7 @@ class OxigraphBackend:
     async def query(self, query: Query, timeout: float) -> AsyncResults:
         """Run a query in a worker."""
         pool, named, default = self._pool, self._named, self.default
+        changed: dict[str, Any] = {}
         if query.graph is None and not query.dataset:
             about = await aside(len(query.text), survey, query.text)
             says = query.default_graphs is not None or query.named_graphs is not None
@@ -102,9 +103,10 @@ class OxigraphBackend:
                 pool = await _made(named, timeout)
                 timeout = max(0.001, round(timeout - (time.monotonic() - begin), 3))
             if not about.dataset and not says:
-                query = replace(query, union=True) if default is None else replace(query, default_graphs=default)
+                changed |= {"union": True} if default is None else {"default_graphs": default}
         if self.predeclared:
-            query = replace(query, prefixes=self.predeclared)
+            changed["prefixes"] = self.predeclared
+        query = replace(query, **changed)
         if self._is_name is not None and query.graph is None:
             meant = await aside(len(query.text), underscored, query.text, self._is_name)
             if meant != query.text:

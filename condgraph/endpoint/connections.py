@@ -19,7 +19,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from condgraph.endpoint.clients import RETRY
 from condgraph.endpoint.door import TICK, Door
+from condgraph.endpoint.exchange import LEAVING
 from condgraph.endpoint.protocol import DRAIN
+from condgraph.endpoint.transports import Counted, Joining, Leaving
 
 #: Requests of a connection that may wait behind the one that is answered.
 PIPELINE: Final = 16
@@ -38,21 +40,6 @@ _PHRASES: Final = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
-
-
-class Counted:
-    """A transport that counts what is written to it."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport, self.size = transport, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Write, or keep until it can be written."""
-        self.size += len(data)
-        self._transport.write(data)
 
 
 class TooMuchError(Exception):
@@ -121,6 +108,8 @@ class Connection(HttpToolsProtocol):
         for request in self._requests:  # also those that are not the newest
             request.disconnected = True
             request.message_event.set()
+            if not request.response_complete:
+                request.scope["extensions"][LEAVING].tell()
         self._requests.clear()
         super().connection_lost(error)
 
@@ -146,7 +135,10 @@ class Connection(HttpToolsProtocol):
         """The head of a request."""
         self._requests = [one for one in self._requests if not one.response_complete]
         super().on_headers_complete()
-        self._requests.append(self.cycle)
+        cycle: Any = self.cycle
+        cycle.scope["extensions"] = {LEAVING: Leaving(cycle)}
+        cycle.transport = Joining(self.loop, self.transport)
+        self._requests.append(cycle)
         self.phase, self.began, self._body, self._raw = _BODY, time.monotonic(), 0, 0
         if len(self.pipeline) > PIPELINE:
             self.door.say(f"more than {PIPELINE} requests sent ahead", self.client_key)

@@ -9,8 +9,8 @@ import gzip
 import logging
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
@@ -41,6 +41,20 @@ _PREFLIGHT: Final = {
 _LEVEL, _GZIP, _WORTH = 1, 31, 1_400
 #: Characters of `Accept-Encoding` that are read.
 _MOST_ENCODINGS: Final = 1_000
+
+
+#: Under this name an extension of a request's scope says when the other side goes away.
+LEAVING: Final = "condgraph.leaving"
+
+
+class Leaving(Protocol):
+    """Says when the other side goes away, without a task that waits for it."""
+
+    def call(self, what: Callable[[], None] | None) -> bool:
+        """Call this when it goes away, and nothing else that was given before; False where it is gone
+        already.
+        """
+        ...
 
 
 class BrokenOffError(Exception):
@@ -78,8 +92,9 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """A header of the request; several of one name are one list."""
-        found = [value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode()]
-        return ", ".join(found) if found else None
+        wanted = name.encode()
+        found = [value for key, value in self._scope["headers"] if key == wanted]
+        return b", ".join(found).decode("latin-1") if found else None
 
     @property
     def client(self) -> str:
@@ -143,8 +158,36 @@ class Exchange:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def while_there(self, answer: Awaitable[None]) -> None:
+    async def while_there(self, answer: Coroutine[Any, Any, None]) -> None:
         """Answer, unless the other side goes away before: that ends the work."""
+        leaving: Leaving | None = (self._scope.get("extensions") or {}).get(LEAVING)
+        if leaving is None:
+            await self._while_not_told(answer)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        before, told = task.cancelling(), False
+
+        def leave() -> None:
+            nonlocal told
+            told = True
+            task.cancel()
+
+        if not leaving.call(leave):
+            answer.close()
+            self.outcome = "gone"
+            return
+        try:
+            await answer
+        except asyncio.CancelledError:
+            if not told or task.uncancel() > before:
+                raise
+            self.outcome = "gone"
+        finally:
+            leaving.call(None)
+
+    async def _while_not_told(self, answer: Coroutine[Any, Any, None]) -> None:
+        """The same on a server that says it to those only who wait for it."""
         work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(self.gone())
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)

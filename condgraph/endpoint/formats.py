@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from condgraph.endpoint.protocol import ProtocolError
@@ -51,7 +52,7 @@ HTML: Final = Format("html", ("text/html", "application/xhtml+xml"), "")
 #: With a charset, since text without one is read as anything.
 _TEXTS: Final = frozenset({"text/csv", "text/tab-separated-values", "text/turtle", "text/plain", "text/html", "text/xml"})
 
-#: Characters of a header that an error repeats.
+#: Characters of a header that an error repeats, and up to which what was read is remembered.
 _SHOWN: Final = 200
 _NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _RANGE: Final = re.compile(rf"\s*({_NAME})/({_NAME})\s*")
@@ -84,6 +85,10 @@ def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
     'application/xml'
     >>> choose("image/png", GRAPHS)
     """
+    return (_remembered if accept is None or len(accept) <= _SHOWN else _choose)(accept, formats)
+
+
+def _choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
     ranges = _ranges(accept)
     best: tuple[float, Chosen] | None = None
     for form in formats:
@@ -92,6 +97,10 @@ def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
             if quality > 0 and (best is None or quality > best[0]):
                 best = quality, Chosen(form, media_type)
     return None if best is None else best[1]
+
+
+#: Clients send the same few again and again.
+_remembered: Final = lru_cache(maxsize=256)(_choose)
 
 
 def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> Chosen:

@@ -63,6 +63,8 @@ class _Parameters:
     pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, data: bytes, where: str) -> None:
+        if not data:
+            return
         try:
             self.pairs += parse_qsl(
                 data.decode("utf-8"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=_MOST_FIELDS

@@ -5,7 +5,7 @@ underscore is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Final
 
@@ -69,6 +69,17 @@ def undeclared(text: str) -> str:
     itself come later, and count.
     """
     return "".join(f"PREFIX {prefix}: <{iri}> " for prefix, iri in PREFIXES.items() if f"{prefix}:" in text)
+
+
+def occurring(prefixes: Mapping[str, str], text: str) -> Mapping[str, str]:
+    """Those of the prefixes that a text may use: a parser reads the IRI of each that it is given.
+
+    >>> occurring({"rdf": "a:", "p": "b:", "xsd": "c:"}, "ASK { ?s rdf:type ?pxsd }")
+    {'rdf': 'a:'}
+    """
+    if "\\" in text:  # characters of a prefix may be written by their numbers
+        return prefixes
+    return {prefix: iri for prefix, iri in prefixes.items() if f"{prefix}:" in text}
 
 
 def underscored(text: str, is_name: Callable[[str], bool]) -> str:

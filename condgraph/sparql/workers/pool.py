@@ -20,7 +20,7 @@ import re
 import signal
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -134,15 +134,16 @@ class WorkerPool:
         `CancelledError`, `InterruptedQueryError` (out of memory, or the engine crashed),
         `UnsupportedError` (the format cannot say the results) and `StoreError`.
         """
-        return Results(self._steps(query.request(), timeout), cancelled)
+        return Results(self._steps(query, timeout), cancelled)
 
     async def query_async(self, query: Asked, *, timeout: float | None = None) -> AsyncResults:
         """The same in an event loop; cancel the task to cancel the query."""
-        return await AsyncResults(self._steps(query.request(), timeout)).begin()
+        return await AsyncResults(self._steps(query, timeout)).begin()
 
     # -- the conversation with a worker ------------------------------------------------------------
 
-    def _steps(self, request: bytes, timeout: float | None) -> Steps:
+    def _steps(self, query: Asked, timeout: float | None) -> Steps:
+        request = query.request()
         until = None if timeout is None else time.monotonic() + timeout
         long = False
         while True:
@@ -154,7 +155,7 @@ class WorkerPool:
                     return
             except _WorkerError as error:
                 healthy = True
-                raise _error(error.kind, error.message, request, self._memory) from None
+                raise _error(error.kind, error.message, request, self._memory, getattr(query, "prefixes", None) or ()) from None
             finally:
                 self._places.release(worker, healthy=healthy)
             long = True
@@ -249,15 +250,14 @@ class _WorkerError(Exception):
 _PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
 
 
-def _error(kind: str, message: str, request: bytes, memory: int) -> CondgraphError:
+def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Collection[str]) -> CondgraphError:
     if kind == "syntax":
         found = _PLACE.match(message)
         if found is None:
             return ParseError(message)
-        asked = json.loads(request[4:])
-        text: str = asked["query"]
+        text: str = json.loads(request[4:])["query"]
         lines = text.split("\n")
-        wrong = mistake(text, asked.get("prefixes") or ())
+        wrong = mistake(text, prefixes)
         if wrong is not None:
             line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
             return ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))

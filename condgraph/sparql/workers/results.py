@@ -10,6 +10,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Literal
 
+from condgraph.sparql.text.prologue import occurring
 from condgraph.sparql.workers.handle import Wait, frame
 
 Solutions = Literal["json", "xml", "csv", "tsv"]
@@ -49,9 +50,10 @@ class Query:
         for name in ("default_graphs", "named_graphs"):
             if getattr(self, name) is not None:
                 said[name] = list(getattr(self, name))
-        for name in ("prefixes", "output_prefixes"):
-            if getattr(self, name):
-                said[name] = dict(getattr(self, name))
+        if self.prefixes and (used := occurring(self.prefixes, self.text)):
+            said["prefixes"] = dict(used)
+        if self.output_prefixes:
+            said["output_prefixes"] = dict(self.output_prefixes)
         return frame(json.dumps(said).encode("utf-8", "surrogatepass"))
 
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from typing import Final, Protocol
+from typing import Final
 
 #: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has
 #: to give anew every time.
@@ -51,7 +51,8 @@ class Watch:
             if not self._on:
                 self.loop.add_reader(self._sock, self._ready)
                 self._on = True
-            return await come
+            found: bool = await come
+            return found
         finally:
             self._come = None
             if timer is not None:
