@@ -122,10 +122,10 @@ class Exchange:
 
     async def body(self, most: int) -> bytes:
         """The body; raises status 413 where it has more than `most` bytes."""
-        too_long = ProtocolError(413, f"more than {most:,} bytes", {"Connection": "close"})
+        too_long = f"more than {most:,} bytes"
         length = self.header("content-length")
         if length and length.isdigit() and int(length) > most and self.header("expect"):
-            raise too_long
+            raise ProtocolError(413, too_long, {"Connection": "close"})
         parts, size, more = [], 0, True
         while more:
             message = await self._receive()
@@ -140,7 +140,7 @@ class Exchange:
                 parts.append(part)
             more = message.get("more_body", False)
         if size > most:
-            raise too_long
+            raise ProtocolError(413, too_long, {"Connection": "close"})
         return b"".join(parts)
 
     async def arriving(self) -> AsyncIterator[bytes]:

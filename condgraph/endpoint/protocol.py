@@ -60,22 +60,24 @@ class Request:
 
 @dataclass(slots=True)
 class _Parameters:
-    pairs: list[tuple[str, str]] = field(default_factory=list)
+    values: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, data: bytes, where: str) -> None:
         if not data:
             return
         try:
-            self.pairs += parse_qsl(
+            pairs = parse_qsl(
                 data.decode("utf-8"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=_MOST_FIELDS
             )
         except UnicodeDecodeError:
             raise ProtocolError(400, f"the {where} is not UTF-8") from None
         except ValueError:
             raise ProtocolError(400, f"the {where} has more than {_MOST_FIELDS} fields") from None
+        for name, value in pairs:
+            self.values.setdefault(name, []).append(value)
 
     def all(self, name: str) -> list[str]:
-        return [value for key, value in self.pairs if key == name]
+        return self.values.get(name, [])
 
     def one(self, name: str) -> str | None:
         found = self.all(name)
@@ -159,7 +161,7 @@ def read_graph(address: bytes) -> GraphRequest:
     parameters = _Parameters()
     parameters.add(address, "address")
     graphs, default = parameters.graphs("graph"), parameters.all("default")
-    others = {key for key, _ in parameters.pairs} - {"graph", "default", "format"}
+    others = set(parameters.values) - {"graph", "default", "format"}
     if len(graphs) + len(default) > 1 or others:
         raise ProtocolError(400, "name one graph: ?default, or ?graph= and its IRI")
     return GraphRequest(graphs[0] if graphs else None, not graphs and not default, tuple(parameters.all("format")))

@@ -224,7 +224,7 @@ class WorkerPool:
                         self._places.demote(worker, begun=True)
                     yield data
                 elif kind == b"H":
-                    said = json.loads(data)
+                    said = json.loads(data.decode())
                     head = Head(said["kind"], tuple(said.get("variables", ())))
                     yield head
                 elif kind == b"Z":
