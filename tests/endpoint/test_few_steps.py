@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pyoxigraph as ox
 import pytest
 
+from condgraph.endpoint.protocol import ProtocolError, read
 from condgraph.endpoint.transports import Joining, Leaving
 from condgraph.engine.errors import DeadlineError, ParseError
 from condgraph.sparql.text.prologue import PREFIXES, occurring
@@ -206,3 +209,37 @@ def test_known_prefixes_are_offered_for_one_that_is_not(pool: WorkerPool) -> Non
     text = "SELECT * { ?s rdff:type ?o }"
     with pytest.raises(ParseError, match=r"known: .*rdf:"):
         pool.query(Query(text, prefixes=PREFIXES), timeout=10)
+
+
+def test_fields_of_a_form_are_read_as_everybody_reads_them() -> None:
+    rng = random.Random(3)
+    pieces = [
+        b"a",
+        b"=",
+        b"&",
+        b"+",
+        b"%20",
+        b"%",
+        b"%zz",
+        b"%c3%a9",
+        "é".encode(),
+        b"query",
+        b"%26",
+        b"%ff",
+        b";",
+        b"%2B",
+        b"\\",
+        b"\n",
+    ]
+    for _ in range(20_000):
+        data = b"query=" + b"".join(rng.choices(pieces, k=rng.randrange(9)))
+        try:
+            said = [value for name, value in parse_qsl(data.decode(), keep_blank_values=True, errors="strict") if name == "query"]
+        except UnicodeDecodeError:
+            with pytest.raises(ProtocolError, match="not UTF-8"):
+                read("POST", b"", "application/x-www-form-urlencoded", data)
+            continue
+        if len(said) == 1:
+            assert read("POST", b"", "application/x-www-form-urlencoded", data).query == said[0]
+    with pytest.raises(ProtocolError, match="more than 1000 fields"):
+        read("POST", b"", "application/x-www-form-urlencoded", b"query=x" + b"&a=b" * 1000)

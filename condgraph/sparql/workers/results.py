@@ -45,11 +45,11 @@ class Query:
         """As it goes to a worker."""
         said: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
         for name in ("base", "limit", "union", "graph", "dataset"):
-            if getattr(self, name):
-                said[name] = getattr(self, name)
+            if value := getattr(self, name):
+                said[name] = value
         for name in ("default_graphs", "named_graphs"):
-            if getattr(self, name) is not None:
-                said[name] = list(getattr(self, name))
+            if (graphs := getattr(self, name)) is not None:
+                said[name] = list(graphs)
         if self.prefixes and (used := occurring(self.prefixes, self.text)):
             said["prefixes"] = dict(used)
         if self.output_prefixes:
