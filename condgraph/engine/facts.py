@@ -9,10 +9,11 @@ entity whose name is its id.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, overload
 
 from condgraph.engine.values import NO_UNIT, Value
 
@@ -112,6 +113,22 @@ class Ids:
     ids: Sequence[str]
 
 
+class Spelled(Sequence[str]):
+    """Texts that are bytes, and made only when somebody asks for them."""
+
+    def utf8(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """The bytes they stand in, with eight more behind the last one; where each begins, and how
+        many bytes it has.
+        """
+        raise NotImplementedError
+
+    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Their places in order, and which of them, in that order, are not the text before; None
+        where they are so long that others ways are quicker.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Texts:
     """A column of objects that are texts, white space collapsed; `collapsed`: it is known to be."""
@@ -150,11 +167,38 @@ Column: TypeAlias = Ids | Texts | Numbers | Times | Values
 
 
 @dataclass(frozen=True, slots=True)
+class Raws(Sequence[str | None]):
+    """The texts of the source beside a column of `length` values, None but at the places `at`
+    (ascending), where `texts` stand.
+    """
+
+    length: int
+    at: NDArray[np.int64]
+    texts: Sequence[str]
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, at: int) -> str | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str | None]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str | None] | None:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(self.length))]
+        if not -self.length <= at < self.length:
+            raise IndexError(at)
+        place = at % self.length
+        found = bisect_left(self.at, place)
+        return self.texts[found] if found < len(self.at) and self.at[found] == place else None
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Statements side by side: every part has one length, and `predicates` may be one name for all.
 
     `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text
-    where it differs from the printed value and None elsewhere. `qualifiers` are columns of one key
+    where it differs from the printed value and None elsewhere (`Raws`, where that is rare). `qualifiers` are columns of one key
     each; a None in such a column means that the statement lacks it. `source` is the name of the
     source they come from, where it is another than the one being read.
     """

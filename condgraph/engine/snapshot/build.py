@@ -33,6 +33,7 @@ from condgraph.engine.facts import (
     Subclass,
 )
 from condgraph.engine.origins import ALSO, check_source
+from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.chunks import Chunks
 from condgraph.engine.snapshot.collector import fewer_collections
 from condgraph.engine.snapshot.declared import UNKNOWN, Declared
@@ -152,7 +153,11 @@ class Builder(Chunks):
     def finish(self) -> None:
         """Call when all items were added; raises `LoadError` for more than a graph can number."""
         self._flush()
-        for what, size in (("statements", self.statements), ("texts", len(self.texts)), ("entities", len(self.entities))):
+        for what, size in (
+            ("statements", self.statements),
+            ("texts", len(self.texts) + self.spelled_texts),
+            ("entities", len(self.entities)),
+        ):
             if size >= _MOST:
                 raise LoadError(f"a graph holds fewer than {_MOST:,} {what}, and this one has {size:,}")
 
@@ -195,7 +200,9 @@ class Builder(Chunks):
             return
         source = self._current()
         self.declared.setdefault(source, {})
-        own = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
+        own = np.zeros(len(rows), bool)
+        if rows.names is not rows.ids:
+            own = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
         called = rows.names if own.all() else list(compress(rows.names, own))
         names = np.full(len(rows), -1, np.int32)
         names[own] = self._numbers(self.texts, called)
@@ -212,7 +219,7 @@ class Builder(Chunks):
         old = numbers[numbers < before]
         if (old < self._seeded).any() or self._is_row[old[old < len(self._is_row)]].any():
             return False
-        if len(np.unique(numbers)) < len(numbers):
+        if len(different(numbers)) < len(numbers):
             return False
         mentioned = set(old.tolist())
         return all(mine.keys().isdisjoint(mentioned) for mine in self.declared.values())

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import compress, count
-from typing import Any
+from itertools import compress, count, repeat
+from operator import is_not
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Batch, Ids, Ref, Statement, Texts, Values
+from condgraph.engine.facts import Batch, Ids, Raws, Ref, Spelled, Statement, Texts, Values
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
+from condgraph.engine.text_bytes import SPARE, put_together
 from condgraph.engine.values import Value, collapse
+
+#: Texts of a column that come so often, on average, are looked for among those that are known.
+_OFTEN: Final = 16
 
 #: Columns by name, of one length.
 Chunk = dict[str, NDArray[Any]]
@@ -28,6 +33,10 @@ class Chunks:
 
     def __init__(self) -> None:
         self.texts: defaultdict[str, int] = defaultdict(count().__next__)
+        #: Further texts, as bytes back to back with their lengths, by the number of the first of
+        #: them; they may be among the others, too. And how many they are.
+        self.spelled: list[tuple[int, NDArray[np.uint8], NDArray[np.int64]]] = []
+        self.spelled_texts = 0
         self.entities: defaultdict[str, int] = defaultdict(count().__next__)
         self.statements = 0
         self.relations: list[Chunk] = []
@@ -97,9 +106,10 @@ class Chunks:
         """The numbers of texts or of entities; new ones get theirs in the order they come."""
         # Each is looked for and put in at once, by its place among all; then places without one are
         # closed up.
-        begin, end = len(index), len(index) + len(names)
+        others = self.spelled_texts if index is self.texts else 0
+        begin, end = others + len(index), others + len(index) + len(names)
         numbers = np.fromiter(map(index.setdefault, names, range(begin, end)), np.int32, len(names))
-        known = len(index)
+        known = others + len(index)
         if known > begin:
             index.default_factory = count(known).__next__
         if begin < known < end:
@@ -107,6 +117,31 @@ class Chunks:
             later = numbers >= begin
             numbers[later] = (begin - 1 + np.cumsum(fresh, dtype=np.int32))[numbers[later] - begin]
             index.update(zip(compress(names, fresh), range(begin, known), strict=True))
+        return numbers
+
+    def _text_numbers(self, texts: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of texts that are no predicates. Of those that are bytes, each is taken once;
+        where they rarely come again, they are not looked for among the others, which the pool does.
+        """
+        found = texts.sorted() if isinstance(texts, Spelled) else None
+        if found is None:
+            return self._numbers(self.texts, texts)
+        assert isinstance(texts, Spelled)
+        (data, begins, lengths), (order, fresh) = texts.utf8(), found
+        once = order[fresh]
+        bare, sizes = put_together(data, begins[once], lengths[once])[:-SPARE], lengths[once]
+        if _OFTEN * len(once) <= len(order):
+            whole, ends = bare.tobytes(), np.cumsum(sizes)
+            pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+            each = self._numbers(self.texts, [whole[low:high].decode() for low, high in pairs])
+        else:
+            first = len(self.texts) + self.spelled_texts
+            self.spelled.append((first, bare, sizes))
+            self.spelled_texts += len(once)
+            self.texts.default_factory = count(first + len(once)).__next__
+            each = np.arange(first, first + len(once), dtype=np.int32)
+        numbers = np.empty(len(order), np.int32)
+        numbers[order] = each[np.cumsum(fresh) - 1]
         return numbers
 
     def _subjects(self, ids: Sequence[str]) -> NDArray[np.int32]:
@@ -135,8 +170,10 @@ class Chunks:
             "src": np.full(n, source, np.int32),
         }
         raw = np.full(n, -1, np.int32)
-        if batch.raws is not None:
-            differs = np.fromiter((text is not None for text in batch.raws), bool, n)
+        if isinstance(batch.raws, Raws):
+            raw[batch.raws.at] = self._text_numbers(batch.raws.texts)
+        elif batch.raws is not None:
+            differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, n)
             raw[differs] = self._numbers(self.texts, [text for text in batch.raws if text is not None])
         objects = batch.objects
         if isinstance(objects, Values) or (isinstance(objects, Texts) and not objects.collapsed):
@@ -146,9 +183,7 @@ class Chunks:
         if isinstance(objects, Ids):
             self.relations.append(chunk | {"o": self._numbers(self.entities, objects.ids)})
         else:
-            cells = encode_column(
-                objects, lambda texts: self._numbers(self.texts, texts), self.texts.__getitem__, self.entities.__getitem__
-            )
+            cells = encode_column(objects, self._text_numbers, self.texts.__getitem__, self.entities.__getitem__)
             if isinstance(objects, Values) and (cells["kind"] == 3).any():
                 self._split(chunk, raw, cells)
             else:

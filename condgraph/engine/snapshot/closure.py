@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import different
 
 
 def descendants(children: dict[int, list[int]], concept: int) -> list[int]:
@@ -41,7 +42,7 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     items: list[NDArray[Any]] = []
     for i, concept in enumerate(concepts.tolist()):
         parts = [direct[below] for below in descendants(children, concept) if below in direct]
-        found = np.unique(np.concatenate(parts)) if parts else members[:0]
+        found = different(np.concatenate(parts)) if parts else members[:0]
         offsets[i + 1] = offsets[i] + len(found)
         items.append(found)
     return {

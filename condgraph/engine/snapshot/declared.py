@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Entity, EntityKind, Sourced
-from condgraph.engine.pieces import different
+from condgraph.engine.pieces import different, in_order
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ class Declared(NamedTuple):
         each.
         """
         at = np.flatnonzero(column >= 0)
-        entities, first = np.unique(self.e[at], return_index=True)
-        return entities, at[first]
+        entities = self.e[at]
+        fresh = np.ones(len(at), bool)
+        fresh[1:] = entities[1:] != entities[:-1]
+        return entities[fresh], at[fresh]
 
 
 def joined(parts: list[Declared]) -> Declared:
@@ -62,7 +64,7 @@ def joined(parts: list[Declared]) -> Declared:
     name, its strongest kind, its first row.
     """
     found = Declared(*(np.concatenate([np.empty(0, I32), *columns]) for columns in zip(*parts, strict=True)))
-    found = found.take(np.lexsort((found.src, found.e)))
+    found = found.take(in_order([found.e, found.src]))
     fresh = np.ones(len(found.e), bool)
     fresh[1:] = (found.e[1:] != found.e[:-1]) | (found.src[1:] != found.src[:-1])
     if fresh.all():

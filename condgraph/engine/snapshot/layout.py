@@ -177,9 +177,15 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
     for source in builder.sources:
         for part in (source.name, source.location, source.format, source.content, source.terms):
             texts[part]
-    pool, ranks = build_pool([*known, *texts])
+    pool, ranks = build_pool([*known, *texts], [one[1:] for one in builder.spelled])
     columns.update(pool)
     ids, text = ranks[:n], ranks[n:]
+    if builder.spelled:
+        at, text = n + len(texts), np.empty(len(text), I32)
+        text[np.fromiter(texts.values(), I32, len(texts))] = ranks[n:at]
+        for first, _, sizes in builder.spelled:
+            text[first : first + len(sizes)] = ranks[at : at + len(sizes)]
+            at += len(sizes)
     columns["text"] = text
     names = ids.copy()
     named, at = said.firsts(said.name)

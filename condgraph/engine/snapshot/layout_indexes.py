@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.pieces import different, in_order
+from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.closure import closed_members
@@ -166,15 +166,29 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
     sources = np.concatenate([columns["st.src"], columns["prov.src"]]).astype(np.int64)
     owners = np.concatenate([predicates, predicates[columns["prov.stmt"]]])
     width = max(len(columns["src.name"]), 1)
-    pairs = np.sort(owners.astype(np.int64) * width + sources)
-    firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(pairs)), bool), pairs[1:] != pairs[:-1]]))
-    counts = np.diff(np.append(firsts, len(pairs)))
-    pairs = pairs[firsts]
+    pairs, counts = _counted(owners.astype(np.int64) * width + sources)
     columns["sch.s.pred"], columns["sch.s.src"] = (pairs // width).astype(I32), (pairs % width).astype(I32)
-    columns["sch.s.count"] = counts.astype(np.int64)
+    columns["sch.s.count"] = counts
     if width > 1:
         # The statements of each source, for queries that are scoped to one.
         statements = np.concatenate([np.arange(len(predicates), dtype=I32), columns["prov.stmt"]])
+        order = in_order([sources, statements]) if len(columns["prov.stmt"]) else in_order([sources])
+        sources, statements = sources[order], statements[order]
         # A statement that stands in two rows of a source is one.
-        pairs = different(sources << 32 | statements)
-        columns["bysrc.items"], columns["bysrc.offsets"] = (pairs & (2**32 - 1)).astype(I32), offsets_of(pairs >> 32, width)
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = (sources[1:] != sources[:-1]) | (statements[1:] != statements[:-1])
+        if not fresh.all():
+            sources, statements = sources[fresh], statements[fresh]
+        columns["bysrc.items"], columns["bysrc.offsets"] = statements, offsets_of(sources, width)
+
+
+def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different ones of some numbers from 0 on, sorted, and how often each comes."""
+    most = int(numbers.max(initial=0))
+    if most <= len(numbers):
+        counts = np.bincount(numbers, minlength=1)
+        there = np.flatnonzero(counts)
+        return there, counts[there].astype(np.int64)
+    pairs = np.sort(numbers)
+    firsts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
+    return pairs[firsts], np.diff(np.append(firsts, len(pairs)))

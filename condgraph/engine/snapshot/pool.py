@@ -13,8 +13,6 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import compress, islice
-from operator import ne
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +22,7 @@ from condgraph.engine.bounds import current
 from condgraph.engine.errors import LoadError
 from condgraph.engine.pieces import in_order, pieces
 from condgraph.engine.snapshot.container import ArrayFile
+from condgraph.engine.text_bytes import SPARE, bytes_of, checksums, put_together, sorted_texts
 
 #: Up to this many texts, their places are looked up one by one.
 _FEW: Final = 8
@@ -32,37 +31,35 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 _SOME: Final = 1 << 15
 
 
-def build_pool(texts: Sequence[str]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-    """Lay out texts, each once. Returns the columns, and for each given text its number in the pool."""
-    # UTF-8 keeps the order of code points, in which strings compare; sorting has a way of its own
-    # for them.
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    number = np.empty(len(order), np.int32)
-    ordered = list(map(texts.__getitem__, order))
-    # What is there twice stands side by side: looking there is cheaper than looking each text up before.
-    fresh = list(map(ne, ordered, islice(ordered, 1, None)))
-    if all(fresh):
-        number[order] = np.arange(len(order), dtype=np.int32)
-    else:
-        fresh.insert(0, True)
-        number[order] = np.cumsum(fresh, dtype=np.int32) - 1
-        ordered = list(compress(ordered, fresh))
-    offsets = np.zeros(len(ordered) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, ordered), np.int64, len(ordered)), out=offsets[1:])
-    joined = "".join(ordered)
+def build_pool(
+    texts: list[str], more: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]] = ()
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """Lay out texts, each once, and `more` of them as bytes back to back, with their lengths.
+    Returns the columns, and for each given text its number in the pool.
+    """
     try:
-        data = np.frombuffer(joined.encode(), np.uint8)
+        raw, lengths = bytes_of(texts)
     except UnicodeEncodeError:
         broken = next(text for text in texts if _SURROGATE(text))
         raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
-    if len(data) > len(joined):
-        # From characters to bytes: each begins with a byte that continues none.
-        offsets = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))[offsets]
+    data = np.concatenate([np.frombuffer(raw, np.uint8), *(one for one, _ in more), np.zeros(SPARE, np.uint8)])
+    lengths = np.concatenate([lengths, *(sizes for _, sizes in more)])
+    begins = np.cumsum(lengths) - lengths
+    # What is there twice stands side by side: looking there is cheaper than looking each text up before.
+    order, fresh = sorted_texts(data, begins, lengths)
+    number = np.empty(len(order), np.int32)
+    number[order] = np.cumsum(fresh, dtype=np.int32) - 1
+    kept = order[fresh]
+    lengths = lengths[kept]
+    data = put_together(data, begins[kept], lengths)
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    hashes = checksums(data, offsets[:-1], lengths)
+    data = data[: len(data) - SPARE]
     if len(data) < 2**31:
         offsets = offsets.astype(np.int32)
     # Two or three texts share a bucket: finer ones would cost more to keep than to tell apart.
-    size = 1 << max(4, len(ordered).bit_length() - 2)
-    hashes = np.fromiter(map(zlib.crc32, map(str.encode, ordered)), np.uint32, len(ordered))
+    size = 1 << max(4, len(kept).bit_length() - 2)
     slots = (hashes & np.uint32(size - 1)).astype(np.int64)
     buckets = np.zeros(size + 1, np.int32)
     np.cumsum(np.bincount(slots, minlength=size), out=buckets[1:])

@@ -149,9 +149,11 @@ def _sniff(path: Path, head: bytes) -> int:
     times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
     if not times or not any(time.strip("-") for time in times):
         return 0
-    share = sum(map(looks_like_bound, times)) / len(times)
-    if share < 0.95:
-        return 0
+    missed = 0
+    for time in times:
+        missed += not looks_like_bound(time)
+        if (len(times) - missed) / len(times) < 0.95:
+            return 0
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
         return 0

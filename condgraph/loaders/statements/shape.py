@@ -61,6 +61,8 @@ SHAPE_OPTIONS: Final[Mapping[str, str]] = {
 }
 #: What stands alone between white space, and is no relation.
 _LONE: Final = frozenset(",;|")
+#: What means something to `csv`.
+_SPECIAL: Final = re.compile('["\r\n\0]').search
 _ID: Final = re.compile(r"[A-Z]?\d+", re.ASCII).fullmatch
 
 
@@ -92,6 +94,13 @@ def split(line: str, mark: str) -> list[str]:
     else:
         fields = line.split(mark or None)
     return [field.strip() for field in fields]
+
+
+def _width(line: str, mark: str) -> int:
+    """How many fields `split` finds."""
+    if mark in QUOTING and (not line or len(line) > csv.field_size_limit() or _SPECIAL(line)):
+        return len(split(line, mark))
+    return line.count(mark) + 1 if mark else len(line.split())
 
 
 def roles_of(words: Sequence[str], choices: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
@@ -128,13 +137,13 @@ def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options
     best: Shape | None = None
     sample = [line for line in lines if not _is_count(line, lines)] if len(lines) > 1 else list(lines)
     for mark in marks:
-        rows = [split(line, mark) for line in sample]
+        widths = [_width(line, mark) for line in sample]
         for roles in wanted:
-            fitting = [row for row in rows if len(row) == len(roles)]
-            share = len(fitting) / max(1, len(rows))
+            share = widths.count(len(roles)) / max(1, len(widths))
             if share and (best is None or share > best.share):
-                named = roles_of(rows[0], choices) if given is None and len(rows[0]) == len(roles) else None
-                header = named is not None if given is None else roles_of(rows[0], choices) is not None
+                first = split(sample[0], mark)
+                named = roles_of(first, choices) if given is None and len(first) == len(roles) else None
+                header = named is not None if given is None else roles_of(first, choices) is not None
                 best = Shape(mark, named or roles, header, share)
     declared = options.get("header")
     if declared is not None and not isinstance(declared, bool):

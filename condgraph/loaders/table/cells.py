@@ -80,10 +80,14 @@ class Profile:
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as they stand in the source."""
-        if isinstance(cells, Fields) and len(cells) > _FEW and self._add_fields(cells):
-            return
-        if len(cells) > _FEW and not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
-            return
+        if len(cells) > _FEW:
+            if isinstance(cells, Fields) and self._add_fields(cells):
+                return
+            if not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
+                return
+            # Texts are told by their bytes, too, wherever they come from.
+            if not isinstance(cells, Fields) and (fields := Fields.of(cells)) is not None and self._add_fields(fields):
+                return
         self._add_each(cells)
 
     def _add_each(self, cells: Iterable[str]) -> None:

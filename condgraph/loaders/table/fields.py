@@ -10,7 +10,7 @@ columns of numbers, of ISO days, and of what can only be text.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, overload
@@ -18,7 +18,9 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.facts import Spelled
 from condgraph.engine.reading.numbers import CODES
+from condgraph.engine.text_bytes import MEAN, SPARE, sorted_texts
 
 #: Digits of a number that a float and 64 bits hold with room to spare.
 _DIGITS: Final = 15
@@ -75,6 +77,11 @@ class Block:
             return False
         return self.ascii or not _WIDE_SPACE(self.text)
 
+    @cached_property
+    def padded(self) -> NDArray[np.uint8]:
+        """The bytes, with some more behind them."""
+        return np.frombuffer(self.data + bytes(SPARE), np.uint8)
+
     # Places of bytes are far fewer than bytes, and are looked up; a sum for every byte would be four
     # times the text.
 
@@ -117,12 +124,30 @@ def _within(places: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[
     return found
 
 
-class Fields(Sequence[str]):
+class Fields(Spelled):
     """One column of a block: where each of its cells begins and ends."""
 
     def __init__(self, block: Block, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         self.block, self.begins, self.ends = block, begins, ends
         self.lengths = ends - begins
+
+    @classmethod
+    def of(cls, cells: Collection[str]) -> Fields | None:
+        """Cells that are there already as a column; None where line ends, or what is no text, stand
+        in them.
+        """
+        joined = "\n".join(cells) + "\n"
+        if joined.count("\n") != len(cells) or "\r" in joined or "\0" in joined:
+            return None
+        try:
+            block = Block(joined.encode(), "\n")
+        except UnicodeEncodeError:
+            return None
+        ends = np.flatnonzero(block.bytes == 10)
+        begins = np.append(0, ends[:-1] + 1)
+        found = cls(block, begins, ends)
+        found.texts = list(cells)
+        return found
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -151,10 +176,29 @@ class Fields(Sequence[str]):
         lows, highs = self.block.places(begins).tolist(), self.block.places(ends).tolist()
         return [text[low:high] for low, high in zip(lows, highs, strict=True)]
 
+    def where(self, mask: NDArray[np.bool_]) -> Fields:
+        """Some of the cells as a column."""
+        return Fields(self.block, self.begins[mask], self.ends[mask])
+
+    def utf8(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """The bytes of the block, and where each of the cells begins there."""
+        return self.block.padded, self.begins, self.lengths
+
+    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """The places of the cells in order, once, and which are not the cell before; None for long
+        ones.
+        """
+        return self._sorted
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        return sorted_texts(*self.utf8()) if self.lengths.sum() <= MEAN * len(self) else None
+
     @cached_property
     def distinct(self) -> int:
         """How many different cells there are."""
-        return len(set(self.texts))
+        found = self._sorted
+        return len(set(self.texts)) if found is None else int(np.count_nonzero(found[1]))
 
     def _byte(self, at: int) -> NDArray[np.uint8]:
         """The byte at a place of each cell; whatever stands there where the cell has fewer."""

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
+from condgraph.engine.facts import Batch, Column, Numbers, Raws, Texts, Times
 from condgraph.engine.values import DAY_SECONDS, Precision, collapse, format_number
 from condgraph.loaders.table.column_type import ColumnType
 from condgraph.loaders.table.fields import Fields
@@ -40,7 +40,7 @@ def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
     doubtful = np.flatnonzero(fields.perhaps(missing))
     if len(doubtful):
         there[doubtful] = [collapse(text).casefold() not in missing for text in fields.some(doubtful)]
-    return Texts(fields.texts if there.all() else fields.some(there), collapsed=True), None, there
+    return Texts(fields if there.all() else fields.where(there), collapsed=True), None, there
 
 
 def _days(fields: Fields) -> Whole | None:
@@ -70,14 +70,11 @@ def _decimals(fields: Fields) -> Whole | None:
         return None
     # A number prints without zeros at the end of its decimals.
     other = (decimals > 0) & (mantissa % 10 == 0) & found.there
-    raws: list[str | None] | None = None
+    there = found.there
+    raws = None
     if other.any():
-        every: list[str | None] = [None] * len(fields)
-        at = np.flatnonzero(other)
-        for place, text in zip(at.tolist(), fields.some(at), strict=True):
-            every[place] = text
-        raws = every if found.there.all() else [every[place] for place in np.flatnonzero(found.there).tolist()]
-    return Numbers(numbers[found.there]), raws, found.there
+        raws = Raws(int(np.count_nonzero(there)), np.flatnonzero(other if there.all() else other[there]), fields.where(other))
+    return Numbers(numbers[there]), raws, there
 
 
 _READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days}
