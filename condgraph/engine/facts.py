@@ -124,7 +124,7 @@ class Spelled(Sequence[str]):
 
     def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
         """Their places in order, and which of them, in that order, are not the text before; None
-        where they are so long that others ways are quicker.
+        where they are so long that other ways are quicker.
         """
         raise NotImplementedError
 

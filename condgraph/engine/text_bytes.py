@@ -174,8 +174,8 @@ def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArr
             low = tables[1][pairs[:, 2]] ^ tables[0][pairs[:, 3]]
             state = (tables[3][pairs[:, 0]] ^ tables[2][pairs[:, 1]] ^ low).astype(np.uint64)
         found[some] ^= state.astype(np.uint32)
-    for at, text in zip(long.tolist(), _cut(data, begins[long], lengths[long]) if len(long) else [], strict=True):
-        found[at] = zlib.crc32(text)
+    if len(long):
+        found[long] = list(map(zlib.crc32, _cut(data, begins[long], lengths[long])))
     return found
 
 

@@ -181,11 +181,11 @@ def _entities(builder: Builder, columns: Columns, said: Declared) -> NDArray[np.
     columns.update(pool)
     ids, text = ranks[:n], ranks[n:]
     if builder.spelled:
-        at, text = n + len(texts), np.empty(len(text), I32)
-        text[np.fromiter(texts.values(), I32, len(texts))] = ranks[n:at]
-        for first, _, sizes in builder.spelled:
-            text[first : first + len(sizes)] = ranks[at : at + len(sizes)]
-            at += len(sizes)
+        behind, text = n + len(texts), np.empty(len(text), I32)
+        text[np.fromiter(texts.values(), I32, len(texts))] = ranks[n:behind]
+        for begin, _, sizes in builder.spelled:
+            text[begin : begin + len(sizes)] = ranks[behind : behind + len(sizes)]
+            behind += len(sizes)
     columns["text"] = text
     names = ids.copy()
     named, at = said.firsts(said.name)
