@@ -32,7 +32,8 @@ class Outcome:
     def __str__(self) -> str:
         if self.error:
             return self.error
-        return f"{list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])} {self.warnings}"
+        counts = f"{len(self.values)} values, {len(self.texts)} texts, {len(self.entities)} entities"
+        return f"{counts}: {list(self.values)[:8]} {list(self.texts)[:8]} {list(self.entities[:8])} {self.warnings}"
 
 
 def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:

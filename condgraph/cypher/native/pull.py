@@ -31,12 +31,22 @@ _HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k
 _ROWS: Final = 1_000
 
 
-def pull(connection: Connection, mapping: Mapping) -> Snapshot:
-    """The database as a snapshot in memory."""
-    builder = Builder()
+def pull(connection: Connection, mapping: Mapping) -> tuple[Snapshot, int]:
+    """The database as a snapshot in memory; and how many relationships it holds that are equal to
+    others, which the snapshot has not.
+    """
+    builder, read = Builder(), 0
+
+    def items() -> Iterator[Item]:
+        nonlocal read
+        for item in _items(connection, mapping):
+            read += isinstance(item, Statement) and isinstance(item.object, Ref)
+            yield item
+
     builder.begin(Source(SOURCE, connection.place, "neo4j"))
-    builder.add(_items(connection, mapping))
-    return Snapshot.of(*lay_out(builder))
+    builder.add(items())
+    snapshot = Snapshot.of(*lay_out(builder))
+    return snapshot, read - snapshot.relations
 
 
 def _items(connection: Connection, mapping: Mapping) -> Iterator[Item]:

@@ -7,6 +7,7 @@ again by what made it (`remap`), as its owner sees fit.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -122,7 +123,7 @@ class NativeStore(AskingStore):
             )
         now = time.monotonic()
         if self._pulled is None or self._pulled[0] is not mapping or now - self._pulled[1] > KEPT:
-            self._pulled = mapping, now, self.snapshot()
+            self._pulled = mapping, now, self._read()[0]
         return self._pulled[2]
 
     # -- looking -----------------------------------------------------------------------------------
@@ -136,7 +137,20 @@ class NativeStore(AskingStore):
         return self.known_sources
 
     def snapshot(self) -> Snapshot:
-        """The whole database pulled into process."""
+        """The whole database pulled into process; warns of relationships that are equal to others,
+        each of which is one statement there.
+        """
+        snapshot, equal = self._read()
+        if equal:
+            said = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
+            warnings.warn(
+                f"{said} equal to another in ends, type and properties, and the same statement: "
+                "the database itself counts each of them",
+                stacklevel=3,
+            )
+        return snapshot
+
+    def _read(self) -> tuple[Snapshot, int]:
         from condgraph.cypher.native.pull import pull
 
         return pull(self.connection, self.mapping)
