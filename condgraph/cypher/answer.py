@@ -111,7 +111,12 @@ class Neo4jAnswer(StoredAnswer):
             listed = next(row["rows"] for row in self._rows if row.get("held", True))
             found = {row[0]: _entity(*row) for row in listed}
         elif shape == "values":
-            found = {cell["id"]: _entity_in(cell) for cell in self._cells if cell.get("held")}
+            held = [cell for cell in self._cells if cell.get("held")]
+            if self._compiled.distinct:
+                # Of several entities that carry one name the first stays.
+                held.sort(key=lambda cell: str(cell["id"]), reverse=True)
+                held = list({(cell["kind"] == "entity" and cell["id"], cell["text"]): cell for cell in held}.values())
+            found = {cell["id"]: _entity_in(cell) for cell in held}
         return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
     @property

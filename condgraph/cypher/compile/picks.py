@@ -97,9 +97,11 @@ def nth(compiler: Compiler, node: alg.Nth) -> ValueRows:
     texts = f"CASE WHEN {c.key} IS NULL THEN '' ELSE {c.ordered} END"
     rank = f"CASE {c.kind} WHEN 'quantity' THEN 1 WHEN 'time' THEN 2 WHEN 'unknown' THEN 4 ELSE 3 END"
     exact = f"CASE WHEN {c.kind} = 'quantity' THEN coalesce({c.order}, '1') ELSE '' END, " if compiler.inexact else ""
+    # The name of an entity is a text, which others may have as well.
+    ident = f"coalesce({c.id}, '')" if node.order == "row" else f"CASE {c.kind} WHEN 'entity' THEN {c.id} ELSE '' END"
     order = (
         f"[{rank}, coalesce({c.unit}, ''), coalesce({c.number}, 0.0), {exact}coalesce({c.start}, 0), coalesce({c.end}, 0), "
-        f"coalesce({c.precision}, 0), {texts}, coalesce({c.id}, '')]"
+        f"coalesce({c.precision}, 0), {texts}, {ident}]"
     )
     if node.order == "row":
         clauses = [
