@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from condgraph.ask.known import Known
@@ -16,7 +17,7 @@ from condgraph.names.resolve import resolve
 from condgraph.names.words import STOP, WORD
 from condgraph.vectors.encoder import fold
 
-#: Words of a question that are looked at, and of the longest name in it.
+#: Words of a question that are looked at, quoted texts too, and words of the longest name in it.
 MOST_WORDS: Final = 200
 LONGEST: Final = 10
 #: Names that are looked for by likeness, since none is the same.
@@ -43,7 +44,8 @@ def mentions(question: str, known: Known) -> list[Mention]:
     spans = [(found.start(), found.end()) for found in WORD.finditer(question)][:MOST_WORDS]
     vocabulary = known.linker.entities
     taken: list[Mention] = []
-    for found in _QUOTED.finditer(question):
+    for found in islice(_QUOTED.finditer(question), MOST_WORDS):
+        check()
         inner = next(text for text in found.groups() if text is not None)
         names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(inner)))
         if names:
