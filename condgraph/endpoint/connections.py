@@ -122,18 +122,12 @@ class Connection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """The address of a request, or a part of it."""
-        self._head += len(url)
-        if self._head > self.door.bounds.head_bytes:
-            self._too_long()
-            raise TooMuchError
+        self._measure(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; one behind the body says nothing here."""
-        self._head += len(name) + len(value) + 4
-        if self._head > self.door.bounds.head_bytes:
-            self._too_long()
-            raise TooMuchError
+        self._measure(len(name) + len(value) + 4)
         if self.phase == _HEAD:
             super().on_header(name, value)
 
@@ -177,6 +171,12 @@ class Connection(HttpToolsProtocol):
             self.ending = True
             self.door.say("what came was no HTTP", self.client_key)
             super().send_400_response(msg)
+
+    def _measure(self, size: int) -> None:
+        self._head += size
+        if self._head > self.door.bounds.head_bytes:
+            self._too_long()
+            raise TooMuchError
 
     # -- the end of patience -----------------------------------------------------------------------
 

@@ -114,9 +114,20 @@ def different(numbers: NDArray[Any]) -> NDArray[Any]:
     slower for that.
     """
     ordered = np.sort(numbers)
-    fresh = np.ones(len(ordered), bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
+    return ordered[changed(ordered)]
+
+
+def changed(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows are not the row before, in columns of one length; the first is none.
+
+    >>> changed(np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6])).tolist()
+    [True, False, True, True]
+    """
+    fresh = np.ones(len(columns[0]), bool)
+    fresh[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        fresh[1:] |= column[1:] != column[:-1]
+    return fresh
 
 
 def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import in_order
+from condgraph.engine.pieces import changed, in_order
 
 #: Bytes behind the last text, so that eight bytes can be read wherever a text has one.
 SPARE: Final = 8
@@ -51,14 +51,12 @@ def sorted_texts(
     equal texts are in no certain order.
     """
     count = len(begins)
-    fresh = np.ones(count, bool)
     if (data[: len(data) - SPARE] == 0).any():
         # A text and the same with a zero behind have equal words.
-        return _by_python(data, begins, lengths, np.arange(count), fresh)
+        return _by_python(data, begins, lengths, np.arange(count), np.ones(count, bool))
     key = _key(data, begins, lengths)
     order = np.argsort(key)
-    key = key[order]
-    fresh[1:] = key[1:] != key[:-1]
+    fresh = changed(key[order])
     # Where the texts that are still equal stand, and the group of equals of each.
     places, done = np.arange(count), 0
     for done in range(1, _ROUNDS + 1):

@@ -12,7 +12,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
-from tests.support.stores import marked, opener_of
+from tests.support.stores import empty_graph, marked
 
 ITEMS: list[Any] = [
     Entity("Q11", "Ōgaki"),
@@ -29,10 +29,8 @@ ITEMS: list[Any] = [
 @pytest.fixture(params=marked("neo4j", "virtuoso", "oxigraph"))
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
-    with opener_of(request, request.param)("ids for names") as graph:
-        graph.delete()
+    with empty_graph(request, "ids for names") as graph:
         yield graph
-        graph.delete()
 
 
 def refused(ask: Callable[[], Any]) -> tuple[str, tuple[str, ...], str | None]:

@@ -10,7 +10,7 @@ import condgraph
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
 from tests.support.differential import Comparison
-from tests.support.stores import marked, opener_of
+from tests.support.stores import empty_graph, marked
 
 NAMES = ("lead", "lead", "b", "b", "Ann", "Ann", "Ann")
 FUNCTIONS = ("least", "most", "unique", "min", "max", "first", "last")
@@ -21,10 +21,8 @@ BAGS = ("value<=9", "relation='r'")
 @pytest.fixture(params=marked("neo4j", "virtuoso", "oxigraph"))
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
-    with opener_of(request, request.param)("names alike") as graph:
-        graph.delete()
+    with empty_graph(request, "names alike") as graph:
         yield graph
-        graph.delete()
 
 
 def graph() -> condgraph.Graph:

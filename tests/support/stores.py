@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -24,3 +25,12 @@ def opener_of(request: pytest.FixtureRequest, store: str) -> Callable[[str], Any
 
     server = request.getfixturevalue(f"{store}_server")
     return lambda name: opened(server, name)
+
+
+@contextmanager
+def empty_graph(request: pytest.FixtureRequest, name: str) -> Iterator[Any]:
+    """An empty graph of a name on the store that a fixture's parameter names; it is gone afterwards."""
+    with opener_of(request, request.param)(name) as graph:
+        graph.delete()
+        yield graph
+        graph.delete()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Entity, EntityKind, Sourced
-from condgraph.engine.pieces import different, in_order
+from condgraph.engine.pieces import changed, different, in_order
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class Declared(NamedTuple):
         """
         at = np.flatnonzero(column >= 0)
         entities = self.e[at]
-        fresh = np.ones(len(at), bool)
-        fresh[1:] = entities[1:] != entities[:-1]
+        fresh = changed(entities)
         return entities[fresh], at[fresh]
 
 
@@ -65,8 +64,7 @@ def joined(parts: list[Declared]) -> Declared:
     """
     found = Declared(*(np.concatenate([np.empty(0, I32), *columns]) for columns in zip(*parts, strict=True)))
     found = found.take(in_order([found.e, found.src]))
-    fresh = np.ones(len(found.e), bool)
-    fresh[1:] = (found.e[1:] != found.e[:-1]) | (found.src[1:] != found.src[:-1])
+    fresh = changed(found.e, found.src)
     if fresh.all():
         return found
     group = np.cumsum(fresh) - 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.pieces import in_order
+from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.closure import closed_members
@@ -30,11 +30,7 @@ def groups_of(marks: Columns, prefix: str) -> Columns:
     where it starts.
     """
     n = len(next(iter(marks.values())))
-    fresh = np.zeros(n, bool)
-    fresh[:1] = True
-    for column in marks.values():
-        fresh[1:] |= column[1:] != column[:-1]
-    starts = np.flatnonzero(fresh)
+    starts = np.flatnonzero(changed(*marks.values()))
     groups = {f"{prefix}.{name}": column[starts] for name, column in marks.items()}
     return groups | {f"{prefix}.start": np.append(starts, n).astype(np.int64)}
 
@@ -175,8 +171,7 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
         order = in_order([sources, statements]) if len(columns["prov.stmt"]) else in_order([sources])
         sources, statements = sources[order], statements[order]
         # A statement that stands in two rows of a source is one.
-        fresh = np.ones(len(order), bool)
-        fresh[1:] = (sources[1:] != sources[:-1]) | (statements[1:] != statements[:-1])
+        fresh = changed(sources, statements)
         if not fresh.all():
             sources, statements = sources[fresh], statements[fresh]
         columns["bysrc.items"], columns["bysrc.offsets"] = statements, offsets_of(sources, width)
@@ -190,5 +185,5 @@ def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
         there = np.flatnonzero(counts)
         return there, counts[there].astype(np.int64)
     pairs = np.sort(numbers)
-    firsts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
+    firsts = np.flatnonzero(changed(pairs))
     return pairs[firsts], np.diff(np.append(firsts, len(pairs)))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import in_order
+from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.build import Builder
 
 Columns = dict[str, NDArray[Any]]
@@ -39,10 +39,7 @@ def distinct_qualifiers(qualifiers: Columns, total: int) -> tuple[Columns, NDArr
     for name in ("key", "kind", "a", "b", "ref", "unit", "precision"):
         hashes = _mix(hashes, qualifiers[name])
     order = np.lexsort((hashes, qualifiers["sid"]))
-    sid, h = qualifiers["sid"][order], hashes[order]
-    fresh = np.ones(n, bool)
-    fresh[1:] = (sid[1:] != sid[:-1]) | (h[1:] != h[:-1])
-    kept = np.sort(order[fresh])
+    kept = np.sort(order[changed(qualifiers["sid"][order], hashes[order])])
     qualifiers = {name: column[kept] for name, column in qualifiers.items()}
     fingerprint = np.zeros(total, np.uint64)
     np.add.at(fingerprint, qualifiers["sid"], _mix(hashes[kept], np.ones(len(kept))))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.declared import Declared, declared
 from condgraph.engine.values import Kind
@@ -101,8 +102,7 @@ def _places(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], 
     every = [np.concatenate(pair) for pair in zip(first, more, strict=True)]
     every = [column[left[every[1]]] for column in every]
     every = [column[np.lexsort((every[2], every[1], every[0]))] for column in every]
-    fresh = np.ones(len(every[0]), bool)
-    fresh[1:] = every[0][1:] != every[0][:-1]
+    fresh = changed(every[0])
     source, row, raw = (np.full(snapshot.statements, -1, np.int32) for _ in range(3))
     for into, column in zip((source, row, raw), every[1:], strict=True):
         into[every[0][fresh]] = column[fresh]

@@ -132,8 +132,8 @@ class _Values:
 
     def _learn(self, keys: list[bytes], cells: CellColumns) -> None:
         """Give a node to each value that has none."""
-        known = self._known
-        fresh = {key: at for at, key in enumerate(keys) if key not in known}
+        known, kinds = self._known, cells["kind"].tolist()
+        fresh = {key: at for at, key in enumerate(keys) if key not in known and kinds[at] != Kind.ENTITY}
         places = np.fromiter(fresh.values(), np.int64, len(fresh))
         some = {name: column[places] for name, column in cells.items()}
         texts, ident, ordered = self._snapshot.texts, self._snapshot.ident, self._snapshot.inexact
