@@ -182,6 +182,7 @@ def _use(backend: OxigraphBackend, api: Api, copy: Replica, fresh: bool) -> None
     """Serve what a replica has now; what is not fresh differs by what its headers say."""
     if fresh:
         backend.use(copy.embedded.source, **_served(copy.embedded))
+        backend.prepare()
         api.workers.renew()
     backend.headers = copy.headers
 
@@ -191,7 +192,7 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[st
     from condgraph.sparql.layout import PRED
     from condgraph.sparql.text.prologue import PREFIXES
 
-    return OxigraphBackend(
+    backend = OxigraphBackend(
         embedded.source,
         **_served(embedded),
         base=embedded.base,
@@ -200,9 +201,12 @@ def _backend(embedded: EmbeddedStore, queries: QueryOptions, headers: Mapping[st
         # None for the names: what has to be escaped behind a prefix is not understood by every
         # reader of Turtle.
         prefixes={"pred": PRED},
+        held=queries.in_memory,
         workers=queries.at_once,
         memory=queries.memory << 20,
     )
+    backend.prepare()
+    return backend
 
 
 def _served(embedded: EmbeddedStore) -> dict[str, Any]:
@@ -234,6 +238,7 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
             opened.refresh()
             embedded = opened.rdf(base)
             backend.use(embedded.source, **_served(embedded))
+            backend.prepare()
             api.workers.renew()
         except (CondgraphError, OSError) as error:
             complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")

@@ -27,6 +27,10 @@ class QueryOptions:
     memory: Annotated[
         int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
     ] = 2048
+    in_memory: Annotated[
+        int,
+        typer.Option("--in-memory", metavar="N", min=0, help="Triples of a graph that SPARQL holds in memory at most; 0 for none."),
+    ] = 100_000
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
     ] = 10.0

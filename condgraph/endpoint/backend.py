@@ -40,8 +40,8 @@ class OxigraphBackend:
 
     The default graph of a query that names none is the union of those of `default`, or of all graphs
     where that is None. `predeclared` are prefixes that queries need not declare; `is_name` says
-    whether the graph has a name (`prologue.underscored`). `workers`, `memory` and the like are those
-    of `WorkerPool`.
+    whether the graph has a name (`prologue.underscored`). A store of at most `held` quads is held in
+    memory by the processes that answer. `workers`, `memory` and the like are those of `WorkerPool`.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class OxigraphBackend:
         is_name: Callable[[str], bool] | None = None,
         examples: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
+        held: int = 0,
         **options: Any,
     ) -> None:
         self.graphs, self.base, self.prefixes = tuple(graphs), base, dict(prefixes or {})
@@ -65,7 +66,8 @@ class OxigraphBackend:
         self._is_name, self.about = is_name, ABOUT
         #: Headers of every answer: of which state of the graph it is.
         self.headers: Mapping[str, str] = dict(headers or {})
-        self._pool, self._options = WorkerPool(source, **options), options
+        self._held = held
+        self._pool, self._options = WorkerPool(self._told(source), **options), options
         self._named = self._naming(naming)
 
     def use(
@@ -79,7 +81,7 @@ class OxigraphBackend:
         examples: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         """Answer from another source from now on; what is not given stays."""
-        self._pool.use(source)
+        self._pool.use(self._told(source))
         # Queries that run keep the pool of before until they have ended.
         self._named = self._naming(naming)
         self.graphs = self.graphs if graphs is None else tuple(graphs)
@@ -88,7 +90,17 @@ class OxigraphBackend:
         self.examples = self.examples if examples is None else tuple(examples)
 
     def _naming(self, naming: Callable[[], Source] | None) -> Once[WorkerPool] | None:
-        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(naming(), **self._options))
+        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(self._told(naming()), **self._options))
+
+    def _told(self, source: Source) -> Source:
+        """What processes are told to open."""
+        if isinstance(source, Path):
+            source = {"store": str(source)}
+        return {**source, "held": self._held} if isinstance(source, Mapping) and self._held else source
+
+    def prepare(self) -> None:
+        """Open the source now, so that the first query need not wait for that."""
+        self._pool.prepare()
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
         """Run a query in a worker."""

@@ -125,6 +125,6 @@ def test_a_base_of_ones_own_and_tokens(store: Path, tmp_path: Path) -> None:
         assert got(f"{url}/studio/nothing", "text/turtle")[0] == 401
         known = {"Authorization": f"Bearer {TOKEN}"}
         status, _, body = got(f"{url}/Nepal", "text/turtle", **known)
-        assert (status, "<http://example.org/Nepal> a pred:Entity" in body) == (200, True)
+        assert (status, "<http://example.org/Nepal> " in body, "a pred:Entity" in body) == (200, True, True)
         for path in ("/", "/studio/", "/health"):
             assert got(f"{url}{path}", "text/html")[0] == 200, path

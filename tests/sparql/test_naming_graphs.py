@@ -92,7 +92,7 @@ def _rows(results: Any) -> Any:
     return names, Counter(tuple(str(row[name]) for name in names) for row in results)
 
 
-@pytest.fixture(scope="module", params=["a table", "RDF with graphs of its own"])
+@pytest.fixture(scope="module", params=["a table", "RDF with graphs of its own", "the same in memory"])
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     folder = tmp_path_factory.mktemp("naming")
     (folder / "cities.csv").write_text(TABLE, encoding="utf-8")
@@ -104,6 +104,7 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         store = graph.rdf()
         there = _judged(store, folder / "judge")
         options: dict[str, Any] = {"base": store.base, "predeclared": PREFIXES, "workers": 1}
+        options["held"] = 100_000 if request.param == "the same in memory" else 0
         with (
             WorkerPool(folder / "judge", workers=1) as judge,
             OxigraphBackend(store.source, naming=store.naming, graphs=store.graphs, default=store.defaults, **options) as backend,

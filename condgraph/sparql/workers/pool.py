@@ -111,6 +111,10 @@ class WorkerPool:
             said = {"files": [[str(file.path), file.media_type, file.graph, file.base] for file in source]}
         self._places.use(frame(json.dumps(said).encode()))
 
+    def prepare(self) -> None:
+        """Open the source now, and not when the first query comes; returns at once."""
+        self._places.prepare()
+
     def close(self) -> None:
         """Kill all processes; queries that still run end with an error."""
         self._end()

@@ -78,6 +78,12 @@ class Places:
             self._idle.clear()
             self._retire()
 
+    def prepare(self) -> None:
+        """Start a process before it is asked for."""
+        with self._lock:
+            if not self._closed and not self._idle:
+                self._start(1)
+
     # -- asking and giving -------------------------------------------------------------------------
 
     def ask(self, *, long: bool) -> Worker | Future[Worker]:
