@@ -71,6 +71,15 @@ def test_only_small_stores_are_held(tmp_path: Path) -> None:
     assert [one is not None for one in looked(tmp_path / "long", 1_000, 20_000)] == [False, True]
 
 
+def test_what_is_held_counts_for_no_query(tmp_path: Path) -> None:
+    """A process may have 256 MiB; what a store of 80,000 quads takes comes on top of that."""
+    kept(tmp_path, of="\n".join(f"<{X}s{n % 10_000}> <{X}p{n % 8}> <{X}o{n}> ." for n in range(80_000)))
+    count = Query("SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o }", solutions="csv")
+    for held in (0, 100_000):
+        with WorkerPool({"store": str(tmp_path), "held": held}, workers=1, memory=256 << 20) as pool:
+            assert pool.query(count, timeout=60).read() == b"n\r\n80000\r\n", held
+
+
 @pytest.mark.parametrize("held", [0, 1_000])
 def test_queries_are_answered_from_it(tmp_path: Path, held: int) -> None:
     store = kept(tmp_path)

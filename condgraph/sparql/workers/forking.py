@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +26,8 @@ _LENGTH = struct.Struct(">I")
 #: Requests are read in parts of so many bytes: freeing larger ones makes the allocator tidy up, for
 #: every query.
 _READ = 1 << 14
+#: Bytes of data that a process may have beside its own, for what it shares with others (`shared`).
+SHARED = 256 << 20
 
 
 class Work(Protocol):
@@ -155,8 +157,31 @@ def begin(memory: int, *, network: bool) -> None:
     if not network:
         without_network()
     if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        bound = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = memory + SHARED if bound == resource.RLIM_INFINITY else min(bound, memory + SHARED)
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """What is taken in here is no query's, and counts for none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    before = _data()
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        yield
+    finally:
+        most = soft if soft == resource.RLIM_INFINITY else soft + max(0, _data() - before)
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _data() -> int:
+    """Bytes of data that this process has, as the limit counts them, or nearly so."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
+    except OSError:
+        return 0
 
 
 def serve_forks(worker: Work) -> None:

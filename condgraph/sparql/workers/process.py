@@ -122,7 +122,8 @@ class Worker:
         try:
             if "store" in source:
                 self.store = ox.Store.read_only(source["store"])
-                self.store = held(ox, self.store, source["store"], source.get("held", 0)) or self.store
+                with forking.shared():
+                    self.store = held(ox, self.store, source["store"], source.get("held", 0)) or self.store
                 return
             store = ox.Store()
             for path, media_type, graph, base in source["files"]:
