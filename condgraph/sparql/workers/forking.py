@@ -26,8 +26,6 @@ _LENGTH = struct.Struct(">I")
 #: Requests are read in parts of so many bytes: freeing larger ones makes the allocator tidy up, for
 #: every query.
 _READ = 1 << 14
-#: Bytes of data that a process may have beside its own, for what it shares with others (`shared`).
-SHARED = 256 << 20
 
 
 class Work(Protocol):
@@ -157,9 +155,9 @@ def begin(memory: int, *, network: bool) -> None:
     if not network:
         without_network()
     if memory:
+        # The limit that could be raised stays what it is: `shared` asks for more.
         bound = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = memory + SHARED if bound == resource.RLIM_INFINITY else min(bound, memory + SHARED)
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory if bound == resource.RLIM_INFINITY else min(memory, bound), bound))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
