@@ -149,7 +149,7 @@ def test_random_llm_queries(pair: Pair) -> None:
     keys = [*words.qualifiers, *words.attributes, "instance of"]
     objects = dict.fromkeys([*relations, *keys], literals)
     vocabulary = llm_programs.Vocabulary((), relations, keys, (words.names, words.names), literals, objects)
-    for seed in range(by_lane(5, 8, 200)):
+    for seed in range(by_lane(5, 5, 200)):
         found.ask(llm_programs.program(Pick(seed), tables=False, words=vocabulary))
     if pair.name == "social":
         # Some of its relationships are equal to others, and are one statement in process.

@@ -192,7 +192,7 @@ def test_samples(opener: Opener) -> None:
 def test_data_sets(opener: Opener, place: str, shared: Path) -> None:
     here = condgraph.open("memory:")
     here.load(shared / place)
-    found = differences(opener, [here], by_lane(0, 12, DATA[place][1]), seed=23)
+    found = differences(opener, [here], by_lane(0, 8, DATA[place][1]), seed=23)
     assert not found, report(found)
 
 
