@@ -9,6 +9,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from tests.endpoint.test_serve import command
 
 #: Names that stand in addresses in more than one way.
 NAMES = ("Nepal", "Erdős number", "a_b %", "UN/LOCODE", "../x", "a//b", "q?x#y", "50 % off; 'new'", "日本", "e\u0301", "😀")
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 TOKEN = "a-token-of-the-tests-0123456789"
 
 
@@ -126,5 +128,7 @@ def test_a_base_of_ones_own_and_tokens(store: Path, tmp_path: Path) -> None:
         known = {"Authorization": f"Bearer {TOKEN}"}
         status, _, body = got(f"{url}/Nepal", "text/turtle", **known)
         assert (status, "<http://example.org/Nepal> " in body, "a pred:Entity" in body) == (200, True, True)
+        is_entity = ox.Triple(ox.NamedNode("http://example.org/Nepal"), ox.NamedNode(RDF_TYPE), ox.NamedNode("pred:Entity"))
+        assert is_entity in [quad.triple for quad in ox.parse(body, ox.RdfFormat.TURTLE)]
         for path in ("/", "/studio/", "/health"):
             assert got(f"{url}{path}", "text/html")[0] == 200, path

@@ -157,8 +157,13 @@ def begin(memory: int, *, network: bool) -> None:
     if memory:
         # The limit that could be raised stays what it is: `shared` asks for more.
         bound = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (memory if bound == resource.RLIM_INFINITY else min(memory, bound), bound))
+        resource.setrlimit(resource.RLIMIT_DATA, (_at_most(memory, bound), bound))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _at_most(size: int, bound: int) -> int:
+    """A limit that does not go beyond the one it could be raised to."""
+    return size if bound == resource.RLIM_INFINITY else min(size, bound)
 
 
 @contextmanager
@@ -170,8 +175,9 @@ def shared() -> Iterator[None]:
     try:
         yield
     finally:
-        most = soft if soft == resource.RLIM_INFINITY else soft + max(0, _data() - before)
-        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        if soft != resource.RLIM_INFINITY:
+            soft = _at_most(soft + max(0, _data() - before), hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _data() -> int:
