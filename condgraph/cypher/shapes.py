@@ -2,19 +2,20 @@
 them, since nearly all that a person or a model asks is new to it, and planning is most of what a
 first run costs.
 
-A shape is a program of a few steps with some predicates of the graph in it. Names, values and, where
-it is no work, the types of relationships are parameters of a text, so that one text serves all
-programs of its shape. Which texts there are depends on what the graph holds: whether a predicate's
-objects are entities or values, of which kinds, how many there are. So predicates that lead to the
-same text stand for each other, and a few of each sort make all shapes.
+A shape is a program of a few steps with some predicates of the graph in it. Names, values,
+comparisons and, where it is no work, the types of relationships are parameters of a text, so that
+one text serves all programs of its shape. Which texts there are depends on what the graph holds:
+whether a predicate's objects are entities or values, of which kinds, how many there are. So steps
+that lead to the same texts stand for each other, with the weight of all of them: how often their
+predicates are said in the graph, and how often such a thing is asked, as the questions of KQA Pro
+show. A program is as common as its parts are together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.compile.compiled import Compiled
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
 #: none, are told by their names.
 Step = tuple[str, ...]
 Steps = tuple[Step, ...]
+#: Steps with how common they are among others.
+Weighted = list[tuple[float, Steps]]
 #: A name that no entity has: what is asked for the sake of its plan gives nothing.
 NOBODY: Final = "\x01 nobody"
-#: Predicates of one sort that are looked at, and sorts of which shapes are made.
-_LOOKED, _SORTS = 500, 3
+#: Predicates of a sort, concepts, and sets of entities of each form that are looked at.
+_RELATIONS, _ATTRIBUTES, _CONCEPTS, _SETS = 30, 40, 6, 40
 _PAIRS: Final = frozenset(("And", "Or", "QueryRelation", "QueryRelationQualifier", "SelectBetween"))
 _STARTS: Final = frozenset(("Find", "FindAll"))
 _VALUES: Final = {Kind.TEXT: ("Str", "x"), Kind.QUANTITY: ("Num", "7"), Kind.TIME: ("Year", "1999")}
+_FIND: Final[Step] = ("Find",)
+_ONE: Final[Weighted] = [(1.0, (_FIND,))]
+_ALL: Final[Weighted] = [(1.0, (("FindAll",),))]
 
 
 class Shapes:
@@ -53,8 +59,7 @@ class Shapes:
 
     def _distinct(self) -> Iterator[Compiled]:
         seen: set[str] = set()
-        # The commonest of each sort first, then what is said otherwise of the others.
-        for steps in chain(self._programs(1), self._programs(_SORTS)):
+        for _, steps in sorted(self._programs(), key=lambda one: -one[0]):
             found = self._compiled(steps)
             if found is not None and found.text not in seen:
                 seen.add(found.text)
@@ -70,162 +75,197 @@ class Shapes:
 
     # -- what stands for others --------------------------------------------------------------------
 
-    def _sorts(self, most: int, names: list[str], tried: Callable[[str], Steps]) -> list[str]:
-        """One name of each text that a step makes of them, the one that comes first; texts that other
-        predicates can have before those that name their own.
+    def _grouped(self, some: Weighted, probes: Iterable[Steps], most: int) -> Weighted:
+        """One of those that lead to the same texts, with the weight of all of them: the weightiest,
+        whose weights are one together. `probes` are what the texts are of.
         """
-        found: dict[str, str] = {}
-        for name in names[:_LOOKED]:
-            made = self._compiled(tried(name))
-            if made is not None:
-                found.setdefault(made.text, name)
-        return [found[text] for text in sorted(found, key=lambda text: "`" in text)][:most]
+        found: dict[tuple[str, ...], tuple[float, Steps]] = {}
+        for weight, steps in sorted(some, key=lambda one: -one[0]):
+            made = [self._compiled((*steps, *probe)) for probe in probes]
+            if made[0] is not None:
+                texts = tuple("" if one is None else one.text for one in made)
+                before, first = found.get(texts, (0.0, steps))
+                found[texts] = before + weight, first
+        return _even(sorted(found.values(), key=lambda one: -one[0])[:most])
 
-    def _relations(self, sorts: int) -> list[Step]:
-        schema = self._schema
-        names = sorted(schema.relations, key=lambda name: -schema.sizes.get(name, 0))
-        found = []
-        for direction in ("forward", "backward"):
-            some = self._sorts(sorts, names, partial(_related, direction))
-            found.append([("Relate", name, direction) for name in some])
-        # By turns, as either way is as common.
-        return [step for pair in zip_longest(*found) for step in pair if step is not None]
+    def _relations(self) -> Weighted:
+        """Steps along relations, in both ways."""
+        sizes = self._schema.sizes
+        names = sorted(self._schema.relations, key=lambda name: -sizes.get(name, 0))[:_RELATIONS]
+        ways = ("forward", "backward")
+        return _even([((sizes.get(name, 0) + 1) ** 0.7, (("Relate", name, way),)) for name in names for way in ways])
 
-    def _attributes(self, sorts: int) -> list[tuple[str, Kind, str]]:
-        """Attributes with the kind and unit that most of their values have."""
-        schema, about = self._schema, list[tuple[int, str, Kind, str]]()
-        for name in schema.attributes:
-            kinds = schema.attribute_kinds(name)
-            if kinds:
-                (kind, unit), _ = max(kinds.items(), key=lambda one: one[1])
-                about.append((-sum(kinds.values()), name, kind, unit))
-        found = []
-        for kind in _VALUES:
-            of_kind = {name: unit for _, name, one, unit in sorted(about) if one is kind}
-            some = self._sorts(sorts, list(of_kind), lambda name: (("Find",), ("QueryAttr", name)))
-            found += [(name, kind, of_kind[name]) for name in some]
-        return found
-
-    def _qualifiers(self) -> list[tuple[str, Kind, str]]:
-        found: dict[Kind, tuple[str, Kind, str]] = {}
-        schema = self._schema
-        for name in sorted(schema.qualifiers, key=lambda name: -sum(schema.qualifier_kinds(name).values())):
-            kinds = schema.qualifier_kinds(name)
-            if kinds:
-                (kind, unit), _ = max(kinds.items(), key=lambda one: one[1])
-                found.setdefault(kind, (name, kind, unit))
-        return [one for kind, one in found.items() if kind in _VALUES]
-
-    def _concepts(self) -> list[Step]:
-        """A small concept, and the largest, which is met in another way."""
+    def _concepts(self) -> Weighted:
+        """Concepts of all sizes, the largest among them: how one is met depends on its size."""
         members = self._schema.members
-        ordered = sorted((name for name in members if members[name]), key=lambda name: members[name])
-        return [("FilterConcept", name) for name in dict.fromkeys((ordered[len(ordered) // 2], ordered[-1]))] if ordered else []
+        ordered = sorted((name for name in members if members[name]), key=lambda name: -members[name])
+        each = -(-len(ordered[1:]) // (_CONCEPTS - 1)) or 1
+        slices = [ordered[:1], *(ordered[at : at + each] for at in range(1, len(ordered), each))]
+        return _even([(sum(members[name] for name in some), (("FilterConcept", some[len(some) // 2]),)) for some in slices if some])
+
+    def _valued(self, of: Callable[[str], dict[tuple[Kind, str], int]], names: Iterable[str]) -> list[_Valued]:
+        """Keys of values with the kind and unit that most of them have, the commonest first."""
+        found = []
+        for name in names:
+            (kind, unit), _ = max(kinds.items(), key=lambda one: one[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
+            if kind in _VALUES:
+                found.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit))
+        return sorted(found, key=lambda one: -one.weight)
+
+    def _asked_of(self, found: Steps, attributes: list[_Valued]) -> list[_Valued]:
+        """Attributes that stand for others where they are asked of a set."""
+        every = {one.name: one for one in attributes}
+        asked: Weighted = [(one.weight, (*found, ("QueryAttr", one.name))) for one in attributes]
+        return [every[steps[-1][1]].of(weight) for weight, steps in self._grouped(asked, [()], _ATTRIBUTES)]
+
+    def _spells(self, some: Steps, attribute: str) -> bool:
+        """Whether what is asked of a set names its predicate in the text."""
+        made = self._compiled((*some, ("QueryAttr", attribute))), self._compiled((*some, ("Count",)))
+        return None not in made and len({one.text.count("`") for one in made if one is not None}) == 2
 
     # -- shapes ------------------------------------------------------------------------------------
 
-    def _programs(self, sorts: int) -> Iterator[Steps]:
-        """Programs, the commonest shapes first, with so many predicates of each kind."""
-        about = _About(self._relations(sorts), self._attributes(sorts), self._qualifiers())
-        relations, concepts = about.relations, self._concepts()
-        find: Step = ("Find",)
-        every: Step = ("FindAll",)
-        filters = [step for one in about.attributes for step in _tests("Filter", *one)]
-        where = [step for one in about.qualifiers for step in _tests("QFilter", *one)]
-        one: list[Steps] = [(find,)]
-        around: list[Steps] = [(find, step) for step in relations]
-        around += [(find, step, concept) for concept in concepts for step in relations]
-        kept: list[Steps] = [(every, concept) for concept in concepts]
-        kept += [(every, step) for step in filters]
-        kept += [(every, step, concept) for concept in concepts for step in filters]
-        said: list[Steps] = [(find, relation, step) for step in where for relation in relations]
-        said += [(*found, concept) for concept in concepts for found in said]
-        longer: list[Steps] = [(find, *concepts[:0], first, second) for first in relations for second in relations]
-        longer += [(find, first, *concepts[:1], second, *concepts[:1]) for first in relations for second in relations]
-        longer += [(every, step, *concepts[:1], relation, *concepts[:1]) for step in filters for relation in relations]
-        both: list[Steps] = [
-            (*left, *right, (name,)) for name in ("And", "Or") for left in around for right in around if len(left) == len(right)
-        ]
-        yield from _pairs(one, about)
-        # What is asked of one entity, conditions and qualifiers too, before what is asked of many.
-        yield from _ends(one, about, first=True)
-        yield from _ends(one, about, first=False)
-        yield from _ends(around, about, first=True)
-        yield from _ends(kept, about, first=True)
-        yield from _pairs(around, about)
-        for sets in (said, longer, both):
-            yield from _ends(sets, about, first=True)
-        yield from _ends(around, about, first=False)
-        yield from _pairs(kept, about)
-        yield from _ends(kept, about, first=False)
+    def _sets(self, about: _About) -> Weighted:
+        """Sets of entities that stand for others: where what they are, and what is asked of them, is
+        the same text.
+        """
+        probes: list[Steps] = [(("QueryName",),), *((("QueryAttr", one.name),) for one in about.few[:1])]
+
+        def grouped(most: int, *some: Weighted) -> Weighted:
+            return self._grouped([one for part in some for one in part], probes, most)
+
+        tests = _even([found for one in about.attributes for found in _part(one.weight, _tests("Filter", one.name, one))])
+        said = _even([found for one in about.qualifiers for found in _part(one.weight, _tests("QFilter", one.name, one))])
+        concept: Weighted = [(0.5, ()), *_part(0.5, about.concepts)]
+        # Few of what is common, where many steps follow each other.
+        common, some = about.relations[:6], concept[:3]
+        around = grouped(_SETS, _then(_ONE, about.relations, concept))
+        kept = grouped(_SETS, _then(_ALL, tests, concept), _part(0.3, _then(_ALL, about.concepts)))
+        qualified = grouped(_SETS, _then(_ONE, common, said, some))
+        further = grouped(2 * _SETS, _part(0.7, _then(around[:8], common, some)), _part(0.3, _then(kept[:5], common, some)))
+        either = [*_part(0.6, around[:8]), *_part(0.4, kept[:5])]
+        both = grouped(2 * _SETS, _then(either, either, [(0.6, (("And",),)), (0.4, (("Or",),))]))
+        parts = ((0.4, around), (0.3, kept), (0.08, qualified), (0.1, further), (0.12, both))
+        return [one for share, part in parts for one in _part(share, part)]
+
+    def _programs(self) -> Iterator[tuple[float, Steps]]:
+        """Programs with how common they are."""
+        schema = self._schema
+        attributes = self._valued(schema.attribute_kinds, schema.attributes)[:_ATTRIBUTES]
+        qualifiers = _firsts(self._valued(schema.qualifier_kinds, schema.qualifiers))
+        few = self._asked_of((_FIND,), attributes)
+        about = _About(self._relations(), self._concepts(), attributes, few, qualifiers)
+        sets = self._sets(about)
+        many = self._asked_of(sets[0][1], attributes) if sets else few
+        for weight, found in sets:
+            own = many if few and self._spells(found, few[0].name) else few
+            yield 0.27 * weight, (*found, ("QueryName",))
+            yield 0.17 * weight, (*found, ("Count",))
+            for best in own:
+                if best.kind is Kind.QUANTITY:
+                    for which in ("largest", "smallest"):
+                        yield 0.2 * weight * best.weight, (*found, ("SelectAmong", best.name, which))
+            yield from _asked(0.5 * weight, found, own, qualifiers)
+            yield from _paired(0.5 * weight, (*found, _FIND), about)
+            yield from _paired(0.25 * weight, (_FIND, *found), about)
+        yield from _asked(0.5, (_FIND,), few, qualifiers)
+        yield from _paired(0.3, (_FIND, _FIND), about)
 
 
-def _related(direction: str, name: str) -> Steps:
-    return (("Find",), ("Relate", name, direction), ("QueryName",))
+@dataclass(frozen=True, slots=True)
+class _Valued:
+    """A key of values with the kind and unit that most of them have."""
+
+    weight: float
+    name: str
+    kind: Kind
+    unit: str
+
+    def of(self, weight: float) -> _Valued:
+        """The same with another weight."""
+        return _Valued(weight, self.name, self.kind, self.unit)
+
+    @property
+    def value(self) -> str:
+        """A value as it is written in a program."""
+        return _VALUES[self.kind][1] + (f" {self.unit}" if self.kind is Kind.QUANTITY and self.unit != NO_UNIT else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """Predicates that stand for others: relations as steps, attributes and qualifiers with kind and
-    unit.
-    """
+    """Steps of a graph that stand for others."""
 
-    relations: list[Step]
-    attributes: list[tuple[str, Kind, str]]
-    qualifiers: list[tuple[str, Kind, str]]
-
-
-def _ends(sets: list[Steps], about: _About, *, first: bool) -> Iterator[Steps]:
-    """What is asked of a set of entities: what is asked most (`first`), or the rest."""
-    for found in sets:
-        if first:
-            if len(found) > 1:
-                yield (*found, ("QueryName",))
-                yield (*found, ("Count",))
-            for name, kind, unit in about.attributes:
-                yield (*found, ("QueryAttr", name))
-                if kind is Kind.QUANTITY and len(found) > 1:
-                    for which in ("largest", "smallest"):
-                        yield (*found, ("SelectAmong", name, which))
-                for step in _tests("Verify", None, kind, unit):
-                    yield (*found, ("QueryAttr", name), step)
-            continue
-        for name, kind, unit in about.attributes:
-            for key, of, one in about.qualifiers:
-                condition = ("QueryAttrUnderCondition", name, key, _value(of, one))
-                yield (*found, condition)
-                yield (*found, ("QueryAttrQualifier", name, _value(kind, unit), key))
-                for step in _tests("Verify", None, kind, unit):
-                    yield (*found, condition, step)
+    relations: Weighted
+    concepts: Weighted
+    attributes: list[_Valued]
+    few: list[_Valued]
+    qualifiers: list[_Valued]
 
 
-def _pairs(sets: list[Steps], about: _About) -> Iterator[Steps]:
-    """What is asked of two sets, the second of them an entity."""
-    find: Step = ("Find",)
-    for found in sets:
-        yield (*found, find, ("QueryRelation",))
-    for found in sets:
-        for _, relation, way in about.relations:
-            for key, *_ in about.qualifiers if way == "forward" else ():
-                yield (*found, find, ("QueryRelationQualifier", relation, key))
-        for name, kind, _ in about.attributes:
-            if kind is Kind.QUANTITY:
-                for which in ("greater", "less"):
-                    yield (*found, find, ("SelectBetween", name, which))
+def _firsts(some: list[_Valued]) -> list[_Valued]:
+    """The commonest of each kind, with the weights of all of it."""
+    return [
+        next(one for one in some if one.kind is kind).of(sum(one.weight for one in some if one.kind is kind))
+        for kind in dict.fromkeys(one.kind for one in some)
+    ]
 
 
-def _tests(function: str, name: str | None, kind: Kind, unit: str) -> list[Step]:
-    """A test of a value as steps: by equality, and by more and less."""
-    word, _ = _VALUES[kind]
+def _even(some: Weighted) -> Weighted:
+    """With weights that are one together."""
+    total = sum(weight for weight, _ in some) or 1.0
+    return [(weight / total, steps) for weight, steps in some]
+
+
+def _part(part: float, some: Weighted) -> Weighted:
+    """With less weight."""
+    return [(part * weight, steps) for weight, steps in some]
+
+
+def _then(*parts: Weighted) -> Weighted:
+    """One after the other, in all ways."""
+    found: Weighted = [(1.0, ())]
+    for part in parts:
+        found = [(weight * more, (*steps, *behind)) for weight, steps in found for more, behind in part]
+    return found
+
+
+def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: list[_Valued]) -> Iterator[tuple[float, Steps]]:
+    """What is asked of the attributes of a set."""
+    total = sum(one.weight for one in qualifiers) or 1.0
+    for one in attributes:
+        share = weight * one.weight
+        yield 0.32 * share, (*found, ("QueryAttr", one.name))
+        tests = _tests("Verify", None, one)
+        for part, step in tests:
+            yield 0.28 * share * part, (*found, ("QueryAttr", one.name), *step)
+        for key in qualifiers:
+            part = share * key.weight / total
+            condition = ("QueryAttrUnderCondition", one.name, key.name, key.value)
+            yield 0.12 * part, (*found, condition)
+            for some, step in tests:
+                yield 0.1 * part * some, (*found, condition, *step)
+            yield 0.18 * part, (*found, ("QueryAttrQualifier", one.name, one.value, key.name))
+
+
+def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, Steps]]:
+    """What is asked of two sets."""
+    yield 0.35 * weight, (*two, ("QueryRelation",))
+    total = sum(one.weight for one in about.qualifiers) or 1.0
+    for share, ((_, relation, way),) in about.relations:
+        for key in about.qualifiers if way == "forward" else ():
+            yield 0.6 * weight * share * key.weight / total, (*two, ("QueryRelationQualifier", relation, key.name))
+    for one in about.few:
+        if one.kind is Kind.QUANTITY:
+            for which in ("greater", "less"):
+                yield 0.35 * weight * one.weight, (*two, ("SelectBetween", one.name, which))
+
+
+def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
+    """A test of a value as steps: those that have texts of their own."""
     said = () if name is None else (name,)
-    value = _value(kind, unit)
-    if kind is Kind.TEXT:
-        return [(function + word, *said, value)]
-    return [(function + word, *said, value, sign) for sign in ("=", "<", ">", "!=")]
-
-
-def _value(kind: Kind, unit: str) -> str:
-    return _VALUES[kind][1] + (f" {unit}" if kind is Kind.QUANTITY and unit != NO_UNIT else "")
+    if of.kind is Kind.TEXT:
+        return [(1.0, ((f"{function}Str", *said, of.value),))]
+    return [(share, ((function + _VALUES[of.kind][0], *said, of.value, sign),)) for share, sign in ((0.85, "<"), (0.15, "!="))]
 
 
 def program(steps: Steps) -> list[dict[str, Any]]:

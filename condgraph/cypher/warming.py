@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.shapes import Shapes
 
 #: Texts that a server plans ahead, of the thousand that it keeps the plans of.
-TEXTS: Final = 500
+TEXTS: Final = 600
 #: Fewer statements are loaded more quickly than their shapes are planned.
 WORTH: Final = 10_000
 #: After a load its server plans ahead for this part of the time that the load took, and no longer

@@ -6,6 +6,7 @@ explicitly.
 
 from __future__ import annotations
 
+from math import inf, nextafter
 from typing import Final
 
 from condgraph.cypher.compile.compiler import Compiler, ValueRows
@@ -62,11 +63,17 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None)
         own_test = cell.timed(test.operator, value, compiler.parameter)
         if own_test is not None:
             return own_test
-        return time_condition(test.operator, cell, compiler.parameter(value.start), compiler.parameter(value.end))
+        if operator == "<>":
+            return time_condition(test.operator, cell, compiler.parameter(value.start), compiler.parameter(value.end))
+        low, high, last = map(compiler.parameter, _times(operator, value))
+        return f"({cell.start} >= {low} AND {cell.start} < {high} AND {cell.end} <= {last})"
     if isinstance(value, Quantity):
         number, exact = compiler.layout.number(value)
         own, unit = cell.tested("number"), f"{cell.tested('unit')} = {compiler.parameter(value.unit)}"
         if exact and not compiler.inexact:
+            if compiler.layout.floats and operator != "<>":
+                low, high = map(compiler.parameter, _floats(operator, float(number)))
+                return f"({own} >= {low} AND {own} <= {high} AND {unit})"
             there = f"{cell.number} IS NOT NULL AND " if operator == "<>" else ""
             return f"({there}{own} {operator} {compiler.parameter(number)} AND {unit})"
         pair = compiler.parameter(number), compiler.parameter(compiler.layout.number_order(value.number))
@@ -78,6 +85,31 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None)
         there = f"{key} IS NOT NULL AND " if operator == "<>" else ""
         return f"{there}{cell.tested('key')} {operator} {compiler.parameter(layout.key(value))}"
     return f"({key} IS NOT NULL AND {cell.ordered} {operator} {compiler.parameter(layout.text_order(value))})"
+
+
+def _floats(operator: str, number: float) -> tuple[float, float]:
+    """The least and the largest float that a comparison other than `<>` allows. The texts of all
+    comparisons are one text so, which is planned once.
+
+    >>> _floats("<=", 7.0)
+    (-inf, 7.0)
+    """
+    if operator == "=":
+        return number, number
+    if operator[0] == "<":
+        return -inf, number if operator == "<=" else nextafter(number, -inf)
+    return number if operator == ">=" else nextafter(number, inf), inf
+
+
+def _times(operator: str, value: Time) -> tuple[int, int, int]:
+    """What times that a comparison allows begin at or behind, begin before, and end at or before:
+    bounds of `time_condition`, with one text for all comparisons.
+    """
+    first = {"=": value.start, ">": value.end, ">=": value.start}.get(operator, UNKNOWN_START)
+    if operator[0] == ">":
+        return first, OPEN_END, OPEN_END
+    behind = value.start if operator == "<" else value.end
+    return first, behind, behind
 
 
 def time_condition(operator: str, cell: Cell, start: str, end: str) -> str:

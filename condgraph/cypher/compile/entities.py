@@ -229,8 +229,13 @@ def best(compiler: Compiler, node: alg.ArgExtreme) -> Rows:
         # Nothing has to be chosen among types and units, or left out.
         time = next(iter(of_one))[0] is Kind.TIME
         key, way = (value.end, " DESC") if node.direction == "largest" else (value.start, "")
+        if not time:
+            key = value.number
+            if compiler.layout.floats:
+                # The least of the numbers, or of their opposites: one text for both.
+                key, way = f"{key} * {compiler.parameter(-1.0 if node.direction == 'largest' else 1.0)}", ""
         x, tied = compiler.name("x"), compiler.name("tied")
-        ordered = f"WITH {key if time else value.number} AS {x}, collect({e}) AS {tied} ORDER BY {x}{way} LIMIT 1"
+        ordered = f"WITH {key} AS {x}, collect({e}) AS {tied} ORDER BY {x}{way} LIMIT 1"
         return Rows([*facts.render(), ordered, f"UNWIND {tied} AS {e}", f"WITH DISTINCT {e}"], e)
     facts.conditions.append(f"{value.kind} IN ['quantity', 'time']")
     side = value.end if node.direction == "largest" else value.start

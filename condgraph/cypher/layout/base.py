@@ -46,6 +46,8 @@ class Layout(EntityLayout):
     complete: ClassVar[bool] = False
     #: Whether the schema says of every value of what type and unit it is, so that nobody has to look.
     trusted: ClassVar[bool] = True
+    #: Whether all numbers of values are floats, each of which has one that is the next.
+    floats: ClassVar[bool] = False
 
     def missing(self, node: Node) -> str | None:
         """What the layout lacks for an operator, in words; None where it can be asked. Here: what

@@ -29,7 +29,7 @@ from condgraph.engine.values import Kind
 _KEPT: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
 _SUFFIX: Final = "' (predicate)'"
 #: Edges that may be read in one step where only those of some types are wanted.
-MOST_EDGES, ALL_EDGES = 700, 3_000
+MOST_EDGES = ALL_EDGES = 5_000
 #: The properties of values that an index has side by side, by kind.
 _INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
 
@@ -40,6 +40,7 @@ class CondgraphLayout(CondgraphEntities):
     __slots__ = ()
 
     complete = True
+    floats = True
 
     # -- statements --------------------------------------------------------------------------------
 
