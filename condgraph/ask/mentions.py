@@ -74,6 +74,17 @@ def mentions(question: str, known: Known) -> list[Mention]:
     return sorted(taken, key=lambda one: one.start)
 
 
+def not_looked_at(question: str) -> str | None:
+    """What of a long question names are not looked for in, in words; None where all was looked at."""
+    words = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
+    texts = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
+    if words is None and texts is None:
+        return None
+    what = "words" if texts is None else "quoted texts" if words is None else "words, and the first quoted texts,"
+    first = f"the first {MOST_WORDS} {what} of the question"
+    return f"names of the graph are looked for among {first}: what stands behind may be named too"
+
+
 def masked(question: str, found: Sequence[Mention]) -> str:
     """A question with a mark for each thing it names and for each number, so that questions of one
     form look alike.

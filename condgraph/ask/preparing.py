@@ -15,7 +15,7 @@ from condgraph.ask.excerpt import Excerpt, excerpt, rank_sources
 from condgraph.ask.functions import Functions
 from condgraph.ask.held import held_to
 from condgraph.ask.known import Known, known_of
-from condgraph.ask.mentions import Mention, asked_about, masked, mentions
+from condgraph.ask.mentions import Mention, asked_about, masked, mentions, not_looked_at
 from condgraph.ask.options import MOST_DEMOS, AskOptions
 from condgraph.ask.prompt import Prompts, block, mark_of
 from condgraph.ask.records import AskStep, Attempt
@@ -149,7 +149,9 @@ class Preparing:
         return " ".join(self.question.split())
 
     def _linked(self, found: list[Mention], known: Known) -> list[str]:
-        """What the question names; names of nothing are warned of."""
+        """What the question names; names of nothing are warned of, and what was not looked at."""
+        if (left := not_looked_at(self.question)) is not None:
+            self.warnings.append(left)
         for one in found:
             if not one.names and not known.schema.has_text(one.text):
                 self.warnings.append(f"the graph has no name like {shortened(one.text, 80)!r}, which the question says")

@@ -87,6 +87,19 @@ def test_a_huge_question_asks_no_model_and_says_why(graph: Graph) -> None:
     assert not model.seen
 
 
+def test_a_long_question_says_what_of_it_was_not_looked_at(graph: Graph) -> None:
+    asked = "What is the capital of Nepal?"
+    assert graph.ask(asked, Scripted(CAPITAL)).warnings == ()
+    for more, what in (
+        (" please" * 195, "words of"),
+        (' "x"' * 201, "words, and the first quoted texts, of"),
+        (' "."' * 201, "quoted texts of"),
+    ):
+        (said,) = [one for one in graph.ask(asked + more, Scripted(CAPITAL)).warnings if "first 200" in one]
+        assert f"the first 200 {what} the question" in said
+    assert graph.ask(asked + " please" * 194, Scripted(CAPITAL)).warnings == ()
+
+
 def test_an_unlinkable_question_says_what_was_looked_for(graph: Graph) -> None:
     found = graph.ask("Who composed Qwzrtpl Zzyzx?", Scripted("NONE"))
     assert found.status == "abstained"
