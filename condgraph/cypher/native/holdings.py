@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from condgraph.cypher.layout.cells import Bound
 from condgraph.cypher.layout.quote import quote
@@ -21,15 +21,22 @@ from condgraph.cypher.native.ids import foreign
 from condgraph.cypher.native.kinds import is_list
 from condgraph.cypher.native.mapping import Mapping, Property
 
+#: Queries that stand one after the other, of a label or a property each. Of more the server's planner takes
+#: seconds: then labels that no index tells apart are looked through together, and the keys of each node.
+MOST_BRANCHES: Final = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A property that a predicate stands for, on the nodes of some labels (`everywhere`: of all)."""
+    """A property that a predicate stands for, on the nodes of some labels (`everywhere`: of all), of
+    which some are known to have no index of it.
+    """
 
     predicate: str
     held: Property
     labels: tuple[str, ...]
     everywhere: bool
+    unindexed: frozenset[str]
 
     def value(self, e: str) -> str:
         """The property."""
@@ -64,9 +71,9 @@ class Holdings:
         self._by_predicate: dict[str, list[Holding]] = {}
         for (predicate, *_), places in found.items():
             labels = tuple(dict.fromkeys(label for label, _ in places))
-            holding = Holding(
-                predicate, together(one for _, one in places), labels, not mapping.unlabelled and every <= set(labels)
-            )
+            unindexed = frozenset(labels) - {label for label, one in places if not one.unindexed}
+            everywhere = not mapping.unlabelled and every <= set(labels)
+            holding = Holding(predicate, together(one for _, one in places), labels, everywhere, unindexed)
             self._by_predicate.setdefault(predicate, []).append(holding)
         self._all = [one for several in self._by_predicate.values() for one in several]
 
@@ -94,8 +101,8 @@ class Holdings:
             own = "" if one.everywhere else within_labels(e, one.labels)
             labels = one.labels if concepts is None else labels_of(concepts) or one.labels
             return [
-                (pattern, " AND ".join(filter(None, (test, "" if label in one.labels else own))))
-                for label, (pattern, test) in zip(labels, apart(e, labels), strict=True)
+                (pattern, " AND ".join(filter(None, (test, "" if set(some) <= set(one.labels) else own))))
+                for some, pattern, test in apart(e, labels, one.unindexed)
             ]
 
         return Match(None, [one.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
@@ -108,56 +115,82 @@ class Holdings:
             nothing = f"UNWIND [] AS {v} RETURN {v}, null AS {f}"
             text = "\nUNION ALL\n".join(queries) or nothing
             return Match(None, wanted.conditions, Bound(v), before=[*start, f"CALL ({e}) {{\n{text}\n}}"])
-        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, wanted.predicates)])
+        found = self.of(wanted.predicates)
+        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, found)])
 
-    def _whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str]) -> str:
-        """All values of some predicates, label by label."""
-        queries = []
-        for one in self.of(predicates):
-            for pattern, own in apart(e, one.labels):
-                where = " AND ".join(filter(None, (own, one.there(e))))
-                queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, one, e, v, f)} RETURN {e}, {v}, {f}")
-        text = "\nUNION ALL\n".join(queries) or f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
+    def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[Holding]) -> str:
+        """All values of some properties, label by label, or of more than a few node by node."""
+        nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
+        if sum(len(one.labels) for one in some) <= MOST_BRANCHES:
+            queries = []
+            for one in some:
+                for _, pattern, own in apart(e, one.labels):
+                    where = " AND ".join(filter(None, (own, one.there(e))))
+                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, one, e, v, f)} RETURN {e}, {v}, {f}")
+            text = "\nUNION ALL\n".join(queries) or nothing
+        else:
+            queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(writing, some, e, v, f)]
+            each_node = "\nUNION ALL\n".join(queries)
+            text = f"{self._nodes(e, some)} CALL ({e}) {{\n{each_node}\n}} RETURN {e}, {v}, {f}"
         return f"CALL () {{\n{text}\n}}"
+
+    def _nodes(self, e: str, some: Sequence[Holding]) -> str:
+        """A MATCH of the nodes that may have some properties."""
+        labels = dict.fromkeys(label for one in some for label in one.labels)
+        if "" in labels or any(one.everywhere for one in some):
+            return f"MATCH ({e}) WHERE {foreign(e)}"
+        return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
 
     def whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
         """Clauses that leave all values of some predicates, or of all; None where there are none."""
-        names = list(self._by_predicate) if predicates is None else [name for name in predicates if name in self._by_predicate]
-        return self._whole(writing, e, v, f, names) if names else None
+        some = self.of(predicates)
+        return self._whole(writing, e, v, f, some) if some else None
 
-    def with_text(self, e: str, text: str) -> list[str]:
-        """Queries that find the nodes one of whose values is a text."""
-        found = []
-        for one in self._all:
-            held = one.value(e)
-            if one.plain and {kind for kind, _ in one.held.types} == {"STRING"} and not one.held.untidy:
-                found += [f"MATCH {node_of(e, label)} WHERE {held} = {text}" for label in one.labels]
-            else:
-                key = Held("x", one.held).key
-                found += [
-                    f"MATCH {node_of(e, label)} WHERE {one.there(e)} AND any(x IN {each(held, one.held)} WHERE {key} = {text})"
-                    for label in one.labels
-                ]
+    def with_text(self, writing: Writing, e: str, text: str) -> list[str]:
+        """Queries that find the nodes one of whose values is a text: those that an index answers, and
+        one of all others.
+        """
+        plain = [one for one in self._all if one.plain and {kind for kind, _ in one.held.types} == {"STRING"}]
+        plain = [one for one in plain if not one.held.untidy]
+        found = [
+            f"MATCH {node_of(e, label)} WHERE {one.value(e)} = {text} RETURN {e}"
+            for one in plain
+            for label in one.labels
+            if label not in one.unindexed
+        ]
+        scanned = [one for one in plain if one.unindexed]
+        if scanned:
+            known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a')})"
+            same = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {known})"
+            found.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
+        read = [one for one in self._all if one not in plain]
+        if read:
+            v, f = writing.name("v"), writing.name("f")
+            found.append(f"{self._whole(writing, e, v, f, read)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
         return found
 
     def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
         """Queries that go on from a node and bind values `v` and statements `f`; a RETURN follows."""
-        if predicates is not None:
-            return [
-                f"WITH {e} WHERE {' AND '.join([one.there(e), *([] if one.everywhere else [within_labels(e, one.labels)])])} "
-                f"{self._read(writing, one, e, v, f)}"
-                for one in self.of(predicates)
-            ]
+        some = self.of(predicates)
+        if predicates is None or len(some) > MOST_BRANCHES:
+            return self._by_keys(writing, some, e, v, f)
+        return [
+            f"WITH {e} WHERE {' AND '.join([one.there(e), *([] if one.everywhere else [within_labels(e, one.labels)])])} "
+            f"{self._read(writing, one, e, v, f)}"
+            for one in some
+        ]
+
+    def _by_keys(self, writing: Writing, some: Sequence[Holding], e: str, v: str, f: str) -> list[str]:
+        """The same by the keys of the node, a query for properties that are read alike."""
         alike: dict[Any, list[Holding]] = {}
-        for one in self._all:
+        for one in some:
             alike.setdefault(likeness(one.held), []).append(one)
         found = []
         for several in alike.values():
-            a = writing.name("a")
-            listed = [[one.held.key, one.predicate, None if one.everywhere else list(one.labels)] for one in several]
-            labelled = f"({a}[2] IS NULL OR any(l IN {a}[2] WHERE l IN labels({e}) OR (l = '' AND size(labels({e})) = 0)))"
+            k, a = writing.name("k"), writing.name("a")
             found.append(
-                f"WITH {e} UNWIND {writing.parameter(listed)} AS {a} WITH {e}, {a} WHERE {e}[{a}[0]] IS NOT NULL AND {labelled} "
+                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(several))}[{k}] AS {a} "
+                f"WITH {e}, {a} WHERE {_has_labels(e, a)} "
                 + _each(writing, together(one.held for one in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
             )
         return found
@@ -166,9 +199,33 @@ class Holdings:
         return _each(writing, one.held, one.value(e), e, writing.parameter(one.predicate), v, f)
 
 
-def apart(e: str, labels: Sequence[str]) -> list[tuple[str, str]]:
-    """A pattern for each of some labels, with a condition that leaves out the nodes of those before."""
-    return [(node_of(e, label), f"NOT {within_labels(e, labels[:at])}" if at else "") for at, label in enumerate(labels)]
+def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
+    """By the key of a property its key, what its predicate is called, and the labels of the nodes (none: of
+    any) that have it.
+    """
+    found: dict[str, list[list[Any]]] = {}
+    for one in some:
+        found.setdefault(one.held.key, []).append([one.held.key, one.predicate, None if one.everywhere else list(one.labels)])
+    return found
+
+
+def _has_labels(e: str, a: str) -> str:
+    """A condition: a node has one of the labels that such a list says."""
+    return f"({a}[2] IS NULL OR any(l IN {a}[2] WHERE l IN labels({e}) OR (l = '' AND size(labels({e})) = 0)))"
+
+
+def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
+    """Some labels one by one, each with a pattern and a condition that leaves out the nodes of those
+    before. Where they are many, those that are said to have no index come first, together.
+    """
+    scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
+    found = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
+    before = list(scanned)
+    for label in labels:
+        if label not in before:
+            found.append(([label], node_of(e, label), f"NOT {within_labels(e, before)}" if before else ""))
+            before.append(label)
+    return found
 
 
 def _fact(e: str, predicate: str, value: str) -> str:

@@ -5,7 +5,7 @@ their labels answer, each for one label, and behind them the test of what the na
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.quote import quote
@@ -34,13 +34,23 @@ def within_labels(e: str, labels: Sequence[str]) -> str:
 
 
 class Identity:
-    """Names and ids of one mapping."""
+    """Names and ids of one mapping. `parameters` are those that the expressions and queries need: of
+    many labels, what is known of each stands in lists, and not in the text, which is planned sooner.
+    """
 
-    __slots__ = ("_id", "_name", "_nodes")
+    __slots__ = ("_begins", "_id", "_lists", "_name", "_nodes", "parameters")
 
     def __init__(self, mapping: Mapping) -> None:
         self._nodes = mapping.nodes
-        self._id, self._name = short_id(_HERE, mapping), short_name(_HERE, mapping)
+        self._lists: dict[str, list[Any]] = {}
+        self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
+        # How the names of nodes begin that are called by the server's number.
+        words = dict.fromkeys(["node", *(one.concept for one in mapping.nodes if one.label)])
+        self._begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in words)
+        if self._lists:
+            self._lists["numbered"] = [word + " " for word in words]
+            self._begins = "any(w IN $names.numbered WHERE x STARTS WITH w)"
+        self.parameters: dict[str, Any] = {"names": self._lists} if self._lists else {}
 
     def id(self, e: str) -> str:
         """The id of a node."""
@@ -55,7 +65,6 @@ class Identity:
         more than once, and perhaps others.
         """
         values, found = _values(test), list[str]()
-        numbered = ["node"]
         # Labels that no index tells apart are looked through together: planning takes long by the query.
         together: dict[str, list[str]] = {}
         for one in self._nodes:
@@ -69,14 +78,11 @@ class Identity:
             # A name may be empty, and then is none.
             if one.unique is not None and one.name != (one.unique,):
                 found.append(self._by_key(e, one, one.unique, values, one.concept + " "))
-            if one.label:
-                numbered.append(one.concept)
         for tests, labels in together.items():
             found.append(f"MATCH ({e}:{'|'.join(map(quote, labels))}) WHERE {tests} RETURN {e}")
         # What looks like the number of a node is sought by the server's id, whose beginning all nodes
         # of a database share: a test of each node's number would scan them.
-        begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in dict.fromkeys(numbered))
-        likely = f"[x IN {values} WHERE ({begins}) AND x =~ '(?s).* [0-9]+']"
+        likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* [0-9]+']"
         any_id = f"COLLECT {{ MATCH ({e}a) RETURN elementId({e}a) LIMIT 1 }}"
         sought = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
         found.append(
@@ -102,6 +108,55 @@ class Identity:
         likely = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
         return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
 
+    def _short_id(self, e: str, mapping: Mapping) -> str:
+        """What `native.ids` takes for the id of a node, in fewer words where there are many labels."""
+        keyed = [[one.label, one.unique] for one in mapping.nodes if one.unique is not None]
+        if len(keyed) <= _FEW:
+            return id_of(e, mapping)
+        key = f"toStringOrNull({e}[x[1]])"
+        first = self._first(e, "ids", keyed, f"x[0] + '/' + {key}", f"{key} IS NOT NULL")
+        return f"coalesce({first}, elementId({e}))"
+
+    def _short_name(self, e: str, mapping: Mapping) -> str:
+        """What `native.ids` calls a node, in fewer words: it stands in most queries several times, and the
+        server's planner takes longer by the word.
+        """
+        named = [[one.label, *one.name] for one in mapping.nodes if one.name]
+        keyed = [[one.label, one.unique, one.concept + " "] for one in mapping.nodes if one.unique and one.name != (one.unique,)]
+        last = f"{self._first_concept(e, mapping)} + last(split(elementId({e}), ':'))"
+        if len(named) + len(keyed) <= _FEW:
+            cases = _cases(e, mapping)
+            return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
+        key = f"{e}[x[1]]"
+        # Several properties, joined as `ids.joined` does.
+        called = f"toStringOrNull({key})"
+        several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
+        if any(len(one) > 2 for one in named):
+            called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
+        found = [self._first(e, "named", named, called, f"{called} <> ''")] if named else []
+        if keyed:
+            found.append(self._first(e, "keyed", keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
+        return f"coalesce({', '.join(found)}, {last})"
+
+    def _first_concept(self, e: str, mapping: Mapping) -> str:
+        """The first of a node's concepts in the order of the mapping, and a blank."""
+        concepts = {one.label: one.concept for one in mapping.nodes if one.label}
+        if len(concepts) <= _FEW:
+            cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
+            return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
+        pairs = [[label, concept + " "] for label, concept in concepts.items()]
+        return f"coalesce({self._first(e, 'concepts', pairs, 'x[1]')}, 'node ')"
+
+    def _first(self, e: str, name: str, lists: Sequence[Sequence[str | None]], gives: str, test: str = "") -> str:
+        """What `gives` says of the first list `x` whose label a node has and that passes a test, if there
+        is one; else null. A node without labels has the label "". The lists are a parameter.
+        """
+        has = f"x[0] IN labels({e})"
+        if any(one[0] == "" for one in lists):
+            has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
+        self._lists[name] = [[text for text in one if text is not None] for one in lists]
+        return f"[x IN $names.{name} WHERE {has}{f' AND {test}' if test else ''} | {gives}][0]"
+
 
 def found_ids(test: str) -> str:
     """The server's ids of the nodes whose names pass a test, of those that were looked up."""
@@ -111,49 +166,6 @@ def found_ids(test: str) -> str:
 def _unindexed(one: NodeType) -> bool:
     """Whether no index has what names the nodes of a label."""
     return {found.key for found in one.properties if found.unindexed}.issuperset(one.name)
-
-
-def short_id(e: str, mapping: Mapping) -> str:
-    """What `native.ids` takes for the id of a node, in fewer words where there are many labels."""
-    keyed = [[one.label, one.unique] for one in mapping.nodes if one.unique is not None]
-    if len(keyed) <= _FEW:
-        return id_of(e, mapping)
-    key = f"toStringOrNull({e}[x[1]])"
-    first = _first(e, keyed, f"x[0] + '/' + {key}", f"{key} IS NOT NULL")
-    return f"coalesce({first}, elementId({e}))"
-
-
-def short_name(e: str, mapping: Mapping) -> str:
-    """What `native.ids` calls a node, in fewer words: it stands in most queries several times, and the
-    server's planner takes longer by the word.
-    """
-    named = [[one.label, *one.name] for one in mapping.nodes if one.name]
-    keyed = [[one.label, one.unique, one.concept + " "] for one in mapping.nodes if one.unique and one.name != (one.unique,)]
-    last = f"{_first_concept(e, mapping)} + last(split(elementId({e}), ':'))"
-    if len(named) + len(keyed) <= _FEW:
-        cases = _cases(e, mapping)
-        return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
-    key = f"{e}[x[1]]"
-    # Several properties, joined as `ids.joined` does.
-    called = f"toStringOrNull({key})"
-    several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
-    if any(len(one) > 2 for one in named):
-        called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
-    found = [_first(e, named, called, f"{called} <> ''")] if named else []
-    if keyed:
-        found.append(_first(e, keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
-    return f"coalesce({', '.join(found)}, {last})"
-
-
-def _first(e: str, lists: Sequence[Sequence[str | None]], gives: str, test: str = "") -> str:
-    """What `gives` says of the first list `x` whose label a node has and that passes a test, if there is
-    one; else null. A node without labels has the label "".
-    """
-    has = f"x[0] IN labels({e})"
-    if any(one[0] == "" for one in lists):
-        has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
-    written = ", ".join(f"[{', '.join(literal(text) for text in one if text is not None)}]" for one in lists)
-    return f"[x IN [{written}] WHERE {has}{f' AND {test}' if test else ''} | {gives}][0]"
 
 
 def _cases(e: str, mapping: Mapping) -> list[str]:
@@ -176,16 +188,6 @@ def _cases(e: str, mapping: Mapping) -> list[str]:
         if one.unique is not None and one.name != (one.unique,)
     ]
     return [*named, *keyed]
-
-
-def _first_concept(e: str, mapping: Mapping) -> str:
-    """The first of a node's concepts in the order of the mapping, and a blank."""
-    concepts = {one.label: one.concept for one in mapping.nodes if one.label}
-    if len(concepts) <= _FEW:
-        cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
-        return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
-    pairs = [[label, concept + " "] for label, concept in concepts.items()]
-    return f"coalesce({_first(e, pairs, 'x[1]')}, 'node ')"
 
 
 def _values(test: str) -> str:

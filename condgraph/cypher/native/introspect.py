@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -37,6 +38,8 @@ VECTOR: Final = 64
 _COUNTED: Final = 100_000
 #: Queries that count are joined in one text up to so many.
 _JOINED: Final = 50
+#: Samples that one query takes.
+_AT_ONCE: Final = 20
 
 _STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.nodes AS nodes, data.relationships AS relationships"
 _UNLABELLED: Final = f"MATCH (n) WITH n LIMIT {_COUNTED} WHERE size(labels(n)) = 0 RETURN count(n) AS count"
@@ -50,6 +53,12 @@ _CONSTRAINTS: Final = (
     "WHERE entityType = 'NODE' AND size(properties) = 1 AND (type CONTAINS 'UNIQUENESS' OR type CONTAINS 'NODE_KEY') "
     "RETURN labelsOrTypes[0] AS label, properties[0] AS key, type CONTAINS 'NODE_KEY' AS always ORDER BY label, key"
 )
+#: A sample is taken by a short query, and looked at by the server's ids, by texts that are the same for
+#: all labels and types, and so planned once.
+_NODES: Final = "UNWIND $ids AS i MATCH (x) WHERE elementId(x) = i WITH x"
+_RELATIONSHIPS: Final = "UNWIND $ids AS i MATCH (a)-[x]->(b) WHERE elementId(x) = i WITH a, x, b"
+_LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
+_ENDS: Final = f"{_RELATIONSHIPS} RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
 _SEEN: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
     f"WITH key, v, valueType(v) AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
@@ -157,11 +166,11 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     unlabelled = _unlabelled(connection, counted, notes)
     labels = [*counted.labels.items(), *([("", unlabelled)] if unlabelled else [])]
     seen, together = {}, _Groups()
-    for label, count in labels:
+    samples = _samples(connection, [_pattern(label) for label, _ in labels], most)
+    for (label, count), ids in zip(labels, samples, strict=True):
         check()
-        sample = f"{_pattern(label)} WITH x LIMIT {most}"
-        seen[label] = _seen(connection, sample, min(count, most))
-        for row in connection.ask(f"{sample} WITH DISTINCT labels(x) AS labels RETURN labels", {}):
+        seen[label] = _seen(connection, _NODES, ids, min(count, most))
+        for row in connection.ask(_LABELS, {"ids": ids}):
             together.join(label, row["labels"])
     # A node of several labels has one reading of each of its properties: texts of labels that occur
     # together are judged together.
@@ -175,11 +184,11 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         pool = {one.key: sorted(pooled[together.of(label), one.key]) for one in seen[label]}
         nodes.append(_node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing))
     relationships = []
-    for name, count in counted.types.items():
+    samples = _samples(connection, [f"MATCH ()-[x:{quote(name)}]->()" for name in counted.types], most)
+    for (name, count), ids in zip(counted.types.items(), samples, strict=True):
         check()
-        sample = f"MATCH (a)-[x:{quote(name)}]->(b) WITH a, x, b LIMIT {most}"
-        ends = connection.ask(f"{sample} RETURN labels(a) AS a, labels(b) AS b, count(*) AS count", {})
-        found = _seen(connection, sample, min(count, most))
+        ends = connection.ask(_ENDS, {"ids": ids})
+        found = _seen(connection, _RELATIONSHIPS, ids, min(count, most))
         sampled |= {("relationship", name, one.key): (*one.texts, *one.whole) for one in found}
         relationships.append(_relationship(name, count, min(count, most), ends, found, indexed, notes, typing))
     return Mapping(
@@ -315,10 +324,19 @@ def _relationship(
     return RelationshipType(name, name, count, ends, tuple(found))
 
 
-def _seen(connection: Connection, sample: str, sampled: int) -> list[Seen]:
+def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator[list[str]]:
+    """The server's ids of the first `x` of each pattern; some are asked together, which is planned sooner."""
+    for at in range(0, len(patterns), _AT_ONCE):
+        some = patterns[at : at + _AT_ONCE]
+        asked = ", ".join(f"COLLECT {{ {one} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, one in enumerate(some))
+        (row,) = connection.ask(f"RETURN {asked}", {"most": most})
+        yield from (row[f"l{number}"] for number in range(len(some)))
+
+
+def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[Seen]:
     """What a sample has of each property, by key."""
     by_key: dict[str, list[dict[str, Any]]] = {}
-    for row in connection.ask(f"{sample} {_SEEN}", {}):
+    for row in connection.ask(f"{match} {_SEEN}", {"ids": ids}):
         by_key.setdefault(row["key"], []).append(row)
     found = []
     for key, rows in sorted(by_key.items()):

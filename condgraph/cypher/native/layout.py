@@ -73,10 +73,11 @@ class NativeLayout(Layout):
         ]
 
     def parameters(self, graph: str) -> dict[str, Any]:
-        """What relationships have for qualifiers, and what their types are called; the nodes of names
-        that were looked up.
+        """What relationships have for qualifiers, and what their types are called; what labels are
+        named by, and the nodes of names that were looked up.
         """
-        return self.qualifying.parameters if self.found is None else {**self.qualifying.parameters, "found": self.found}
+        found = {**self.qualifying.parameters, **self.identity.parameters}
+        return found if self.found is None else {**found, "found": self.found}
 
     def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
         """This layout for a query beside that of an answer: names are those of nodes that were looked up,
@@ -194,7 +195,7 @@ class NativeLayout(Layout):
     def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
         """Label by label."""
         queries = [
-            f"MATCH {pattern}{f' WHERE {own}' if own else ''} RETURN {e}" for pattern, own in apart(e, self.labels_of(names))
+            f"MATCH {pattern}{f' WHERE {own}' if own else ''} RETURN {e}" for _, pattern, own in apart(e, self.labels_of(names))
         ]
         return ["CALL (*) {\n" + "\nUNION ALL\n".join(queries) + "\n}"] if queries else [f"UNWIND [] AS {e} WITH {e}"]
 

@@ -110,10 +110,11 @@ class NativeNames:
         """Some node has this name or id, or some attribute this text."""
         if self.has_name(text) or self.name_of(text) is not None:
             return True
-        for query in self._layout.holdings.with_text("s", "$key"):
-            if self._rows(f"{query} RETURN 1 AS found LIMIT 1", key=text):
-                return True
-        return False
+        writing = _Writing(self._schema)
+        queries = "\nUNION ALL\n".join(self._layout.holdings.with_text(writing, "s", "$key"))
+        if not queries:
+            return False
+        return bool(self._rows(f"CALL () {{\n{queries}\n}} RETURN 1 AS found LIMIT 1", key=text, **writing.parameters))
 
     def without(self, names: Sequence[str]) -> list[str]:
         """Those of the names that no node or concept has: one query."""
