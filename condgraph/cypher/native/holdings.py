@@ -160,7 +160,7 @@ class Holdings:
         ]
         scanned = [one for one in plain if one.unindexed]
         if scanned:
-            known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a')})"
+            known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
             same = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {known})"
             found.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
         read = [one for one in self._all if one not in plain]
@@ -190,7 +190,7 @@ class Holdings:
             k, a = writing.name("k"), writing.name("a")
             found.append(
                 f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(several))}[{k}] AS {a} "
-                f"WITH {e}, {a} WHERE {_has_labels(e, a)} "
+                f"WITH {e}, {a} WHERE {_has_labels(e, a, several)} "
                 + _each(writing, together(one.held for one in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
             )
         return found
@@ -209,9 +209,12 @@ def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
     return found
 
 
-def _has_labels(e: str, a: str) -> str:
+def _has_labels(e: str, a: str, some: Sequence[Holding]) -> str:
     """A condition: a node has one of the labels that such a list says."""
-    return f"({a}[2] IS NULL OR any(l IN {a}[2] WHERE l IN labels({e}) OR (l = '' AND size(labels({e})) = 0)))"
+    if all(one.everywhere for one in some):
+        return "true"
+    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in one.labels for one in some) else ""
+    return f"({a}[2] IS NULL OR any(l IN labels({e}) WHERE l IN {a}[2]){none})"
 
 
 def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
