@@ -14,7 +14,7 @@ show. A program is as common as its parts are together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,9 @@ _RELATIONS, _ATTRIBUTES, _CONCEPTS, _SETS = 30, 40, 6, 40
 _PAIRS: Final = frozenset(("And", "Or", "QueryRelation", "QueryRelationQualifier", "SelectBetween"))
 _STARTS: Final = frozenset(("Find", "FindAll"))
 _VALUES: Final = {Kind.TEXT: ("Str", "x"), Kind.QUANTITY: ("Num", "7"), Kind.TIME: ("Year", "1999")}
+#: Comparisons with how common they are; where all but `!=` have one text, one stands for the others.
+_ALL_SIGNS: Final = ((0.4, "="), (0.25, "<"), (0.2, ">"), (0.15, "!="))
+_ONE_TEXT: Final = ((0.85, "<"), (0.15, "!="))
 _FIND: Final[Step] = ("Find",)
 _ONE: Final[Weighted] = [(1.0, (_FIND,))]
 _ALL: Final[Weighted] = [(1.0, (("FindAll",),))]
@@ -52,6 +55,7 @@ class Shapes:
 
     def __init__(self, graph: str, schema: StoredSchema, layout: Layout) -> None:
         self._graph, self._schema, self._layout = graph, schema, layout
+        self._signs = _ONE_TEXT if layout.floats and not schema.inexact else _ALL_SIGNS
 
     def texts(self, most: int) -> list[Compiled]:
         """At most so many queries, no two of one text."""
@@ -109,7 +113,7 @@ class Shapes:
         for name in names:
             (kind, unit), _ = max(kinds.items(), key=lambda one: one[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
             if kind in _VALUES:
-                found.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit))
+                found.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit, self._signs))
         return sorted(found, key=lambda one: -one.weight)
 
     def _asked_of(self, found: Steps, attributes: list[_Valued]) -> list[_Valued]:
@@ -180,10 +184,11 @@ class _Valued:
     name: str
     kind: Kind
     unit: str
+    signs: tuple[tuple[float, str], ...]
 
     def of(self, weight: float) -> _Valued:
         """The same with another weight."""
-        return _Valued(weight, self.name, self.kind, self.unit)
+        return replace(self, weight=weight)
 
     @property
     def value(self) -> str:
@@ -203,9 +208,10 @@ class _About:
 
 
 def _firsts(some: list[_Valued]) -> list[_Valued]:
-    """The commonest of each kind, with the weights of all of it."""
+    """The commonest of each kind, with the part that its kind has of all."""
+    total = sum(one.weight for one in some)
     return [
-        next(one for one in some if one.kind is kind).of(sum(one.weight for one in some if one.kind is kind))
+        next(one for one in some if one.kind is kind).of(sum(one.weight for one in some if one.kind is kind) / total)
         for kind in dict.fromkeys(one.kind for one in some)
     ]
 
@@ -231,7 +237,6 @@ def _then(*parts: Weighted) -> Weighted:
 
 def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: list[_Valued]) -> Iterator[tuple[float, Steps]]:
     """What is asked of the attributes of a set."""
-    total = sum(one.weight for one in qualifiers) or 1.0
     for one in attributes:
         share = weight * one.weight
         yield 0.32 * share, (*found, ("QueryAttr", one.name))
@@ -239,7 +244,7 @@ def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: l
         for part, step in tests:
             yield 0.28 * share * part, (*found, ("QueryAttr", one.name), *step)
         for key in qualifiers:
-            part = share * key.weight / total
+            part = share * key.weight
             condition = ("QueryAttrUnderCondition", one.name, key.name, key.value)
             yield 0.12 * part, (*found, condition)
             for some, step in tests:
@@ -250,10 +255,9 @@ def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: l
 def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, Steps]]:
     """What is asked of two sets."""
     yield 0.35 * weight, (*two, ("QueryRelation",))
-    total = sum(one.weight for one in about.qualifiers) or 1.0
     for share, ((_, relation, way),) in about.relations:
         for key in about.qualifiers if way == "forward" else ():
-            yield 0.6 * weight * share * key.weight / total, (*two, ("QueryRelationQualifier", relation, key.name))
+            yield 0.6 * weight * share * key.weight, (*two, ("QueryRelationQualifier", relation, key.name))
     for one in about.few:
         if one.kind is Kind.QUANTITY:
             for which in ("greater", "less"):
@@ -265,7 +269,7 @@ def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
     said = () if name is None else (name,)
     if of.kind is Kind.TEXT:
         return [(1.0, ((f"{function}Str", *said, of.value),))]
-    return [(share, ((function + _VALUES[of.kind][0], *said, of.value, sign),)) for share, sign in ((0.85, "<"), (0.15, "!="))]
+    return [(share, ((function + _VALUES[of.kind][0], *said, of.value, sign),)) for share, sign in of.signs]
 
 
 def program(steps: Steps) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import pytest
 
 import condgraph
 from condgraph.cypher.compile.plan import compile_plan
+from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.shapes import Shapes, program
 from condgraph.engine.facts import Entity
@@ -16,6 +17,7 @@ from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.languages.kopl.lower import lower
 from condgraph.samples import SAMPLES
 from tests.engine.test_cypher_texts import world
+from tests.support.plain_layout import PlainLayout
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,21 @@ def test_programs_of_other_names_have_these_texts(schema: StoredSchema) -> None:
     ):
         made = compile_plan(optimise(lower(asked, schema).plan)[0], "g", schema)  # type: ignore[arg-type]
         assert made.text in texts, asked
+
+
+_PLAIN = PlainLayout({"human": "Human", "astronaut": "Astronaut"}, {"lives in": "LIVES_IN"}, {"height": "height"})
+
+
+@pytest.mark.parametrize("layout", [CONDGRAPH, _PLAIN], ids=["floats", "numbers of any kind"])
+def test_every_comparison_is_there_whether_they_have_one_text_or_four(layout: Layout) -> None:
+    graph = condgraph.open()
+    graph.add(world())
+    schema = StoredSchema(describe_schema(graph.current))
+    texts = {one.text for one in Shapes("g", schema, layout).texts(500)}
+    for sign in ("=", "<", ">", "!="):
+        asked = f"FindAll() FilterNum(height, 160 centimetre, {sign}) Count()"
+        made = compile_plan(optimise(lower(asked, schema).plan)[0], "g", schema, layout=layout)  # type: ignore[arg-type]
+        assert made.text in texts, sign
 
 
 def test_no_text_comes_twice_and_the_first_are_the_shortest_programs(schema: StoredSchema) -> None:
