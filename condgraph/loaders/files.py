@@ -38,6 +38,8 @@ ENCODING_HELP: Final = (
     "text encoding of the file (default: UTF-8, or what a byte order mark says; of tables also cp1252 or UTF-16, guessed)"
 )
 
+#: The share of characters that may be damaged in a text.
+_MOST_DAMAGED: Final = 0.02
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -196,16 +198,18 @@ def heads_in(encoding: object) -> Iterator[None]:
         _heads_in.reset(known)
 
 
-def head_text(head: bytes) -> str | None:
+def head_text(head: bytes, *, damaged: bool = False) -> str | None:
     """The head of a file as text, or None when it is none (binary, or another encoding than UTF-8,
-    UTF-16 or UTF-32).
+    UTF-16 or UTF-32). `damaged` takes text with a few bytes that are none.
     """
     encoding = marked_encoding(head) or "utf-8"
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decoder = codecs.getincrementaldecoder(encoding)("replace" if damaged else "strict")
     try:
         # An incremental decoder keeps back a character that the head cuts in two.
         text = decoder.decode(head)
     except UnicodeError:
+        return None
+    if damaged and text.count("\ufffd") > max(1, _MOST_DAMAGED * len(text)):
         return None
     return None if "\0" in text else text
 

@@ -34,6 +34,7 @@ from condgraph.loaders.rdf import load as rdf
 from condgraph.loaders.spreadsheet import load as spreadsheet
 from condgraph.loaders.statements import quintuples, triples, wikidata
 from condgraph.loaders.table import formats as table
+from condgraph.loaders.unrecognised import why_not
 
 #: Every format, by the name that `format=` takes.
 FORMATS: Final[dict[str, Format]] = {
@@ -250,7 +251,7 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
         if wanted is whole is not table.PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
             yield whole, path
             return
-    strange: list[str] = []
+    strange: list[Path] = []
     found: list[tuple[Format, Path]] = []
     for one in sorted(path.iterdir()):
         if one.is_dir():
@@ -265,11 +266,13 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
             if scores:
                 found.append((_best(one, scores), one))
             else:
-                strange.append(one.name)
+                strange.append(one)
     if strange:
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+        first = strange[0]
+        why = why_not(first, read_head(first)) if first.stat().st_size else "the file is empty"
         raise FormatError(
-            f"the folder holds files of no known format: {', '.join(strange[:5])}{more}",
+            f"the folder holds files of no known format: {', '.join(one.name for one in strange[:5])}{more} ({first.name}: {why})",
             file=str(path),
             hint=f"a pattern ('{path.name}/*.csv') or a list of paths says which files to load",
         )
@@ -288,7 +291,9 @@ def _sniffed(path: Path) -> Format:
     if scores:
         return _best(path, scores)
     raise FormatError(
-        "the format is not recognised" if path.stat().st_size else "the file is empty, so its format cannot be recognised",
+        f"the format is not recognised: {why_not(path, read_head(path))}"
+        if path.stat().st_size
+        else "the file is empty, so its format cannot be recognised",
         file=str(path),
         hint="format= is one of " + ", ".join(sorted(FORMATS)),
     )

@@ -178,7 +178,7 @@ def test_ids_of_relationships_and_lists(tmp_path: Path) -> None:
             "e.csv, row 1, field '~to': there is no node 'b'",
         ),
         ({"n.csv": "~id,~label\na,A\n", "e.csv": "~id,~from,~to,~label\n1,a,a,\n"}, "has no type"),
-        ({"n.csv": ":ID,name,:LABEL\na,A\n"}, "2 fields where the table has 3"),
+        ({"n.csv": ":ID,name,:LABEL\na,A,B,C\n"}, "4 fields where the table has 3"),
     ],
 )
 def test_bad_records_are_said_where_they_are(files: dict[str, str], said: str, tmp_path: Path) -> None:

@@ -75,6 +75,52 @@ def test_content_decides(tmp_path: Path, form: str, packed: bool) -> None:
     assert list(found.format.read(found.data, reading, {}))
 
 
+#: Files that are near to another format, and what they are.
+NEAR = [
+    ("people.csv", "name|age|city\nAnn|34|Oslo\nBob|41|Rome\n", "csv"),
+    ("people.txt", "name | age | city\nAnn | 34 | Oslo\nBob | 41 | Rome\n", "csv"),
+    ("people.psv", "name|town|country\nAnn|Oslo|Norway\nBob|Rome|Italy\n", "csv"),
+    ("people.dat", "order|date|amount\nA1|2024-01-01|12.50\nA2|2024-01-02|7.25\n", "csv"),
+    ("people.csv", "name|age|city\n", "csv"),
+    ("people.tsv", "name\ttown\tcountry\nAnn\tOslo\tNorway\nBob\tRome\tItaly\n", "tsv"),
+    ("kb.txt", "Ann|knows|Bob\nBob|likes|Cleo\nCleo|hates|Ann\n", "triples"),
+    ("kb.txt", "Ann\tknows\tBob\nBob\tlikes\tCleo\n", "triples"),
+    ("kb.csv", "subject|predicate|object\nAnn|age|34\n", "triples"),
+    ("kb.txt", "Ann|age|34\nBob|age|41\nAnn|town|Oslo\n", "triples"),
+    ("two.csv", 'x,y\nr0,"1,5 kg ca."\nr1,"2,5 kg ca."\n', "csv"),
+    ("three words.csv", "title\nA tale two\nB tale three\n", "csv"),
+    ("no header.csv", "A tale two\nB tale three\n", "csv"),
+    ("notes.csv", "notes\nlikes apples, bananas\nx, y, z\n", "csv"),
+    ("facts.txt", "Ann knows Bob\nBob knows Cleo\n", "triples"),
+    ("one.txt", "a,b,c,d,e\nx,y,z,u,v\n", "csv"),
+    ("one.txt", "name\tcity\nAnn\tOslo\n", "tsv"),
+    ("short.txt", "route_id,service_id,trip_id,headsign\nAB,FULLW,AB1\nAB,FULLW\n", "csv"),
+    ("bank.csv", "Umsatz;\nName;A;\n\nTag;Text;Betrag;\n28.12.2018;H;-1,00;\n02.01.2019;X;2,50;\n", "csv"),
+    ("b.tsv", "head\trelation\ttail\tstart\tend\nAnn\tin\tChoir\t1999\t2003\nFay\tin\tChoir\t-50\t-44\n", "quintuples"),
+    ("b.tsv", "head\trelation\ttail\tstart\tend\nFay\tin\tChoir\t-50\t14\nGus\tin\tChoir\t-4\t3\n", "quintuples"),
+    ("b.txt", "Fay\tin\tChoir\t-50\t-44\nGus\tin\tChoir\t-753\t-716\n", "quintuples"),
+    ("b.tsv", "subject\tpredicate\tobject\tyear\nFay\tin\tChoir\t-50\nGus\tin\tChoir\t-4\n", "quintuples"),
+    ("b.csv", "country,indicator,unit,1999,2001\nNorway,GDP,USD,1999,2001\nItaly,GDP,USD,2001,2002\n", "csv"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "form"), NEAR)
+def test_near_formats(tmp_path: Path, name: str, text: str, form: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    (found,) = recognise(path)
+    assert found.format.name == form
+    assert list(found.format.read(path, Reading(found.source), {})) or text.count("\n") == 1
+
+
+def test_a_bad_byte_in_a_table_is_said_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("name,v\nZürich,1\nGen".encode() + b"\xe8ve,2\n")
+    (found,) = recognise(path)
+    with pytest.raises(LoadError, match=r"a.csv, row 2, field 'name': byte 0xe8 is not text"):
+        list(found.format.read(path, Reading(found.source), {}))
+
+
 def test_the_format_may_be_said(files: Any) -> None:
     path = files(a_DOT_txt=SAMPLES["quintuples"]) / "a.txt"
     assert recognise(str(path), "triples")[0].format.name == "triples"
@@ -94,6 +140,27 @@ def test_nothing_fits_or_two_do(files: Any, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(FORMATS, "rdf", dataclasses.replace(FORMATS["rdf"], sniff=lambda path, head: score))
     with pytest.raises(FormatError, match=r"could be rdf or triples.*format="):
         recognise(folder / "c.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"just a text\nand more of it, really\n", "record 1 has 1 field and record 2 has 2 fields; as facts, "),
+        (b"Some words, and more.\nOther.\n", r"record 1 has 2 fields and record 2 has 1 field"),
+        (b"Z\xc3\xbcrich, a town\nGen\xe8ve is one\n\xc3\xa9t\xc3\xa9\n", "byte 0xe8 in line 2 is no UTF-8"),
+        (b"%PDF-1.7\n", "it looks like a PDF"),
+        (b"\0\1\2", "no text: it has the byte 0x00 at 1"),
+        (b"[1,\n 2, }", "as JSON, line 2 is wrong"),
+        (b"word\nword\n", "no line has two fields; as facts, no line has three fields"),
+    ],
+)
+def test_what_is_not_recognised_is_told_why(tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=why):
+        recognise(path)
+    with pytest.raises(FormatError, match=r"notes\.txt \(notes\.txt: .*" + why):
+        recognise(tmp_path)
 
 
 def test_missing_files_have_neighbours(files: Any) -> None:

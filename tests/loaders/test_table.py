@@ -267,14 +267,86 @@ def test_a_comma_too_many(path: Path) -> None:
         condgraph.open().load(path, format="csv")
 
 
-def test_ragged_rows_are_bad(path: Path) -> None:
-    text = "a,b\n1,2\n3\n4,5,6\n7,8\n"
-    with pytest.raises(LoadError, match=r"row 2: 1 fields where the table has 2 \(line 3\)"):
+def test_records_with_too_many_fields_are_bad(path: Path) -> None:
+    text = "a,b\n1,2\n3,,x\n4,5,6\n7,8\n"
+    with pytest.raises(LoadError, match=r"row 2: 3 fields where the table has 2 \(line 3\)"):
         read(path, text)
     rows, found, reading = read(path, text, "skip")
     assert [row.row for row in rows] == [1, 4]
     assert len(found) == 4
     assert reading.skipped == 2
+
+
+def test_records_without_their_last_fields_are_read(path: Path) -> None:
+    rows, found, reading = read(path, "a,b,c\n1,x,\n2\n3,y\n4,z,w,,\n5,z,w, \n\n6,z\n")
+    assert [row.row for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert values(found)[6:] == [
+        ("t/1", "b", "x"), ("t/3", "b", "y"), ("t/4", "b", "z"), ("t/5", "b", "z"), ("t/6", "b", "z"),
+        ("t/4", "c", "w"), ("t/5", "c", "w"),
+    ]  # fmt: skip
+    assert [problem.message for problem in reading.problems] == [
+        "1 blank line between rows is no row",
+        "3 records have fewer than the 3 fields of the header, and the last are missing (line 3: '2'; line 4: '3,y')",
+        "2 records have blank fields after the 3 of the header, which are left out (line 5: '4,z,w,,'; line 6: '5,z,w, ')",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "above"),
+    [
+        ("Report,2024-01-01\nBy,Someone\n\nid,name,amount\n1,a,5\n2,b,7\n", "id", "Report,2024-01-01; By,Someone"),
+        ("Report,2024-01-01\nBy,Someone\nid,name,amount\n1,a,5\n2,b,7\n", "id", "Report,2024-01-01; By,Someone"),
+        # As a spreadsheet writes it, with as many fields in every line.
+        (
+            "My bank,,,\nAccount,12,,\n,,,\nday,text,sum,note\n2024-01-02,a,5,\n2024-01-03,b,7,\n",
+            "day",
+            "My bank,,,; Account,12,,; ,,,",
+        ),
+        # Texts alone, below a blank line; line ends and quotes of any kind.
+        ('"My bank;\r\nand yours"\r\n\r\nname;town\r\nAnn;Oslo\r\nBob;Rome\r\n', "name", '"My bank;; and yours"'),
+        ("Account statement of 2024\ndate\tin\tout\n2024-01-02\t5\t\n2024-02-02\t\t7\n", "date", "Account statement of 2024"),
+        ("# of the bank\nAccount,12\n\nday,text,sum\n2024-01-02,a,5\n", "day", "Account,12"),
+    ],
+)
+def test_lines_above_the_header_are_left_out(path: Path, text: str, header: str, above: str) -> None:
+    _, found, reading = read(path, text)
+    assert found[0].predicate == header
+    assert {one.row for one in found} == set(range(1, max(one.row for one in found) + 1))
+    assert any(f" left out: {above} (skip=" in one.message for one in reading.problems)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n\nid,name,amount\n1,a,5\n2,b,7\n",  # a table above another
+        "name,place\nx,Oslo, Norway\ny,Rome, Italy\n",  # commas of texts
+        "item,price\na,$1,200.50\nb,$2,300.50\n",
+        "a,b\n1,2\n1,2,3\n1,2,3\n",
+    ],
+)
+def test_lines_above_a_header_are_not_guessed(path: Path, text: str) -> None:
+    _, found, reading = read(path, text, "skip")
+    assert {one.predicate for one in found} <= set(text.split("\n")[0].split(","))
+    assert not any("above the header" in one.message for one in reading.problems)
+
+
+def test_lines_above_the_header_may_be_said(path: Path) -> None:
+    text = "x,1\ny,2\nid,name,amount\n1,a,5\n"
+    assert {one.predicate for one in read(path, text, skip=2)[1]} == {"id", "name", "amount"}
+    assert {one.predicate for one in read(path, text, skip=3, header=False)[1]} == {"column 1", "column 2", "column 3"}
+    with pytest.raises(LoadError, match="3 fields where the table has 2"):
+        read(path, text, skip=0)
+    with pytest.raises(OptionError, match="skip= is a number of lines"):
+        read(path, text, skip=-1)
+
+
+@pytest.mark.parametrize(
+    "text", ["notes\nlikes apples, bananas\nx, y, z\n", "title\nhello, world\nA tale, two\n", "q\na;b\nc|d,e\n"]
+)
+def test_one_column_of_texts(path: Path, text: str) -> None:
+    _, found, _ = read(path, text)
+    header, *cells = text.splitlines()
+    assert values(found) == [(f"t/{at}", header, cell) for at, cell in enumerate(cells, 1)]
 
 
 def test_a_quote_never_closed_swallows_nothing_in_silence(path: Path) -> None:
@@ -340,7 +412,7 @@ def test_files_without_header_or_rows(path: Path) -> None:
 
 
 def test_a_file_read_twice_gives_what_it_gives_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "id,n,d\n" + "".join(f"r{at},{at % 7 or 'n/a'},{1900 + at % 99}-01-02\n" for at in range(2500)) + "short\n"
+    text = "id,n,d\n" + "".join(f"r{at},{at % 7 or 'n/a'},{1900 + at % 99}-01-02\n" for at in range(2500)) + "a,record,too,long\n"
     once = read(path, text, "skip", key="id")
     monkeypatch.setattr("condgraph.loaders.table.formats._CELLS_IN_MEMORY", 10)
     monkeypatch.setattr("condgraph.loaders.table.text._ROWS_A_CHUNK", 1000)

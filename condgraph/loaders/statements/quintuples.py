@@ -7,6 +7,7 @@ Statements go out as batches of about 100,000 lines.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from condgraph.loaders.files import head_lines, path_of
 from condgraph.loaders.statements.delimited import columns_of
 from condgraph.loaders.statements.names import EntityNames
 from condgraph.loaders.statements.shape import END, HEAD, RELATION, START, TAIL, TIME, find_shape, likeness, shape_of, split
-from condgraph.loaders.statements.times import looks_like_bound, read_bound
+from condgraph.loaders.statements.times import bound_kind, looks_like_bound, read_bound
 from condgraph.loaders.statements.triples import TRIPLE_OPTIONS, Predicates
 
 ROLES: Final = ((HEAD, RELATION, TAIL, START, END), (HEAD, RELATION, TAIL, TIME))
@@ -147,22 +148,32 @@ def _sniff(path: Path, head: bytes) -> int:
         return 0
     rows = [row for row in (split(line, shape.mark) for line in lines[shape.header :]) if len(row) == len(shape.roles)]
     times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
-    if not times or not any(time.strip("-") for time in times):
+    if not _are_times(times, shape.header):
         return 0
-    missed = 0
-    for time in times:
-        missed += not looks_like_bound(time)
-        if (len(times) - missed) / len(times) < 0.95:
-            return 0
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
         return 0
     # Times in their place say more than the words of relations do; where the first line has them,
-    # it is no table's header either.
+    # it is no table's header either, unless its years stand above relations that do come again.
     first = split(lines[0], shape.mark)
     places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
     timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
-    return max(min(95, likely + 10), 75 if timed and not shape.header else 0)
+    relations = [row[at] for row in rows] if (at := shape.at(RELATION)) is not None else []
+    heads = relations[0] not in relations[1:] and len(set(relations[1:])) < len(relations) - 1
+    return max(min(95, likely + 10), 75 if timed and not shape.header and not heads else 0)
+
+
+def _are_times(texts: Sequence[str], named: bool) -> bool:
+    """Whether nearly all of some texts are times. Years of one or two digits are where others leave no
+    doubt: those before Christ where a header names the times or one time has more digits, those after
+    it where there is both.
+    """
+    kinds = Counter(map(bound_kind, texts))
+    plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
+    if named or plain:
+        plain += signed
+        plain += small if named and plain else 0
+    return plain > 0 and plain + kinds["open"] >= 0.95 * len(texts)
 
 
 FORMAT: Final = Format(

@@ -18,6 +18,7 @@ from condgraph.engine.errors import FormatError, OptionError
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, head_lines, read_head
 from condgraph.loaders.statements.names import option_text
+from condgraph.loaders.table.dialect import heads_other_kinds
 
 #: What a column is: its role.
 HEAD: Final = "head"
@@ -223,14 +224,25 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
         return 0  # sentences: a file of questions
     if not shape.mark and any(row[1] in _LONE for row in rows[:20]):
         return 0  # a table whose delimiter has white space around it
+    if not shape.mark and len(split(lines[_is_count(lines[0], lines)], "")) != len(shape.roles):
+        return 0  # a title above sentences
     by_mark = {"\t": 70, "|": 80, " | ": 80, "": 60}.get(shape.mark, 55)
-    alike = len(rows) > 1 and (relations[0] in relations[1:] or any(map(_of_ids, zip(*rows, strict=True))))
+    places = [place for place, role in enumerate(shape.roles) if role in (HEAD, RELATION, TAIL)]
+    again = relations[0] in relations[1:]
+    headed = not again and heads_other_kinds(rows)
+    alike = again or (len(rows) > 1 and not headed and any(_of_ids([row[place] for row in rows]) for place in places))
     few = len(set(relations)) * 2 <= len(relations)
     if alike and few:
         return by_mark
     if not shape.mark:
         return 0  # any text has white space
-    return by_mark - 15 if alike or shape.mark in ("|", " | ") else by_mark - 35
+    if alike:
+        return by_mark - 15
+    if headed:
+        return 10  # a table
+    ends = [place for place in places if place != at]
+    linked = not {row[place] for row in rows[1:] for place in ends}.isdisjoint(rows[0][place] for place in ends)
+    return by_mark - (5 if linked else 25 if len(rows) == 1 and "|" in shape.mark else 35)
 
 
 def _of_ids(column: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from condgraph.engine.values import UNKNOWN, Time, Unknown
 
@@ -70,17 +70,24 @@ def read_bound(text: str) -> Time | Unknown | None:
     return Time.span(Time.year(ends[0]), Time.year(ends[1]))
 
 
+def bound_kind(text: str) -> Literal["time", "open", "signed", "small", ""]:
+    """What a field could be as one end of a validity: a time, an open end, a number of one or two
+    digits with or without a sign (a year perhaps), or nothing of the kind.
+    """
+    text = text.strip()
+    if text in ("", "-"):
+        return "open"
+    if _YEAR_LIKE(text) and len(text.lstrip("+-")) < 3:
+        return "signed" if text[0] == "-" else "small"
+    try:
+        read_bound(text)
+    except ValueError:
+        return ""
+    return "time"
+
+
 def looks_like_bound(text: str) -> bool:
     """Whether a field could be one end of a validity: used to recognise files, so open ends count
     and bare small numbers do not.
     """
-    text = text.strip()
-    if text in ("", "-"):
-        return True
-    if _YEAR_LIKE(text) and len(text.lstrip("+-")) < 3:
-        return False
-    try:
-        read_bound(text)
-    except ValueError:
-        return False
-    return True
+    return bound_kind(text) in ("time", "open")

@@ -14,7 +14,7 @@ from typing import Any, Final
 from condgraph.engine.facts import Batch, Column, Ids, Item, Member, Numbers, Ref, Subclass, Texts, Values
 from condgraph.engine.values import Quantity, Time, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.files import head_lines, path_of
+from condgraph.loaders.files import head_lines, path_of, suffix_of
 from condgraph.loaders.statements.delimited import columns_of
 from condgraph.loaders.statements.names import NAME_OPTIONS, EntityNames, PredicateNames, option_choice, option_names, read_table
 from condgraph.loaders.statements.shape import HEAD, RELATION, SHAPE_OPTIONS, TAIL, find_shape, likeness, shape_of
@@ -197,7 +197,10 @@ def _claims(source: Any) -> bool:
 def _sniff(path: Path, head: bytes) -> int:
     lines = head_lines(head)
     shape = find_shape(lines, ROLES) if lines else None
-    return 0 if shape is None else likeness(lines, shape)
+    if shape is None:
+        return 0
+    # A CSV file has no white space for marks.
+    return min(likeness(lines, shape), 100 if shape.mark or suffix_of(path) != ".csv" else 20)
 
 
 TRIPLE_OPTIONS: Final[Mapping[str, str]] = {

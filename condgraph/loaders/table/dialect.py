@@ -34,8 +34,16 @@ DIALECTS: Final[dict[str, dict[str, Any]]] = {
 }
 #: Characters that are enough to find the delimiter.
 _HEAD: Final = 1 << 15
+#: Records that are looked at for what their columns are.
+_MOST_ROWS: Final = 500
 #: Lines at the beginning that may be comments.
 _MOST_COMMENTS: Final = 200
+#: Lines that may stand above a header, and the share of the records below it that are as wide.
+_MOST_ABOVE: Final = 50
+_MOST_WIDTHS: Final = 10
+_WIDE: Final = 0.5
+#: Stands between the fields of a file of one column, which has no delimiter.
+NO_DELIMITER: Final = "\x1f"
 #: A line that says the delimiter, as Excel writes it.
 SEPARATOR: Final = re.compile(r"(?:\ufeff)?\"?sep=(.)\"?\s*", re.IGNORECASE).fullmatch
 _QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
@@ -77,6 +85,93 @@ def evenness(rows: Sequence[Sequence[str]] | None) -> float:
     return 0.0 if not rows else sum(len(row) == len(rows[0]) for row in rows) / len(rows)
 
 
+def above_header(text: str, complete: bool, candidates: str) -> int:
+    """How many lines stand above the header of a sample, as banks and statistical offices write
+    them; 0 where that is not plain.
+
+    The header is the first record that is as wide as most of those below it. It has a name for each
+    column, and either columns of numbers or times below it, or a blank line above it. What stands
+    above it is narrower, and no table itself.
+
+    >>> above_header("Account,12\\nOwner,Ann\\n\\nday,text,sum\\n2024-01-02,a,5\\n", True, ",;")
+    3
+    """
+    if len(text) > _HEAD:
+        text, complete = text[:_HEAD], False
+    for delimiter in candidates:
+        if delimiter not in text:
+            continue
+        records = _with_lines(text, Layout(delimiter, "excel"), complete)
+        # Fields first; then cells, since spreadsheets give every record the same number of fields.
+        for widths in ([len(row) for _, row in records], [_cells(row) for _, row in records]):
+            found = _header_of(records, widths)
+            if found:
+                return found
+    return 0
+
+
+def without_lines(text: str, above: int) -> str:
+    """A text without its first lines, which end as `csv` ends them."""
+    lines = io.StringIO(text, newline="")
+    for _ in range(above):
+        lines.readline()
+    return lines.read()
+
+
+def _with_lines(text: str, layout: Layout, complete: bool) -> list[tuple[int, list[str]]]:
+    """The records of a sample with the numbers of their first lines, from 0; blank ones as well."""
+    lines = io.StringIO(text, newline="")
+    reader = layout.reader(lines)
+    records: list[tuple[int, list[str]]] = []
+    try:
+        while True:
+            at = reader.line_num
+            records.append((at, next(reader)))
+    except (StopIteration, csv.Error):
+        pass
+    return records if complete else records[:-1]
+
+
+def _cells(row: Sequence[str]) -> int:
+    """How many fields a record has up to the last that is not blank."""
+    return next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
+
+
+def _header_of(records: Sequence[tuple[int, list[str]]], widths: Sequence[int]) -> int:
+    """The line of the header, 0 where it is the first or none is plain."""
+    there = [at for at, (_, row) in enumerate(records) if _cells(row)]
+    for width in sorted({widths[at] for at in there if widths[at] > 1}, reverse=True)[:_MOST_WIDTHS]:
+        first = next(place for place, at in enumerate(there) if widths[at] >= width)
+        below = there[first + 1 :]
+        if not below or sum(widths[at] >= width for at in below) < _WIDE * len(below):
+            continue
+        line, header = records[there[first]]
+        if not first or line > _MOST_ABOVE:
+            return 0
+        filled = [collapse(cell) for cell in header if cell.strip()]
+        named = len(filled) >= max(2, width - 1) and len(set(filled)) == len(filled) and not any(map(shape, filled))
+        if not named or any(cell[:1] == " " for cell in header):
+            return 0
+        above = [records[at][1] for at in there[:first]]
+        apart = there[first] > there[first - 1] + 1
+        if not apart and not heads_other_kinds([header, *(records[at][1] for at in below)]):
+            return 0
+        return 0 if len(above) > 1 and heads_other_kinds(above) else line
+    return 0
+
+
+def heads_other_kinds(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record has texts above columns of numbers or times."""
+    headers = rows[0]
+    body = [row for row in rows[1:_MOST_ROWS] if len(row) == len(headers)]
+    for header, column in zip(headers, zip(*body, strict=True), strict=False):
+        profile = Profile()
+        profile.add(column)
+        if header.strip() and not shape(collapse(header)) and profile.decide(header).kind != "text":
+            return True
+    return False
+
+
 def find_delimiter(text: str, complete: bool, candidates: str) -> str:
     """The delimiter of a sample, the first candidate where none gives several fields."""
     best, best_score = candidates[0], 0.0
@@ -96,6 +191,22 @@ def find_delimiter(text: str, complete: bool, candidates: str) -> str:
         if score > best_score + 1e-9:
             best, best_score = delimiter, score
     return best
+
+
+def one_column(text: str, complete: bool, candidates: str) -> bool:
+    """Whether a sample is one column of texts: its header has no delimiter, and what could be one below
+    it divides no even records.
+    """
+    if len(text) > _HEAD:
+        text, complete = text[:_HEAD], False
+    samples = [
+        rows
+        for mark in candidates
+        if mark in text
+        for dialect in (DIALECTS if '"' in text else ("excel",))
+        if (rows := rows_of(text, Layout(mark, dialect), complete))
+    ]
+    return bool(samples) and all(len(rows[0]) == 1 for rows in samples) and not all(map(fits, samples))
 
 
 def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
@@ -195,13 +306,33 @@ def sample_rows(head: bytes, delimiters: str) -> tuple[str, list[list[str]]]:
     """The delimiter and the records of a file's head, for recognition; no records where the head is
     no text of several fields.
     """
-    text = head_text(head)
+    text = head_text(head, damaged=True)
     if not text or not text.strip():
         return delimiters[0], []
     complete = len(head) < HEAD_BYTES
     skipped, said = preamble(text.lstrip("\ufeff"))
     if skipped:
         text = "".join(text.splitlines(keepends=True)[skipped:])
-    delimiter = said or find_delimiter(text, complete, delimiters)
-    rows = rows_of(text, find_dialect(text, complete, delimiter), complete)
-    return delimiter, rows or []
+    delimiter, rows = _rows(text, complete, said or delimiters)
+    if (not rows or not fits(rows) or not rows[0][-1].strip()) and (above := above_header(text, complete, said or delimiters)):
+        return _rows(without_lines(text, above), complete, said or delimiters)
+    return delimiter, rows
+
+
+def _rows(text: str, complete: bool, delimiters: str) -> tuple[str, list[list[str]]]:
+    delimiter = find_delimiter(text, complete, delimiters)
+    return delimiter, rows_of(text, find_dialect(text, complete, delimiter), complete) or []
+
+
+def padded(row: Sequence[str], width: int) -> list[str]:
+    """A record that lacks its last fields, or has blank ones too many, with as many as it should
+    have; any other as it is.
+    """
+    if len(row) < width:
+        return [*row, *[""] * (width - len(row))]
+    return list(row if any(map(str.strip, row[width:])) else row[:width])
+
+
+def fits(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all records have as many fields as the first."""
+    return all(len(row) == len(rows[0]) for row in rows)

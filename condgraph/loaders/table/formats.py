@@ -32,6 +32,7 @@ from condgraph.loaders.table.totals import warn_of_totals
 _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     **TABLE_OPTIONS,
     "header": "whether the first record names the columns (default: true)",
+    "skip": "lines above the header, which are left out (default: found where they are plain)",
     "delimiter": "the character between fields (default: found out)",
     "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
     "comment": "what lines of comment begin with",

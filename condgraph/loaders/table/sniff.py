@@ -18,14 +18,17 @@ from condgraph.engine.reading.shapes import shape
 from condgraph.engine.values import collapse
 from condgraph.loaders.files import HEAD_BYTES, head_text, suffix_of
 from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.dialect import evenness, sample_rows
+from condgraph.loaders.table.dialect import evenness, padded, sample_rows
 
 _TABS: Final = (".tsv", ".tab")
+_NAMED: Final = (".csv", ".psv")
 _LINES: Final = (".jsonl", ".ndjson")
 _DOCUMENTS: Final = (".json", ".geojson")
 #: How a list of objects, or an object with a key, begins.
 _DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])").match
 _MOST: Final = 500
+#: What programs call columns.
+_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
 
 
 def sniff_csv(path: Path, head: bytes) -> int:
@@ -36,7 +39,7 @@ def sniff_csv(path: Path, head: bytes) -> int:
     delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
     if delimiter == "\t" and suffix != ".csv":
         return 0
-    return _likeness(head, rows, suffix == ".csv", delimiter)
+    return _likeness(head, rows, suffix in _NAMED)
 
 
 def sniff_tsv(path: Path, head: bytes) -> int:
@@ -45,27 +48,31 @@ def sniff_tsv(path: Path, head: bytes) -> int:
     if suffix == ".csv":
         return 0
     delimiter, rows = sample_rows(head, "\t" if suffix in _TABS else ",;\t|")
-    return _likeness(head, rows, suffix in _TABS, delimiter) if delimiter == "\t" else 0
+    return _likeness(head, rows, suffix in _TABS) if delimiter == "\t" else 0
 
 
-def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool, delimiter: str) -> int:
+def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
     if not rows:
         return 0
     if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[", b"<", b"@"):
         # JSON, XML, N-Triples, Turtle: lines of those may have even numbers of commas.
         return 5 if named else 0
     width = len(rows[0])
-    even = evenness(rows) >= 0.95
     if width < 2:
-        return 40 if named and even else 0
+        # One column, whose texts may hold any mark.
+        return 40 if named else 0
+    programs = all(map(_IDENTIFIER, rows[0]))
+    if len(rows) == 1 and not named and not programs:
+        return 0
+    if named or (width > 2 and programs):
+        rows = [padded(row, width) for row in rows]
+    even = evenness(rows) >= 0.95
     headed = has_header(rows)
     if not even:
         # A name that says so is believed last, so that the error is about the record that is bad.
         return (40 if headed and evenness(rows) > 0.5 else 15) if named else 0
     if not headed:
         return 0 if not named else 25 if width == 3 else 40
-    if width == 3 and delimiter == "|":
-        return 30
     return 45 if not named else 60 if width < 4 else 70
 
 
@@ -93,7 +100,17 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         elif header and header in map(collapse, column):
             again = True
     # A table may have years or numbers for some headers, but not over every column of numbers.
-    return unlike > 0 if typed else len(body) > 1 and not again
+    return unlike > 0 if typed else not again and (len(body) > 1 or _heads_one(headers, body[0]))
+
+
+def _heads_one(headers: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether the names of columns stand above a single row of texts. Three columns may be a fact
+    above another.
+    """
+    if not all(map(_IDENTIFIER, headers)):
+        return False
+    like = all(_IDENTIFIER(cell) and cell.islower() for cell in row)
+    return len(headers) != 3 or ("".join(headers).islower() and not like)
 
 
 def sniff_jsonl(path: Path, head: bytes) -> int:

@@ -3,9 +3,10 @@
 `TextFile` finds out how a file is written. As long as records are clean they are read whole
 (`clean`), from there on by `csv`.
 
-A record with a comma too many is put right, with a warning, where a space after the comma says that
-it belongs to the text ("Rua do Paço, 67" without quotes); every other record of another width is
-bad.
+A record without its last fields, or with blank ones after them, is read with a warning, one for all
+of a file. A record with a comma too many is put right, with a warning, where a space after the comma
+says that it belongs to the text ("Rua do Paço, 67" without quotes); every other record with more
+fields than the header is bad.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from condgraph.engine.errors import numbered
+from condgraph.engine.errors import numbered, shortened
 from condgraph.loaders.base import Reading
 from condgraph.loaders.encodings import known_encoding, marked_encoding
 from condgraph.loaders.files import file_errors, open_bytes, raw_position
 from condgraph.loaders.table.cells import undecodable
 from condgraph.loaders.table.clean import Place, Way, columns_of, lines_of
-from condgraph.loaders.table.dialect import explained
+from condgraph.loaders.table.dialect import NO_DELIMITER, explained, padded
 from condgraph.loaders.table.text_file import SAMPLE, TextFile
 
 _CELLS_A_CHUNK: Final = 400_000
@@ -34,7 +35,7 @@ _LOOKED_AT: Final = 2_000
 _LONG_RECORD: Final = 200
 #: What may stand between the fields of clean records, and what makes records of a way of quoting no
 #: clean ones.
-_MARKS: Final = ",;\t|:"
+_MARKS: Final = ",;\t|:" + NO_DELIMITER
 _QUOTES: Final = {"excel": b'"', "backslash": b'"\\', "plain": b""}
 
 
@@ -44,6 +45,28 @@ class Chunk:
 
     numbers: Sequence[int]
     columns: Sequence[Sequence[str]]
+
+
+@dataclass(slots=True)
+class _Others:
+    """Records of another width than the header that can be read all the same: how many, and the
+    first two.
+    """
+
+    count: int = 0
+    first: list[tuple[int, int, list[str]]] = field(default_factory=list)
+
+    def add(self, number: int, line: int, row: list[str]) -> None:
+        """One more: its number, its line, its fields."""
+        self.count += 1
+        if len(self.first) < 2:
+            self.first.append((number, line, row))
+
+    def tell(self, what: str, report: Reading) -> None:
+        """Warn about them, if there are any."""
+        if self.count:
+            lines = "; ".join(f"line {line}: {shortened(','.join(row), 60)!r}" for _, line, row in self.first)
+            report.warn(f"{numbered(self.count, 'record has', 'records have')} {what} ({lines})", row=self.first[0][0])
 
 
 @dataclass(slots=True)
@@ -128,6 +151,7 @@ class TextTable(TextFile):
     def _records(self, stream: Any, width: int, report: Reading | None, before: int) -> Iterator[tuple[int, list[str]]]:
         """The rows of `_lines` with their numbers; `before` rows, a line each, came before them."""
         reader = self._records_of(stream)
+        short, long = _Others(), _Others()
         number = before or (-1 if self.header else 0)
         blank = blanks = 0
         above = self.skipped + (before + self.header if before else 0)
@@ -144,7 +168,10 @@ class TextTable(TextFile):
                         blank = 0
                         continue
                     blanks, blank = blanks + blank, 0
-                    if len(row) != width:
+                    if len(row) != width and len(even := padded(row, width)) == width:
+                        (short if len(row) < width else long).add(number, first, row)
+                        row = even
+                    elif len(row) != width:
                         joined = self._joined(row, width)
                         said = f"{len(row)} fields where the table has {width}"
                         if joined is None:
@@ -157,8 +184,11 @@ class TextTable(TextFile):
                     if line - first > _LONG_RECORD and report is not None:
                         report.warn(f"the record goes from line {first} to {line - 1}; a quote may be missing", row=number)
                     yield number, row
-                if blanks and report is not None and not self.comment:
-                    report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
+                if report is not None:
+                    if blanks and not self.comment:
+                        report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
+                    short.tell(f"fewer than the {width} fields of the header, and the last are missing", report)
+                    long.tell(f"blank fields after the {width} of the header, which are left out", report)
                 return
             except csv.Error as error:
                 number += 1

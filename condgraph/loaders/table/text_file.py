@@ -15,6 +15,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -26,13 +27,17 @@ from condgraph.loaders.table.cells import undecodable
 from condgraph.loaders.table.clean import Place
 from condgraph.loaders.table.dialect import (
     DIALECTS,
+    NO_DELIMITER,
     SEPARATOR,
     Layout,
+    above_header,
     explained,
     find_delimiter,
     find_dialect,
     like_data,
+    one_column,
     preamble,
+    without_lines,
 )
 from condgraph.loaders.table.options import truth_option
 
@@ -83,14 +88,17 @@ class TextFile:
         with open_text(path, encoding, errors="surrogateescape") as stream, file_errors(path):
             text = stream.read(SAMPLE)
             complete = len(text) < SAMPLE
-        skipped, said = preamble(text, comment or "")
+        header, given = truth_option(options, "header"), _skip_option(options)
+        skipped, said = preamble(text, comment or "") if given is None else (given, None)
         if skipped:
-            lines = text.splitlines(keepends=True)
-            text = "".join(lines[skipped:])
-            left = [line.strip() for line in lines[:skipped] if line.strip() and not SEPARATOR(line)]
-            if left:
-                lines_of = numbered(len(left), "line", "lines")
-                reading.warn(f"{lines_of} of comment before the header left out: {'; '.join(left)[:200]}")
+            if given is None:
+                _tell_left_out(text, skipped, "line of comment", "lines of comment", reading)
+            text = without_lines(text, skipped)
+        if given is None and header is not False and not comment:
+            above = above_header(text, complete, delimiter or said or delimiters)
+            if above:
+                _tell_left_out(text, above, "line above the header", "lines above the header", reading)
+                text, skipped = without_lines(text, above), skipped + above
         if comment:
             text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(comment))
         delimiter = delimiter or said
@@ -98,10 +106,12 @@ class TextFile:
             raise LoadError("this is not text: it holds NUL characters", file=str(path), hint="encoding= names another encoding")
         if delimiter is None:
             delimiter = find_delimiter(text, complete, delimiters)
-            if delimiter != delimiters[0]:
+            if one_column(text, complete, delimiters):
+                delimiter = NO_DELIMITER
+                reading.warn("the file is read as one column of texts (delimiter= overrules)")
+            elif delimiter != delimiters[0]:
                 reading.warn(f"fields are separated by {delimiter!r} (delimiter= overrules)")
         layout = Layout(delimiter, dialect) if dialect else find_dialect(text, complete, delimiter)
-        header = truth_option(options, "header")
         table = cls(path, layout, encoding, True if header is None else header, skipped=skipped, comment=comment or "")
         table._read_header()
         if header is None and like_data(text, complete, layout):
@@ -147,6 +157,21 @@ class TextFile:
                 hint="encoding= names another encoding, cp1252 or utf-16, say",
             )
         self.headers = first if self.header else [f"column {at}" for at in range(1, len(first) + 1)]
+
+
+def _skip_option(options: Options) -> int | None:
+    skip = options.get("skip")
+    if skip is not None and (not isinstance(skip, int) or isinstance(skip, bool) or skip < 0):
+        raise OptionError(f"skip= is a number of lines, not {skip!r}")
+    return skip
+
+
+def _tell_left_out(text: str, lines: int, one: str, several: str, reading: Reading) -> None:
+    """Warn about the first lines of a text, which are no part of the table."""
+    left = [line.strip() for line in islice(io.StringIO(text, newline=""), lines) if line.strip() and not SEPARATOR(line)]
+    if left:
+        what = numbered(len(left), f"{one} is", f"{several} are")
+        reading.warn(f"{what} left out: {'; '.join(left)[:200]} (skip= says how many lines are)")
 
 
 def _guessed(path: Path, reading: Reading) -> str | None:
