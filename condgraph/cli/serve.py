@@ -4,6 +4,7 @@ stopped.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from weakref import ref
 
 import typer
 
@@ -19,7 +21,7 @@ from condgraph.cli.exits import complain, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.serve_options import ClientOptions, QueryOptions, ReplicaOptions, StudioOptions
 from condgraph.engine.addresses import shown
-from condgraph.engine.errors import CondgraphError, OptionError, UnsupportedError
+from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks for a newer generation.
 _LOOK: Final = 1.0
+#: Looks after which a generation that was replaced, and is still in use, is left to itself.
+_LOOKS: Final = 10
 #: Seconds after which a database of others is read anew: its counts do not tell every change.
 _OLD: Final = 60.0
 
@@ -79,6 +83,8 @@ def serve(
         live = _live(at, base, queries, asked=replica.live) if embedded is None and replica.replica_size else None
 
         answers: Backend | None = live if backend is None else backend
+        # What serves is the backend's: the generation is let go of when a load replaces it (`_follow`).
+        del embedded
 
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
@@ -227,21 +233,32 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
 
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
-    """Serve the generation that a load makes, as soon as its RDF is there."""
-    seen = _written(directory)
+    """Serve the generation that a load makes, as soon as its RDF is there, and let go of the one before."""
+    # A load may have come while the server started.
+    seen, served, said = None, opened.current, ""
+    left, looks = ref(served), 0
     while not stop.wait(_LOOK):
+        # A generation refers to itself, and has files open: it is not left to chance when it goes.
+        if looks and left() is not None:
+            looks -= 1
+            gc.collect()
         now = _written(directory)
         if now == seen:
             continue
-        seen = now
         try:
             opened.refresh()
-            embedded = opened.rdf(base)
-            backend.use(embedded.source, **_served(embedded))
-            backend.prepare()
-            api.workers.renew()
-        except (CondgraphError, OSError) as error:
-            complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")
+            if opened.current.about.get("generation") != served.about.get("generation"):
+                embedded = opened.rdf(base)
+                backend.use(embedded.source, **_served(embedded))
+                backend.prepare()
+                api.workers.renew()
+                left, looks, served = ref(served), _LOOKS, embedded.snapshot
+                del embedded
+            seen, said = now, ""
+        except Exception as error:  # noqa: BLE001 - the server goes on, and is told of the next load, whatever this one did
+            if str(error) != said:
+                said = str(error)
+                complain(f"warning: the graph was loaded anew and cannot be served: {error}; the old one goes on")
 
 
 def _written(directory: Path) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from condgraph.engine.workers import Once
 from condgraph.sparql.stored import BUILDERS
 from condgraph.sparql.text.prologue import underscored
 from condgraph.sparql.text.survey import aside, survey
-from condgraph.sparql.workers.pool import AsyncResults, File, Query, WorkerPool
+from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
 
 #: What the page asks about an IRI.
 ABOUT: Final = """\
@@ -27,6 +27,8 @@ SELECT ?predicate ?object ?subject WHERE {
 } LIMIT 200"""
 
 
+#: Seconds that a query waits for a newer source, where its own cannot be opened, and between two looks.
+_NEWER, _LOOK = 3.0, 0.05
 #: A store on disk, files, or what a worker opens.
 Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
 
@@ -69,6 +71,8 @@ class OxigraphBackend:
         self._held = held
         self._pool, self._options = WorkerPool(self._told(source), **options), options
         self._named = self._naming(naming)
+        #: How often the source was replaced.
+        self._uses = 0
 
     def use(
         self,
@@ -84,6 +88,7 @@ class OxigraphBackend:
         self._pool.use(self._told(source))
         # Queries that run keep the pool of before until they have ended.
         self._named = self._naming(naming)
+        self._uses += 1
         self.graphs = self.graphs if graphs is None else tuple(graphs)
         self.default = self.default if default is None else tuple(default)
         self._is_name = is_name or self._is_name
@@ -103,7 +108,22 @@ class OxigraphBackend:
         self._pool.prepare()
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
-        """Run a query in a worker."""
+        """Run a query in a worker. A load may replace the generation before workers have opened it: such a
+        query waits for the next source.
+        """
+        until = time.monotonic() + timeout
+        newer = time.monotonic() + _NEWER
+        while True:
+            uses = self._uses
+            try:
+                return await self._query(query, max(0.001, round(until - time.monotonic(), 3)))
+            except UnopenedError:
+                while self._uses == uses:
+                    if time.monotonic() >= min(until, newer):
+                        raise
+                    await asyncio.sleep(_LOOK)
+
+    async def _query(self, query: Query, timeout: float) -> AsyncResults:
         pool, named, default = self._pool, self._named, self.default
         changed: dict[str, Any] = {}
         if query.graph is None and not query.dataset:

@@ -8,6 +8,7 @@ answer says in its headers which state it is of.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -99,6 +100,8 @@ class Replica:
                     self._read()
                     self._newer, said = False, ""
                     use(self, True)
+                    # The replica of before refers to itself, and has much memory.
+                    gc.collect()
             except (CondgraphError, OSError) as error:
                 if str(error) != said:
                     said = str(error)

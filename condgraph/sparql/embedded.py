@@ -30,6 +30,7 @@ from condgraph.sparql.text.prologue import underscored
 from condgraph.sparql.text.survey import makes_triples, names_graphs
 from condgraph.sparql.text.terms import Cells, Knows, by_name, cells
 from condgraph.sparql.text.weight import is_heavy
+from condgraph.sparql.workers.pool import Query, UnopenedError, WorkerPool
 
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution, Store
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.text.table import Table
-    from condgraph.sparql.workers.pool import Query
 
 
 class EmbeddedStore(RdfStore):
@@ -98,17 +98,17 @@ class EmbeddedStore(RdfStore):
             return self._now(text, graphs)
         from pyoxigraph import QueryResultsFormat, parse_query_results
 
-        from condgraph.sparql.workers.pool import Query
-
         return parse_query_results(self._elsewhere(Query(text, default_graphs=graphs)), QueryResultsFormat.JSON)
 
     def _elsewhere(self, query: Query) -> bytes:
         """The results of a query in another process, which can be killed."""
-        budget = current()
-        pool = self._asked(query.text).pool
-        timeout, cancelled = (None, None) if budget is None else (budget.left(), budget.cancelled())
-        with pool.query(query, timeout=timeout, cancelled=cancelled) as results:
-            return results.read()
+        stored = self._asked(query.text)
+        try:
+            return _results(stored.pool, query)
+        except UnopenedError:
+            # A load replaced the generation before the process opened its folder.
+            stored.leave_folder()
+            return _results(stored.pool, query)
 
     def _asked(self, text: str) -> Stored:
         """The store that answers a query."""
@@ -173,8 +173,6 @@ class EmbeddedStore(RdfStore):
             return self._now(text, self.defaults)
         from pyoxigraph import RdfFormat, parse
 
-        from condgraph.sparql.workers.pool import Query
-
         query = Query(text, triples="ntriples", default_graphs=self.defaults)
         return [quad.triple for quad in watched(parse(self._elsewhere(query), RdfFormat.N_TRIPLES))]
 
@@ -208,3 +206,11 @@ class EmbeddedStore(RdfStore):
         run = Run(self.snapshot)
         run.execute(plan)
         return run
+
+
+def _results(pool: WorkerPool, query: Query) -> bytes:
+    """The results of a query that processes run, within the bounds of this call."""
+    budget = current()
+    timeout, cancelled = (None, None) if budget is None else (budget.left(), budget.cancelled())
+    with pool.query(query, timeout=timeout, cancelled=cancelled) as results:
+        return results.read()

@@ -1,14 +1,19 @@
-"""The triples of a snapshot in a store of Oxigraph: on disk beside the generation, or in memory.
+"""The triples of a snapshot in a store of Oxigraph: on disk next to the generation, or in memory.
 
 The triples of the layout stand in the store's default graph, where each has three index entries and
 not six, and in no named one. Queries that name graphs ask a second store, in which they stand in
 their named graph: `named` says which of the two this is. All else is the same in both: plain
 triples (`plain.served`) are in named graphs.
+
+A disk that is full, a folder that cannot be written, or a generation that a load replaced meanwhile
+costs the copy on disk and nothing else: the snapshot stays mapped, and the store is made of it in
+memory.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import shutil
 import tempfile
@@ -17,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.workers import Once, Workers
 from condgraph.sparql.dialect import cut
@@ -39,6 +44,11 @@ _NAMED, _DEFAULT = f"rdf{LAYOUT}1", f"rdf{LAYOUT}2"
 _LINES: Final = 10_000
 #: Stores are built in threads: a caller with a deadline goes on at it, and finds the store later.
 BUILDERS: Final = Workers("condgraph-rdf")
+#: What Oxigraph raises where its files cannot be written or opened.
+_UNUSABLE: Final = (OSError, RuntimeError)
+_log: Final = logging.getLogger("condgraph.sparql")
+#: Lines of N-Quads in batches, and whether their IRIs need checking.
+_Batches: TypeAlias = Iterator[tuple[Iterator[str], bool]]
 
 
 class Stored:
@@ -49,28 +59,43 @@ class Stored:
     def __init__(self, snapshot: Snapshot, graph: str, base: str, generation: Path | None, *, named: bool) -> None:
         self._snapshot, self._graph, self._base, self._is_named = snapshot, graph, base, named
         #: Where it is on disk; None in memory.
-        self.folder = None if generation is None else self._on_disk(generation)
-        self._store = Once(BUILDERS, self._opened)
-        if self.folder is not None:
-            self._store.get()  # it stays open, whatever becomes of the folder
-        self._kept, self._pool = Once(BUILDERS, self._written), Once(BUILDERS, self._pooled)
+        self.folder: Path | None = None
+        self._store = Once(BUILDERS, self._in_memory)
+        if generation is not None:
+            self._use_disk(generation)
+        self._shared, self._pool = Once(BUILDERS, self._shareable), Once(BUILDERS, self._pooled)
 
     @property
     def store(self) -> Store:
         """The store in this process."""
         return self._store.get()
 
-    def _opened(self) -> Store:
+    def _in_memory(self) -> Store:
         from pyoxigraph import Store
 
-        if self.folder is not None:
-            return Store.read_only(str(self.folder))
         store = Store()
         self._fill(store)
         return store
 
+    def _use_disk(self, generation: Path) -> None:
+        """Open the store next to the generation, built where it is not there; leaves it in memory where
+        that is not possible.
+        """
+        from pyoxigraph import Store
+
+        try:
+            folder = self._on_disk(generation)
+            if folder is not None:
+                opened = Store.read_only(str(folder))  # it stays open, whatever becomes of the folder
+                self.folder, self._store = folder, Once(BUILDERS, lambda: opened)
+                self._store.get()
+        except _UNUSABLE as error:
+            # A generation that a load replaced is no trouble: nobody opens it again.
+            if generation.is_dir():
+                _log.warning("warning: the RDF store is kept in memory, not in %s: %s", generation, str(error).strip())
+
     def _on_disk(self, generation: Path) -> Path | None:
-        """The folder of the store, built where it is not there; None where it cannot be written."""
+        """The folder of the store, built where it is not there; None where it cannot be made."""
         from pyoxigraph import Store
 
         name = _NAMED if self._is_named else _DEFAULT
@@ -101,37 +126,55 @@ class Stored:
         """Load the snapshot into an empty store, a batch at a time."""
         from pyoxigraph import RdfFormat
 
+        for batches, checked in self._batches():
+            store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS, lenient=not checked)
+
+    def _batches(self) -> _Batches:
+        """All triples as N-Quads. The IRIs of the layout are of our own writing, and need not be checked
+        again.
+        """
         snapshot, base, graph = self._snapshot, self._base, self._graph
         end = f" <{base}> .\n" if self._is_named else " .\n"
         written = quads(snapshot, base, graph=graph) if self._is_named else ntriples(snapshot, base, graph=graph)
-
-        def load(batches: Iterator[str], *, checked: bool) -> None:
-            store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS, lenient=not checked)
-
-        # The IRIs of the layout are of our own writing, and need not be checked again.
-        load(chain(written, (end.join((*some, "")) for some in cut(labels(snapshot, base), _LINES))), checked=False)
+        yield chain(written, (end.join((*some, "")) for some in cut(labels(snapshot, base), _LINES))), False
         if has_terms(snapshot):
-            load(("".join(some) for some in cut(plain(snapshot, base, end), _LINES)), checked=True)
+            yield ("".join(some) for some in cut(plain(snapshot, base, end), _LINES)), True
 
     @property
     def source(self) -> dict[str, str]:
-        """The store for worker processes: its folder; and the graph whose triples are in its default
-        graph, if any. One in memory is written to a folder that goes with this object.
+        """The store for worker processes, and the graph whose triples are in its default graph, if any:
+        its folder; for one in memory a temporary folder, which goes with this object; the triples
+        themselves where no folder takes them.
         """
-        said = {"store": str(self._kept.get())}
-        return said if self._is_named else {**said, "own": self._base}
+        found = self._shared.get()
+        return dict(found) if self._is_named else {**found, "own": self._base}
 
-    def _written(self) -> Path:
+    def _shareable(self) -> dict[str, str]:
         from pyoxigraph import Store
 
         if self.folder is not None:
-            return self.folder
-        folder = tempfile.mkdtemp(prefix="condgraph-rdf-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        store = Store(folder)
-        self._fill(store)
-        store.flush()
-        return Path(folder)
+            return {"store": str(self.folder)}
+        try:
+            folder = tempfile.mkdtemp(prefix="condgraph-rdf-")
+            remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            try:
+                store = Store(folder)
+                self._fill(store)
+                store.flush()
+                return {"store": folder}
+            except _UNUSABLE:
+                remove()
+                raise
+        except _UNUSABLE as error:
+            _log.warning(
+                "warning: processes that run queries load the RDF store into memory, it is not on disk: %s", str(error).strip()
+            )
+            return {"quads": "".join(chain.from_iterable(batches for batches, _ in self._batches()))}
+
+    def leave_folder(self) -> None:
+        """Share the store with worker processes another way: its folder is gone."""
+        self.folder = None
+        self._shared, self._pool = Once(BUILDERS, self._shareable), Once(BUILDERS, self._pooled)
 
     @property
     def pool(self) -> WorkerPool:

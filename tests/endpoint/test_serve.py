@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,20 @@ def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+def open_generations(pid: int, store: Path) -> set[str]:
+    """The generations of a store that a process has open or mapped, or one that it started."""
+    found, todo = "", [pid]
+    while todo:
+        place = Path(f"/proc/{todo.pop()}")
+        with suppress(OSError):  # it ended meanwhile
+            found += place.joinpath("maps").read_text()
+            todo += [int(child) for path in place.glob("task/*/children") for child in path.read_text().split()]
+            for path in place.glob("fd/*"):
+                with suppress(OSError):
+                    found += f"{path.readlink()}\n"
+    return set(re.findall(rf"{store}/default/(g\d+)/", found))
 
 
 @pytest.fixture(scope="module")
@@ -153,14 +167,22 @@ def test_a_graph_that_is_loaded_anew_is_served_anew(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with condgraph.open(store) as graph:
         graph.add([Entity("a", "Ann"), Statement("a", "height", Quantity(1.7, "Asia"))])
-    with command("-d", str(store)) as (url, _):
-        query = "ASK { ?s <pred:name> 'Bo' }"
-        assert json.loads(ask(url, query=query).body)["boolean"] is False
-        with condgraph.open(store) as graph:
-            graph.add([Entity("b", "Bo")])
-        until = time.monotonic() + 15
-        while not json.loads(ask(url, query=query).body)["boolean"]:
-            assert time.monotonic() < until
+    with command("-d", str(store)) as (url, process):
+        for number in range(2):
+            query = f"ASK {{ ?s <pred:name> 'Bo {number}' }}"
+            assert json.loads(ask(url, query=query).body)["boolean"] is False
+            # The store for queries that name graphs, and processes of the API, have files open, too.
+            assert ask(url, query=f"ASK {{ GRAPH <{BASE}> {{ ?s ?p ?o }} }}").status == 200
+            assert ask(url, path="/api/v1/about").status == 200
+            with condgraph.open(store) as graph:
+                graph.add([Entity(f"b{number}", f"Bo {number}")])
+            until = time.monotonic() + 15
+            while not json.loads(ask(url, query=query).body)["boolean"]:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        # Those that were replaced are let go of, so that their files leave the disk.
+        while (generations := open_generations(process.pid, store)) != {"g000003"}:
+            assert time.monotonic() < until, generations
             time.sleep(0.1)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
+from condgraph.endpoint.backend import OxigraphBackend
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -30,7 +31,7 @@ from condgraph.engine.errors import (
     UnsupportedError,
 )
 from condgraph.sparql.workers.handle import Worker
-from condgraph.sparql.workers.pool import File, Query, WorkerPool
+from condgraph.sparql.workers.pool import File, Query, UnopenedError, WorkerPool
 from condgraph.sparql.workers.scheduler import BusyError
 from tests.endpoint.conftest import GRAPH, RUNAWAY
 from tests.support.lanes import by_lane
@@ -425,6 +426,26 @@ def children() -> set[int]:
     """The processes that this one has started, and has not waited for."""
     tasks = Path("/proc/self/task").iterdir()
     return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
+
+def test_a_query_waits_for_the_next_source_where_its_own_is_gone(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OxigraphBackend(tmp_path / "gone", graphs=[GRAPH], default=GRAPH) as backend:
+
+        async def asked(timeout: float) -> bytes:
+            results = await backend.query(Query("ASK { ?s ?p ?o }"), timeout)
+            return b"".join([part async for part in results])
+
+        async def both() -> bytes:
+            with monkeypatch.context() as patched:
+                patched.setattr("condgraph.endpoint.backend._NEWER", 0.01)
+                with pytest.raises(UnopenedError, match="cannot be opened"):
+                    await asked(20.0)
+            asyncio.get_running_loop().call_later(0.2, backend.use, store)
+            return await asked(20.0)
+
+        assert b"true" in asyncio.run(both())
 
 
 def test_another_source_ends_what_the_last_one_had(store: Path, tmp_path: Path) -> None:

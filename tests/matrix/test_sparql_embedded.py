@@ -5,6 +5,9 @@ oracle, on random programs.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from threading import Event, Timer
@@ -143,6 +146,49 @@ def big(size: int = 60) -> Graph:
     graph = condgraph.open()
     graph.add([Statement(f"e{i}", "to", Ref(f"e{j}")) for i in range(size) for j in range(size) if (i * j) % 3], source="big")
     return graph
+
+
+#: No file of more than 20 kB can be written, as on a full disk.
+FULL = """
+import resource, sys, condgraph
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+graph = condgraph.open(sys.argv[1], read_only=True)
+for query in ("SELECT (COUNT(*) AS ?n) { ?s <pred:name> ?o }", "SELECT (COUNT(*) AS ?n) { GRAPH ?g { ?s <pred:name> ?o } }"):
+    print(*(graph.sparql(query, timeout=timeout).rows[0][0] for timeout in (None, 30.0)))
+"""
+
+
+@pytest.mark.parametrize("temporary", [True, False])
+def test_a_full_disk_costs_the_copy_on_disk_alone(tmp_path: Path, temporary: bool) -> None:
+    place = tmp_path / "store"
+    with condgraph.open(place) as graph:
+        graph.load([{"name": f"town {i}"} for i in range(1000)], name="towns", key="name")
+        names = graph.snapshot().sparql("SELECT (COUNT(*) AS ?n) { ?s <pred:name> ?o }").rows[0][0]
+    assert names == 1000
+    environment = os.environ | ({} if temporary else {"TMPDIR": str(tmp_path / "nowhere")})
+    ran = subprocess.run([sys.executable, "-c", FULL, str(place)], capture_output=True, text=True, timeout=60, env=environment)
+    assert ran.stdout.split() == [str(names)] * 4, ran.stderr
+    # What it costs is told, in a line for each store.
+    assert ran.stderr.count("the RDF store is kept in memory") == 2
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_generation_that_a_load_replaced_is_asked_all_the_same(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    with condgraph.open(place) as graph:
+        graph.load([{"name": "Ann", "height": 2}], name="people", key="name")
+        old = condgraph.open(place, read_only=True)
+        half = condgraph.open(place, read_only=True)
+        half.rdf()  # its store is open, and its folder goes before a process has opened it
+        graph.load([{"name": "Bo", "height": 3}], name="more", key="name")
+        count = "SELECT (COUNT(*) AS ?n) { %s }"
+        for one in (half, old):
+            for where in ("?s <height> ?o", "GRAPH ?g { ?s <height> ?o }"):
+                assert [one.sparql(count % where, timeout=timeout).rows[0][0] for timeout in (30.0, None)] == [1, 1]
+            assert one.kopl("FindAll() QueryName()", engine="sparql").texts == ["Ann"]
+            assert one.kopl("Find(Ann) QueryAttr(height)").texts == ["2"]
+            one.refresh()
+            assert one.sparql(count % "?s <height> ?o", timeout=30.0).rows[0][0] == 2
 
 
 def test_a_query_is_ended_at_its_deadline() -> None:

@@ -47,6 +47,8 @@ _LOCK: Final = "lock"
 _VECTORS: Final = "vectors"
 _GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
+#: Generations in a row that loads may replace while one of them is opened.
+_TRIES: Final = 50
 #: What file systems take as the name of one directory.
 _LONGEST_NAME: Final = 255
 
@@ -75,7 +77,7 @@ def graph_names(store: Path) -> list[str]:
 
 def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
     """The manifest and the mapped arrays of the current generation, or None where there is none."""
-    for attempt in range(5):
+    for attempt in range(_TRIES):
         manifest = _read_manifest(directory)
         if manifest is None or not manifest["generation"]:
             return None
@@ -87,7 +89,7 @@ def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
             # A writer may have switched and cleaned up between the two reads: then the manifest has
             # changed.
             again = _read_manifest(directory)
-            if attempt == 4 or again is None or again["generation"] == manifest["generation"]:
+            if attempt == _TRIES - 1 or again is None or again["generation"] == manifest["generation"]:
                 raise
     raise AssertionError("unreachable")  # pragma: no cover
 

@@ -43,7 +43,7 @@ from condgraph.sparql.workers.handle import Wait, Worker, frame
 from condgraph.sparql.workers.results import AsyncResults, File, Head, Query, Results, Steps
 from condgraph.sparql.workers.scheduler import Places
 
-__all__ = ["AsyncResults", "File", "Head", "Query", "Results", "UnwritableError", "WorkerPool"]
+__all__ = ["AsyncResults", "File", "Head", "Query", "Results", "UnopenedError", "UnwritableError", "WorkerPool"]
 
 #: Bytes of data that one process may have.
 MEMORY: Final = 2 << 30
@@ -136,7 +136,7 @@ class WorkerPool:
         `timeout` is in seconds from now, for all of it, the reading of its results too:
         `DeadlineError` then, here or while results are read. Also raises `ParseError`,
         `CancelledError`, `InterruptedQueryError` (out of memory, or the engine crashed),
-        `UnsupportedError` (the format cannot say the results) and `StoreError`.
+        `UnsupportedError` (the format cannot say the results), `UnopenedError` and `StoreError`.
         """
         return Results(self._steps(query, timeout), cancelled)
 
@@ -243,6 +243,10 @@ class UnwritableError(UnsupportedError):
     """A format cannot say the results."""
 
 
+class UnopenedError(StoreError):
+    """The folder of a store could not be opened: a load may have replaced its generation."""
+
+
 class _WorkerError(Exception):
     """What a worker said is wrong."""
 
@@ -270,6 +274,8 @@ def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Colle
         # Among what could stand there, the classes of letters help nobody.
         expected = message[found.end() :].partition(", ['")[0]
         return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
+    if kind == "unopened":
+        return UnopenedError(f"the query failed: {message}")
     if kind == "missing":
         return UnknownNameError("graph", message)
     unknown = re.search(r"custom function (<[^>]*>) is not supported", message)

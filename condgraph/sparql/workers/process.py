@@ -59,6 +59,10 @@ class _MissingError(Exception):
     """There is no such graph."""
 
 
+class _UnopenedError(Exception):
+    """The folder of the store could not be opened."""
+
+
 class _Output:
     """The file that serialisers write to: blocks pass the limit, and leave in frames of about
     `PART` bytes.
@@ -103,7 +107,8 @@ class Worker:
         self.store: Any = None
         #: The graph whose triples are in the store's default graph, and in no named one.
         self.own: str | None = None
-        self.problem = "no store is open"
+        #: Why no store is open, and whether that was its folder's fault.
+        self.problem, self.unopened = "no store is open", False
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
         self.graphs = {"turtle": graphs.TURTLE, "ntriples": graphs.N_TRIPLES, "jsonld": graphs.JSON_LD, "rdfxml": graphs.RDF_XML}
@@ -116,7 +121,7 @@ class Worker:
             self.answer(request)
 
     def open(self, source: dict[str, Any]) -> None:
-        """Open a store on disk for reading, or load files into one in memory."""
+        """Open a store on disk for reading, or load files, or quads, into one in memory."""
         ox = self.ox
         self.store, self.own = None, source.get("own")
         try:
@@ -126,22 +131,29 @@ class Worker:
                     self.store = held(ox, self.store, source["store"], source.get("held", 0)) or self.store
                 return
             store = ox.Store()
+            if "quads" in source:
+                with forking.shared():
+                    store.bulk_load(source["quads"].encode(), format=ox.RdfFormat.N_QUADS, lenient=True)
+                self.store = store
+                return
             for path, media_type, graph, base in source["files"]:
                 form = ox.RdfFormat.from_media_type(media_type)
                 to = None if graph is None else ox.NamedNode(graph)
                 store.bulk_load(path=path, format=form, base_iri=base, to_graph=to)
             self.store = store
-        except (OSError, ValueError, SyntaxError) as error:
-            self.problem = f"the store cannot be opened: {error}"
+        except (OSError, RuntimeError, ValueError, SyntaxError) as error:
+            self.problem, self.unopened = f"the store cannot be opened: {error}", "store" in source
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answer one query; whatever goes wrong is an E frame."""
         out = _Output(cutting.Plain())
         try:
             if self.store is None:
-                raise OSError(self.problem)
+                raise _UnopenedError(self.problem) if self.unopened else OSError(self.problem)
             cut = self.run(request, out)
             out.frame(b"Z", b'{"cut":true}' if cut else b'{"cut":false}')
+        except _UnopenedError as error:
+            self.fail(out, "unopened", error)
         except SyntaxError as error:
             self.fail(out, "syntax", error)
         except _MissingError as error:
