@@ -38,7 +38,7 @@ def describe(node: Node) -> str:
         words = [word for part in fields(node) for word in _of_table(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
     else:
         for part in fields(node):  # type: ignore[arg-type]
-            words.extend(_words(getattr(node, part.name)))
+            words.extend(_words(getattr(node, part.name)) if part.name != "own" else ["own rows"] * node.own)  # type: ignore[attr-defined]
     source = getattr(node, "source", None)
     if source is not None and isinstance(node, alg.Scan):
         words.append(f"source {source!r}")
@@ -64,6 +64,8 @@ def _of_table(value: Any, field: str) -> list[str]:
     """What a field of a table's operator says: names of columns, tests, numbers; what is not set says
     nothing.
     """
+    if field == "unsure":
+        return []
     if isinstance(value, tuple):
         return [word for part in value for word in _of_table(part, field)]
     if isinstance(value, ex.Key | ex.Measure | ex.By):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: How many values of each type and unit (the unit is "1" for all but quantities).
 Kinds = dict[tuple[Kind, str], int]
+#: What some entities are: a concept that they are stated to be in, the table whose rows they are, or
+#: nothing of the kind, as ("concept", name), ("table", source), ("concepts", "") and ("entities", "").
+Classes: TypeAlias = frozenset[tuple[str, str]]
+End: TypeAlias = Literal["subject", "object"]
 
 
 #: Of so many entities the names are all compared with one that is not known; of more, those that
@@ -45,6 +50,28 @@ def offered(name: str, own: Iterable[str], names: Iterable[str], most: int) -> l
     return list(dict.fromkeys([*own, *nearest(name, names, most=most)]))[:most]
 
 
+def table_of(name: str, tables: Iterable[str]) -> str | None:
+    """The table of a name: the source that is called so, or the one whose name ends in it behind "/".
+
+    >>> table_of("trips", ("bus/trips", "stops")), table_of("trips", ("a/trips", "b/trips"))
+    ('bus/trips', None)
+    """
+    if name in tables:
+        return name
+    found = [table for table in tables if table.rpartition("/")[2] == name]
+    return found[0] if len(found) == 1 else None
+
+
+def below(concepts: Iterable[int], children: NDArray[Any], parents: NDArray[Any]) -> list[int]:
+    """Some concepts, and those below them."""
+    found = set(waiting := list(concepts))
+    while waiting:
+        fresh = set(children[np.isin(parents, waiting)].tolist()) - found
+        found |= fresh
+        waiting = list(fresh)
+    return sorted(found)
+
+
 class Schema:
     """The schema of one snapshot; each part is read when it is first asked for."""
 
@@ -52,6 +79,8 @@ class Schema:
         self._snapshot = snapshot
         self._attributes: dict[int, Kinds] = {}
         self._qualifiers: dict[tuple[int, int], Kinds] = {}
+        self._ends: dict[tuple[int, End], Classes] = {}
+        self._below: dict[str, Classes] = {}
         #: What others keep for as long as this generation is open, by their own names (indexes of
         #: names, say).
         self.kept: dict[str, Any] = {}
@@ -163,7 +192,77 @@ class Schema:
             self._qualifiers[number, owner] = found
         return found
 
+    # -- what entities are -------------------------------------------------------------------------
+
+    def end_classes(self, predicate: str, end: End) -> Classes | None:
+        """The classes of the subjects, or objects, of all statements of a predicate; None where that
+        is not known.
+        """
+        snapshot, number = self._snapshot, self._snapshot.predicate(predicate)
+        if number < 0:
+            return frozenset()
+        found = self._ends.get((number, end))
+        if found is None:
+            there = np.zeros(snapshot.entities, bool)
+            low, high = snapshot.relation_offsets[number : number + 2]
+            there[(snapshot.relation_subject if end == "subject" else snapshot.relation_object)[low:high]] = True
+            if end == "subject":
+                low, high = snapshot.attribute_offsets[number : number + 2]
+                there[snapshot.attribute_subject[low:high]] = True
+            found = self._ends[number, end] = self._classes(there)
+        return found
+
+    def concept_classes(self, name: str) -> Classes | None:
+        """The classes of the members of the concepts of a name, closed under subclass."""
+        found = self._below.get(name)
+        if found is None:
+            get = self._snapshot.arrays.get
+            concepts = below(self._snapshot.concepts_named(name), get("sub.c"), get("sub.p"))
+            found = self._below[name] = frozenset(("concept", one) for one in map(self._snapshot.name, concepts))
+        return found
+
+    def table_classes(self, source: str) -> Classes | None:
+        """The classes of the rows of a table."""
+        owners = self._snapshot.arrays.get("ent.source")
+        if source not in self.tables or not len(owners):
+            return None
+        rows = self._snapshot.entity_kind == EntityKind.ROW
+        return self._classes(rows & (owners == self.sources.index(source)))
+
+    def _classes(self, there: NDArray[np.bool_]) -> Classes:
+        """The classes of the entities of a mask."""
+        snapshot, (members, concepts, alone) = self._snapshot, self._memberships
+        kinds, rest = snapshot.entity_kind, there & alone
+        found = {("concept", snapshot.name(one)) for one in np.unique(concepts[there[members]]).tolist()}
+        found |= {("concepts", "")} if (rest & (kinds == EntityKind.CONCEPT)).any() else set()
+        rest &= kinds != EntityKind.CONCEPT
+        owners = snapshot.arrays.get("ent.source")
+        if len(owners):
+            rows = rest & (kinds == EntityKind.ROW) & (owners >= 0)
+            found |= {("table", self.sources[one]) for one in np.unique(owners[rows]).tolist()}
+            rest &= ~rows
+        return frozenset(found | ({("entities", "")} if rest.any() else set()))
+
+    @cached_property
+    def _memberships(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+        """Members and their concepts side by side, concepts as members left out; and who is none."""
+        snapshot, get = self._snapshot, self._snapshot.arrays.get
+        members, concepts = get("mem.e"), get("mem.c")
+        kept = (snapshot.entity_kind[members] != EntityKind.CONCEPT) & (snapshot.entity_kind[concepts] == EntityKind.CONCEPT)
+        alone = np.ones(snapshot.entities, bool)
+        alone[members[kept]] = False
+        return members[kept], concepts[kept], alone
+
     # -- sources -----------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The sources that have table rows."""
+        return frozenset(self.sources[number] for number in np.unique(self._snapshot.arrays.get("row.key") >> 32).tolist())
+
+    def table_called(self, name: str) -> str | None:
+        """The table whose rows are meant where a concept of a name is asked for, and there is none."""
+        return None if self.has_concept(name) else table_of(name, self.tables)
 
     @cached_property
     def telling(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.schema import Kinds
+from condgraph.engine.schema import Classes, End, Kinds, below, table_of
 from condgraph.engine.telling import telling_columns
 from condgraph.engine.values import NO_UNIT, Kind
 
@@ -63,6 +63,14 @@ class StoredSchema:
         #: how many lead to its object: the most of each, then the means. A graph that was written by
         #: an earlier version does not say.
         self.hubs: dict[str, list[int]] = found.get("hubs", {})
+        #: What entities are (`Classes`), by number, with the numbers of the classes above, and those of the
+        #: subjects and objects of each predicate and of the rows of each table. A graph that was written
+        #: by an earlier version does not say.
+        self._classes: list[tuple[str, str]] = [(sort, name) for sort, name, _ in found.get("classes", ())]
+        self._above = [(at, one) for at, (*_, above) in enumerate(found.get("classes", ())) for one in above]
+        self._below: dict[str, Classes] = {}
+        self._ends: dict[str, list[list[int]]] = found.get("ends", {})
+        self._rows: dict[str, list[int]] = found.get("rows", {})
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -117,6 +125,33 @@ class StoredSchema:
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
         """The types and units of a qualifier's values, on one predicate or on any."""
         return self._qualifiers.get(key, {}) if predicate is None else self._on.get(key, {}).get(predicate, {})
+
+    def end_classes(self, predicate: str, end: End) -> Classes | None:
+        """The classes of the subjects, or objects, of all statements of a predicate; None where that
+        is not known.
+        """
+        found = self._ends.get(predicate)
+        return None if found is None else frozenset(self._classes[one] for one in found[end == "object"])
+
+    def concept_classes(self, name: str) -> Classes | None:
+        """The classes of the members of the concepts of a name, closed under subclass."""
+        if not self._classes:
+            return None
+        found = self._below.get(name)
+        if found is None:
+            here = [number for number, one in enumerate(self._classes) if one == ("concept", name)]
+            numbers = below(here, *np.array(self._above or np.empty((0, 2)), np.int64).T)
+            found = self._below[name] = frozenset(self._classes[one] for one in numbers)
+        return found
+
+    def table_classes(self, source: str) -> Classes | None:
+        """The classes of the rows of a table."""
+        found = self._rows.get(source)
+        return None if found is None else frozenset(self._classes[one] for one in found)
+
+    def table_called(self, name: str) -> str | None:
+        """The table whose rows are meant where a concept of a name is asked for, and there is none."""
+        return None if self.has_concept(name) else table_of(name, self.tables)
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
         """The sources that have statements of a predicate."""

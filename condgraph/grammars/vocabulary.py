@@ -105,7 +105,9 @@ def _names(survey: Survey, source: str | None) -> Vocabulary:
             columns[name] = tables if source is None else tuple(one for one in tables if one == source)
             scopes |= {name: tuple(one for one, _ in sources)} if len(sources) > 1 and source is None else {}
     units = {unit for several in units_of.values() for unit in several}
-    concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
+    # Rows of a table are asked for as a concept is.
+    some = (kind[1] for kind in survey["kinds"] if kind[0] == "concept" or (kind[0] == "table" and kind[3]))
+    concepts = dict.fromkeys(name for name in some if name)
     written = {name: tuple(sorted(several - {NO_UNIT, ""})) for name, several in units_of.items()}
     return Vocabulary(
         (), tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})), written,

@@ -32,6 +32,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
+from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import NO_UNIT, OPEN_START, UNKNOWN_END, Kind, Time, text_of
 
 if TYPE_CHECKING:
@@ -69,6 +70,21 @@ def survey(snapshot: Snapshot) -> Survey:
     if found is None:
         found = snapshot.schema.kept["survey"] = _made(snapshot)
     return found
+
+
+def described(snapshot: Snapshot) -> dict[str, Any]:
+    """The schema as it is kept with a graph on a server, and what subjects, objects and rows are: the
+    kinds of the survey, by number.
+    """
+    found, schema = survey(snapshot), snapshot.schema
+    kinds = [(sort, name, above) for sort, name, _, _, _, above in found["kinds"]]
+    ends = {
+        predicate: [of.kinds[of.starts[at] : of.starts[at + 1]].tolist() for of in (found[name] for name in _ENDS)]
+        for at, (predicate, *_) in enumerate(found["predicates"])
+    }
+    place = {(sort, name): number for number, (sort, name, _) in enumerate(kinds)}
+    rows = {table: sorted(place[one] for one in schema.table_classes(table) or ()) for table in sorted(schema.tables)}
+    return {**describe_schema(snapshot), "classes": kinds, "ends": ends, "rows": rows}
 
 
 def packed(found: Survey, content: str) -> str:

@@ -22,7 +22,8 @@ class Compilers:
 
     def __init__(self, snapshot: Snapshot, graph: str) -> None:
         from condgraph.cypher.compile.plan import compile_plan as to_cypher
-        from condgraph.engine.stored_schema import StoredSchema, describe_schema
+        from condgraph.engine.stored_schema import StoredSchema
+        from condgraph.overview.survey import described
         from condgraph.sparql.compile.group import Target
         from condgraph.sparql.compile.plan import compile_plan as to_sparql
         from condgraph.sparql.layout import GraphIris, base_iri
@@ -30,7 +31,7 @@ class Compilers:
 
         self._snapshot, self._graph = snapshot, graph
         self._to_cypher, self._to_sparql = to_cypher, to_sparql
-        self._stored = StoredSchema(describe_schema(snapshot))
+        self._stored = StoredSchema(described(snapshot))
         self._target = Target(GraphIris(base_iri(graph)), snapshot.schema, counts(snapshot), self._entities)
 
     def _entities(self, ids: list[str]) -> list[Any]:

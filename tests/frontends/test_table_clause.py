@@ -16,6 +16,7 @@ from condgraph.engine.errors import OptionError, ParseError, PlanError, UnknownN
 from condgraph.engine.values import Quantity
 from condgraph.languages.table.clause import parse
 from condgraph.languages.table.tree import By, Call, Comparison, Junction, Number, Path, Step
+from tests.support import column_names
 from tests.support.pace import quick_enough
 
 
@@ -222,6 +223,36 @@ def test_step_by_step(graph: Graph) -> None:
             call()  # type: ignore[no-untyped-call]
     with pytest.raises(ParseError, match="at character 1 of the table"):
         towns.order("desc")
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Graph:
+    return column_names.crowd()
+
+
+@pytest.mark.parametrize(("program", "clause", "expected"), column_names.QUESTIONS)
+def test_columns_are_those_of_the_rows(crowd: Graph, program: str, clause: str, expected: list[tuple[str, ...]] | str) -> None:
+    if isinstance(expected, list):
+        answer = crowd.query(program, table=clause)
+        assert answer.cells == expected
+        assert answer.warnings == []
+        assert answer.check()
+        assert all(answer.evidence_of(row) is not None for row in range(len(expected)))
+    else:
+        with pytest.raises(UnknownNameError) as caught:
+            crowd.query(program, table=clause)
+        assert expected in str(caught.value)
+        if "height" not in clause:
+            return
+        # The nearest are columns of these rows, and with on_unknown="empty" the same is a warning.
+        assert "members" not in caught.value.candidates
+        warned = crowd.query(program, table=clause, on_unknown="empty").warnings
+        assert any("it means nothing here" in warning for warning in warned)
+
+
+@pytest.mark.parametrize(("program", "clause", "warnings"), column_names.UNSURE)
+def test_a_column_that_certain_rows_lack_is_a_warning(crowd: Graph, program: str, clause: str, warnings: list[str]) -> None:
+    assert crowd.query(program, table=clause).warnings == warnings
 
 
 @given(st.text(alphabet="ab '\"`()<>=,.^@*+-/1 5groupbyshowhavinglimt\n", max_size=60))

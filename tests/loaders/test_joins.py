@@ -15,6 +15,7 @@ import pytest
 import condgraph
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, FormatError, LoadError, OptionError, UnknownNameError
+from condgraph.engine.facts import Entity, EntityKind, Member
 from condgraph.graph import Graph
 from condgraph.loaders.declaring import guess
 
@@ -395,11 +396,23 @@ def test_references_that_may_be_rows_of_their_own_table_are_said(tmp_path: Path)
     assert names(graph, "Find(Dee) Relate(manager, forward) Relate(manager, forward) QueryAttr(name)") == ["Ann"]
 
 
-def test_a_table_is_no_concept() -> None:
+def test_a_table_is_a_concept() -> None:
     graph = condgraph.open("memory:")
-    graph.load([{"name": "Ann", "pay": 3}], name="staff", key="name")
-    with pytest.raises(UnknownNameError, match="unknown concept 'staff'") as caught:
-        graph.kopl("FindAll() FilterConcept(staff) Count()")
-    assert (
-        caught.value.hint == "it is a source, whose rows have no concept: FilterStr, FilterNum and the like find them by a column"
-    )
+    graph.load([{"place": "Oslo"}], name="places", key="place")
+    graph.load([{"name": "Ann", "pay": 3, "place": "Oslo"}], name="staff", key="name", join={"place": "places"})
+    assert names(graph, "FindAll() FilterConcept(staff) QueryName()") == ["Ann"]
+    # What a table refers to is no row of it.
+    assert names(graph, "FindAll() FilterConcept(staff) FilterConcept(places) QueryName()") == []
+    assert names(graph, "Find(Oslo) Relate(place, backward) FilterConcept(staff) QueryName()") == ["Ann"]
+    assert names(graph, "FindAll() FilterConcept(staff) FindAll() FilterConcept(places) Or() Count()") == ["2"]
+    assert graph.kopl("FindAll() FilterConcept(staff) FilterNum(pay, 3, =) Count()").check()
+    with pytest.raises(UnknownNameError, match=r"unknown concept 'stuff'.*nearest: 'staff'"):
+        graph.kopl("FindAll() FilterConcept(stuff) Count()")
+    # A concept comes first, and of two tables with one name none is meant.
+    graph.load([{"name": "Bob"}], name="b/people", key="name")
+    assert names(graph, "FindAll() FilterConcept(people) QueryName()") == ["Bob"]
+    graph.load([{"name": "Cy"}], name="c/people", key="name")
+    with pytest.raises(UnknownNameError, match="unknown concept 'people'"):
+        graph.kopl("FindAll() FilterConcept(people) Count()")
+    graph.add([Entity("s", "staff", EntityKind.CONCEPT), Entity("z", "Zoe"), Member("z", "s")])
+    assert names(graph, "FindAll() FilterConcept(staff) QueryName()") == ["Zoe"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from condgraph.graph import Graph
-from tests.support import bazaar, keyed_shop, library_and_league, sql_questions
+from tests.support import bazaar, column_names, keyed_shop, library_and_league, sql_questions
 from tests.support.differential import outcome
 from tests.support.lanes import by_lane
 from tests.support.postgres import postgres
@@ -79,6 +79,18 @@ def test_keys_of_what_is_referred_to(opener: Any, tmp_path: Path) -> None:
         for _, condition in keyed_shop.QUERIES:
             found = [outcome(graph, keyed_shop.query(condition), warnings=counts) for graph in (here, there)]
             assert found[0] == found[1], condition
+        there.store.delete()
+
+
+def test_columns_are_those_of_the_rows(opener: Any) -> None:
+    here = column_names.crowd()
+    with opener("columns of rows") as there:
+        there.store.delete()
+        there.push(here)
+        counts = not hasattr(there.store, "endpoint")
+        for program, clause, *_ in [*column_names.QUESTIONS, *column_names.UNSURE]:
+            found = [outcome(graph, program, table=clause, warnings=counts, evidence=True) for graph in (here, there)]
+            assert found[0] == found[1], (program, clause)
         there.store.delete()
 
 

@@ -11,7 +11,7 @@ import condgraph
 from condgraph.cypher import labels
 from condgraph.cypher.labels import alone
 from condgraph.cypher.native.ids import OWN, own_only
-from condgraph.engine.errors import StoreError
+from condgraph.engine.errors import StoreError, UnknownNameError
 from condgraph.engine.facts import Item, Member, Ref, Statement
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.labelled import carried
@@ -75,3 +75,26 @@ def test_who_shares_a_database_is_not_disturbed(empty: tuple[str, neo4j.Driver])
         with condgraph.open(uri, layout="native") as native:
             assert native.kopl("FindAll() FilterConcept(Person) QueryName()").texts == ["Ann"]
         ours.delete()
+
+
+def test_columns_of_tables_are_those_of_the_rows(empty: tuple[str, neo4j.Driver]) -> None:
+    uri, driver = empty
+    driver.execute_query(
+        "CREATE (t:Town {title: 'Sulden'}), (:Peak {title: 'Ortler', height: 3905})-[:AT]->(t), "
+        "(:Club {name: 'Alpine', title: 'AC', members: 40})-[:AT]->(t)"
+    )
+    with condgraph.open(uri, layout="native") as graph:
+        assert graph.query("FindAll() FilterConcept(Peak)", table="show name, height").cells == [("Ortler", "3905")]
+        assert graph.query("FindAll() FilterConcept(Peak)", table="where name = 'Ortler' show count()").cells == [("1",)]
+        assert graph.query("FindAll()", table="show name").cells == [("Alpine",), ("Ortler",), ("Sulden",)]
+        with pytest.raises(UnknownNameError, match=r"it is a column of Club, and none of these rows \(Peak\) has it"):
+            graph.query("FindAll() FilterConcept(Peak)", table="show count(members)")
+        with pytest.raises(UnknownNameError, match="unknown relation 'AT'"):
+            graph.query("FindAll() FilterConcept(Peak)", table="show count(^AT)")
+        assert graph.query("Find(Ortler)", table="show members").warnings == ["members: the row has no such value"]
+        # Of more nodes than a sample has, a property may be where it was not seen.
+        driver.execute_query("UNWIND range(1, 1001) AS i CREATE (:Peak {title: 'p' + i})")
+    with condgraph.open(uri, layout="native") as graph:
+        found = graph.query("FindAll() FilterConcept(Peak)", table="show count(members)")
+        assert found.cells == [("0",)]
+        assert found.warnings == ["members: none of the 1,002 rows has such a value"]

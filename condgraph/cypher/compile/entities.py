@@ -11,13 +11,13 @@ from condgraph.engine.values import Kind
 
 def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
     """All entities of the kinds; of one source those that are rows of it or subject or object of
-    its statements.
+    its statements, or its own rows.
     """
     e, layout = compiler.name("e"), compiler.layout
     if node.source is None:
         return Rows(layout.every(e, compiler.parameter([int(kind) for kind in node.kinds])), e)
     source = compiler.parameter(node.source)
-    if node.kinds == (EntityKind.ROW,) and node.source in compiler.tabular:
+    if node.own or (node.kinds == (EntityKind.ROW,) and node.source in compiler.tabular):
         pattern, inside = layout.rows(e, source)
         return Rows([f"MATCH {pattern}{layout.by_row(e)} WHERE {inside}"], e)
     body = "\nUNION\n".join(layout.standing_in(compiler, e, source))

@@ -42,9 +42,8 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
-from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import Kind
-from condgraph.overview.survey import packed, survey
+from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +98,7 @@ class BulkWriter:
             "declares": ["true"],
             "content": [self._content],
             "counts": [json.dumps(snapshot.counts)],
-            "schema": [json.dumps(describe_schema(snapshot))],
+            "schema": [json.dumps(described(snapshot))],
             "survey": [self._survey],
             "labels": [self._labelling.stated(snapshot)],
         }

@@ -22,8 +22,7 @@ from condgraph.cypher.load.delete import remove_gone
 from condgraph.cypher.load.texts import TEXTS
 from condgraph.engine.errors import InterruptedQueryError, StoreBusyError, StoreError
 from condgraph.engine.owner import Owner
-from condgraph.engine.stored_schema import describe_schema
-from condgraph.overview.survey import packed, survey
+from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -196,14 +195,14 @@ class Loading:
         """Say that the graph is complete, and which labels entities carry (`Labelling.stated`), and
         forget how it was written.
         """
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot)), "labels": labels}
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)), "labels": labels}
         self._end(_DONE, {"content": content, "survey": packed(survey(snapshot), content), **about})
 
     def remove(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Say that the graph is `snapshot` but for what is marked as gone, take that away, and say
         that the graph is complete.
         """
-        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(describe_schema(snapshot)), "labels": labels}
+        about = {"counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)), "labels": labels}
         given = {"content": content, "survey": packed(survey(snapshot), content), "stamp": self.stamp, **about}
 
         def begun(transaction: Transaction) -> None:

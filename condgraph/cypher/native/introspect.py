@@ -151,6 +151,11 @@ def _united(connection: Connection, texts: list[tuple[str, str]]) -> list[dict[s
     return found
 
 
+def sample_size(labels: int, types: int) -> int:
+    """How many nodes of each label, and relationships of each type, are looked at."""
+    return max(LEAST, min(SAMPLE, MOST // max(1, labels + types)))
+
+
 def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> Mapping:
     """The mapping that is guessed of a database. `texts` is filled with what was sampled of each
     property: its texts, and its whole numbers as text.
@@ -162,7 +167,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     unique: dict[str, list[str]] = {}
     for row in sorted(_asked(connection, _CONSTRAINTS, "constraints", notes) or [], key=lambda row: not row["always"]):
         unique.setdefault(row["label"], []).append(row["key"])
-    most = max(LEAST, min(SAMPLE, MOST // max(1, len(counted.labels) + len(counted.types))))
+    most = sample_size(len(counted.labels), len(counted.types))
     unlabelled = _unlabelled(connection, counted, notes)
     labels = [*counted.labels.items(), *([("", unlabelled)] if unlabelled else [])]
     seen, together = {}, _Groups()

@@ -8,6 +8,7 @@ import re
 from typing import Any, Final
 
 from condgraph.cypher.native.ids import SOURCE, concept_id
+from condgraph.cypher.native.introspect import sample_size
 from condgraph.cypher.native.kinds import kinds_of
 from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.native.qualifiers import named
@@ -68,8 +69,17 @@ def _words(name: str) -> str:
 
 def _described(mapping: Mapping) -> dict[str, Any]:
     attributes: dict[str, _Counts] = {}
+    # A label of more nodes than the sample may have a property that the sample does not, and a type ends that it does not.
+    most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
+    partly = {node.label for node in mapping.nodes if node.count > most}
+    unknown = {one.predicate for one in mapping.relationships if one.count > most}
+    classes: list[tuple[str, str, list[int]]] = [("concept", node.concept, []) for node in mapping.nodes if node.label]
+    places = {node.label: number for number, node in enumerate(node for node in mapping.nodes if node.label)} | {"": len(classes)}
+    classes.append(("entities", "", []))
+    held: dict[str, tuple[set[int], set[int]]] = {}
     for node in mapping.nodes:
         for one in filter(lambda one: one.key not in node.hidden, node.properties):
+            held.setdefault(one.predicate, (set(), set()))[0].add(places[node.label])
             _add(attributes.setdefault(one.predicate, {}), one, node.count)
     qualifiers: dict[str, _Counts] = {}
     on: dict[str, dict[str, _Counts]] = {}
@@ -81,6 +91,8 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         sizes[predicate] = sizes.get(predicate, 0) + relationship.count
         starts = {start for start, _, _ in relationship.ends}
         ends = {end for _, end, _ in relationship.ends}
+        for of, labels in zip(held.setdefault(predicate, (set(), set())), (starts, ends), strict=True):
+            of.update(places[label] for label in labels if label in places)
         degrees[predicate] = [
             round(max(1.0, relationship.count / max(1, sum(counts.get(label, 0) for label in labels))), 1)
             for labels in (starts, ends)
@@ -100,6 +112,12 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "qualifiers": {name: _listed(qualifiers[name]) for name in sorted(qualifiers) if qualifiers[name]},
         "concepts": sorted({node.concept for node in mapping.nodes if node.label}),
         "sources": [SOURCE],
+        "classes": classes,
+        "ends": {
+            name: [sorted(of) for of in both]
+            for name, both in held.items()
+            if name not in unknown and all(places[label] in both[0] for label in partly)
+        },
         "on": {key: {name: _listed(found) for name, found in owners.items() if found} for key, owners in on.items()},
         "predicates": {name: [0] for name in sorted({*relations, *(name for name, found in attributes.items() if found)})},
         "tables": [],

@@ -13,12 +13,15 @@ from condgraph.engine.facts import EntityKind
 
 @dataclass(frozen=True, slots=True)
 class AllEntities(Entities):
-    """All entities of these kinds; of one source where it is named."""
+    """All entities of these kinds; of a source that is named its rows and what its statements are
+    about, or with `own` its rows alone.
+    """
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=(), gives="entities", reads="entities", warns=NEVER)
     kinds: tuple[EntityKind, ...] = ENTITY_KINDS
     source: str | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

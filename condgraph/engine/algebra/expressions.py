@@ -89,7 +89,27 @@ class Summed:
         return ()
 
 
-Expression: TypeAlias = Way | Given | Computed | Summed
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What a way leads to, and for a row where it leads to nothing something else, which goes no
+    further than the way.
+    """
+
+    first: Way
+    second: Computed
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return self.first.name
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that both begin with."""
+        return self.first.steps[:-1]
+
+
+Expression: TypeAlias = Way | Given | Computed | Summed | Either
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class Group(Table):
 
     `facts` and `values` are what the ways of keys and measures go over. `where` is asked of each row
     before. The last `hidden` measures are there for `Having` and `Order`, and are not shown. Without
-    keys all rows are one group; `each` makes a group of every row.
+    keys all rows are one group; `each` makes a group of every row. `unsure` are places in `facts` of
+    columns of which it is not known whether such rows may have them: one that no row has is a warning.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of", "facts", "values"))
@@ -36,6 +37,7 @@ class Group(Table):
     where: Test | None = None
     hidden: int = 0
     each: bool = False
+    unsure: tuple[int, ...] = ()
 
     def inputs(self) -> tuple[Node, ...]:
         return (self.of, *self.facts, *self.values)

@@ -32,18 +32,20 @@ if TYPE_CHECKING:
 
 def every(run: Run, node: AllEntities) -> Numbers:
     """All entities of the kinds; of one source those that are rows of it or subject or object of
-    its statements.
+    its statements, or its own rows.
     """
     snapshot = run.snapshot
     found = snapshot.every(node.kinds)
     if node.source is None:
         return found
     source = run.source(node.source)
-    statements = snapshot.sourced(source)
-    relations = statements[: int(np.searchsorted(statements, snapshot.relations))]
     keys = snapshot.arrays.get("row.key")
     first, last = keys.searchsorted((source << 32, (source + 1) << 32))
-    parts = [snapshot.subjects(statements), snapshot.relation_object[relations], snapshot.arrays.get("row.entity")[first:last]]
+    parts = [snapshot.arrays.get("row.entity")[first:last]]
+    if not node.own:
+        statements = snapshot.sourced(source)
+        relations = statements[: int(np.searchsorted(statements, snapshot.relations))]
+        parts += [snapshot.subjects(statements), snapshot.relation_object[relations]]
     return intersect(distinct(np.concatenate(parts), snapshot.entities), found, snapshot.entities)
 
 

@@ -104,7 +104,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked]) ->
             entities.append(demand.entities)
             if isinstance(node, alg.Neighbour):
                 entities.append(_between(run, node))
-            elif isinstance(node, alg.AllEntities) and node.source is not None:
+            elif isinstance(node, alg.AllEntities) and node.source is not None and not node.own:
                 within.append((node, demand.entities))
         for child, wanted in inputs_asked(run, node, demand, named) if asked is None else asked:
             known = demands.get(id(child))

@@ -5,17 +5,20 @@ give of the values at the ends of these: arithmetic with units, and parts of tim
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
-from condgraph.engine.algebra.expressions import CellTest, Computed, Expression, Given, No, Summed, Test, Way
+from condgraph.engine.algebra.expressions import CellTest, Computed, Either, Expression, Given, No, Summed, Test, Way
 from condgraph.engine.execute.bags import shown
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, unit_of_product
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
 
+#: What has values of its own, of which others are calculated.
+Part: TypeAlias = Way | Summed | Either
 
-def parts_of(expression: Expression) -> Iterable[Way | Summed]:
+
+def parts_of(expression: Expression) -> Iterable[Part]:
     """What gives values of its own to an expression."""
-    if isinstance(expression, Way | Summed):
+    if isinstance(expression, Way | Summed | Either):
         yield expression
     elif isinstance(expression, Computed):
         for part in expression.parts:
@@ -27,6 +30,9 @@ def ways_of(expression: Expression) -> Iterable[Way]:
     for part in parts_of(expression):
         if isinstance(part, Summed):
             yield from ways_of(part.of)
+        elif isinstance(part, Either):
+            yield part.first
+            yield from ways_of(part.second)
         else:
             yield part
 
@@ -45,7 +51,7 @@ def lead(expression: Expression) -> tuple[int, ...]:
     return _common(list(dict.fromkeys(parts_of(expression))))
 
 
-def _common(ways: list[Way | Summed]) -> tuple[int, ...]:
+def _common(ways: list[Part]) -> tuple[int, ...]:
     """The steps that all ways begin with."""
     if not ways:
         return ()
@@ -56,13 +62,13 @@ def _common(ways: list[Way | Summed]) -> tuple[int, ...]:
     return least[:shared]
 
 
-def calculate(expression: Expression, item: dict[Way | Summed, tuple[Any, str]]) -> Any:
+def calculate(expression: Expression, item: dict[Part, tuple[Any, str]]) -> Any:
     """The value of an expression, from the value and text of each of its parts. Raises `Inapplicable`
     where they are not what it calculates with.
     """
     if isinstance(expression, Given):
         return expression.value
-    if isinstance(expression, Way | Summed):
+    if isinstance(expression, Way | Summed | Either):
         return item[expression][0]
     values = [calculate(part, item) for part in expression.parts]
     if expression.function == "name":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.engine.algebra import Group, Having, Limit, Order
+from condgraph.engine.algebra import Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.expressions import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
 from condgraph.engine.bounds import check
 from condgraph.engine.comparisons import OPERATORS
@@ -60,12 +60,22 @@ def group(run: Run, node: Group) -> Grid:
         # Of nothing there is one sum, as without groups.
         groups[()], cells[()] = [], []
     members: list[Sequence[int]] = [list(dict.fromkeys([rows[place] for place in places])) for places in watched(groups.values())]
+    if node.unsure and len(ways):
+        _warn_of_empty(run, node, len(ways))
     found = [_measured(run, ways, bindings, measure, list(groups.values()), members) for measure in node.measures]
     ways.warn()
     table: list[Cells] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
     columns = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
     order = places_in_order(len(table), lambda at: [order_of(cell) for cell in table[at][: len(node.keys)]])
     return Grid(columns, len(columns) - node.hidden, table, members).take(order)
+
+
+def _warn_of_empty(run: Run, node: Group, rows: int) -> None:
+    """Say which columns none of the rows has."""
+    for facts in (node.facts[place] for place in node.unsure):
+        if isinstance(facts, Scan) and not len(run.facts(facts).all()):
+            name = ("^" if facts.anchor == "object" else "") + " or ".join(facts.predicates or ())
+            run.warn(f"{name}: the row has no such value" if rows == 1 else f"{name}: none of the {rows:,} rows has such a value")
 
 
 def _keys_of(node: Group, keys: list[dict[int, list[Cell]]], place: int) -> Iterator[tuple[Cell | None, ...]]:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, passed
-from condgraph.engine.algebra.expressions import Expression, Measure, Summed, Way
+from condgraph.engine.algebra.expressions import Either, Expression, Measure, Summed, Way
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.bags import Bag, shown
-from condgraph.engine.execute.expressions import calculate, lead, parts_of, tested, ways_of
+from condgraph.engine.execute.expressions import Part, calculate, lead, parts_of, tested, ways_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Cell
 from condgraph.engine.execute.sets import EMPTY
@@ -156,16 +156,18 @@ class Ways:
             return self._values(expression, self._follow(base, expression.steps[skip:]))
         if isinstance(expression, Summed):
             return self._summed(expression, base)
+        if isinstance(expression, Either):
+            return self._either(expression, base, skip)
         ways = list(dict.fromkeys(parts_of(expression)))
         if len(ways) == 1:
             found = self.found(ways[0], base, skip)
-            alone: list[dict[Way | Summed, tuple[Any, str]]] = [
+            alone: list[dict[Part, tuple[Any, str]]] = [
                 {ways[0]: pair} for pair in watched(zip(found.values, found.texts, strict=True))
             ]
             return self._calculated(expression, found.of, alone)
         prefix = lead(expression)
         base = self._follow(base, prefix[skip:])
-        items: list[dict[Way | Summed, tuple[Any, str]]] = [{} for _ in range(len(base.of))]
+        items: list[dict[Part, tuple[Any, str]]] = [{} for _ in range(len(base.of))]
         many: set[int] = set()
         here = Reached(np.arange(len(base.of)), base.at, base.by)
         for way in ways:
@@ -258,7 +260,20 @@ class Ways:
         column.warn()
         return found
 
-    def _calculated(self, expression: Expression, of: list[int], items: list[dict[Way | Summed, tuple[Any, str]]]) -> Found:
+    def _either(self, expression: Either, base: Reached, skip: int) -> Found:
+        """The values of the first, and of the second where what both begin with leads to what has none."""
+        base = self._follow(base, expression.steps[skip:])
+        here, done = Reached(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
+        first, second = (self.found(one, here, done) for one in (expression.first, expression.second))
+        there, places = frozenset(first.of), base.of.tolist()
+        rest = [at for at, item in enumerate(second.of) if item not in there]
+        of = [*(places[item] for item in first.of), *(places[second.of[at]] for at in rest)]
+        values = [*first.values, *(second.values[at] for at in rest)]
+        texts = [*first.texts, *(second.texts[at] for at in rest)]
+        order = sorted(range(len(of)), key=of.__getitem__)
+        return Found([of[at] for at in order], [values[at] for at in order], [texts[at] for at in order])
+
+    def _calculated(self, expression: Expression, of: list[int], items: list[dict[Part, tuple[Any, str]]]) -> Found:
         found = Found([], [], [])
         for at, item in watched(zip(of, items, strict=True)):
             try:

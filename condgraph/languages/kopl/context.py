@@ -30,6 +30,7 @@ from condgraph.engine.algebra import (
     Values,
 )
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import Kind, collapse
 from condgraph.languages.kopl.careful import parted
@@ -52,6 +53,7 @@ class Lowering:
         "_members",
         "_named",
         "_places",
+        "_rows",
         "_scans",
         "lenient",
         "order",
@@ -77,6 +79,7 @@ class Lowering:
         # A name that stands twice is one operator.
         self._named: dict[str, ByName] = {}
         self._members: dict[str, Members] = {}
+        self._rows: dict[str, AllEntities] = {}
         self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
         self._places: list[CallSpan] | None = None
 
@@ -104,7 +107,7 @@ class Lowering:
 
     def scan(self, of: Entities, predicates: tuple[str] | None, anchor: End, reach: End, family: Family) -> Scan:
         """The statements of one predicate, or of all; of equal scans a pass makes one."""
-        key = 0 if type(of) is AllEntities else id(of), predicates, anchor, reach
+        key = 0 if type(of) is AllEntities and of.source is None else id(of), predicates, anchor, reach
         if key in self._scans:
             self.tidy = False
         self._scans.add(key)
@@ -124,6 +127,13 @@ class Lowering:
         found = self._members.get(concept)
         if found is None:
             found = self._members[concept] = self.put(Members(self.named(concept)))
+        return found
+
+    def rows(self, table: str) -> AllEntities:
+        """The rows of a table that is no concept."""
+        found = self._rows.get(table)
+        if found is None:
+            found = self._rows[table] = self.put(AllEntities((EntityKind.ROW,), table, own=True))
         return found
 
     def drop(self, node: Entities) -> None:

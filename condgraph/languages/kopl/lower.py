@@ -88,23 +88,18 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
 
 
 def _filter_concept(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
-    if not low.schema.has_concept(texts[0]):
-        if low.schema.has_entity(texts[0]):
-            hint: str | None = "there is an entity of this name, and it is no concept: Find begins with it"
-        elif texts[0] in low.schema.sources:
-            hint = "it is a source, whose rows have no concept: FilterStr, FilterNum and the like find them by a column"
-        else:
-            hint = None
-        low.unknown("concept", texts[0], 0, near_names(texts[0], low.schema.concepts), hint)
+    table = low.schema.table_called(texts[0])
+    if table is None and not low.schema.has_concept(texts[0]):
+        hint = "there is an entity of this name, and it is no concept: Find begins with it"
+        known = (*low.schema.concepts, *low.schema.tables)
+        low.unknown("concept", texts[0], 0, near_names(texts[0], known), hint if low.schema.has_entity(texts[0]) else None)
     of = low.entities(inputs[0])
-    if type(of) is AllEntities:
+    whole = type(of) is AllEntities and of.source is None
+    if whole or type(of) is Intersect:
         # Members are entities already, so that all entities among them are the members.
         low.drop(of)
-        return low.members(texts[0])
-    if type(of) is Intersect:
-        low.drop(of)
-    members = low.members(texts[0])
-    return of if of is members else low.put(intersect(of, members))
+    members = low.members(texts[0]) if table is None else low.rows(table)
+    return members if whole or of is members else low.put(intersect(of, members))
 
 
 def _attribute_facts(low: Lowering, of: Node, key: str, i: int) -> Scan:

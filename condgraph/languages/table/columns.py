@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import expressions as ex
-from condgraph.engine.algebra.constructors import reached
+from condgraph.engine.algebra.constructors import passed, reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
 from condgraph.engine.reading.shapes import readings
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
 from condgraph.languages.literals import read_quantity
+from condgraph.languages.table.classes import Known, all_may_have, classes_of, ends, in_words, may_have
 from condgraph.languages.table.tree import (
     SYNONYMS,
     Binary,
@@ -32,10 +33,13 @@ from condgraph.languages.table.words import title
 from condgraph.names.words import near_names
 
 if TYPE_CHECKING:
+    from condgraph.engine.schema import End
     from condgraph.engine.store import KnownSchema
 
 #: Qualifiers that mean when a fact holds, where no statement has a qualifier of that name.
 _VALIDITY: Final = {"time": "interval", "start time": "start", "end time": "end"}
+#: Names that are looked at to find those of the rows at hand.
+_MOST_LOOKED_AT: Final = 200
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -53,6 +57,11 @@ class Columns:
         self._values: dict[tuple[int, str | None], int] = {}
         # Bound once, so that all first steps start from one operator.
         self._start = reached(of)
+        #: What rows are, and what each of the facts reaches.
+        self._rows = classes_of(of, schema)
+        self._reached: list[Known] = []
+        #: Places in `facts` of columns of which it is not known whether the rows may have them.
+        self.unsure: list[int] = []
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -114,23 +123,36 @@ class Columns:
     # -- paths -------------------------------------------------------------------------------------
 
     def _path(self, path: Path) -> ex.Expression:
-        name, schema = title(path), self.schema
-        steps, at = [], -1
-        if (
-            path.steps == (Step("name"),)
-            and path.qualifier is None
-            and not (schema.has_attribute("name") or schema.has_relation("name"))
-        ):
-            return ex.Computed("name", (ex.Way("self"),))
+        name, steps, at = title(path), list[int](), -1
         for number, step in enumerate(path.steps):
             last = number == len(path.steps) - 1 and path.qualifier is None
+            own = last and step == Step("name")
+            if own and self._may_have(at, step) is False:
+                return self._own_name(steps)
+            before = at
             at = self._step(at, step, path, last=last)
             steps.append(at)
+            if own and not all_may_have(self._classes(before), step.name, self.schema):
+                return ex.Either(ex.Way(name, tuple(steps), self._objects(at)), self._own_name(steps[:-1]))
         if path.qualifier is not None:
             return ex.Way(name, tuple(steps), self._qualifier(at, path.qualifier, path))
         if not steps or path.steps[-1].backward:
             return ex.Way(name, tuple(steps))
         return ex.Way(name, tuple(steps), self._objects(at))
+
+    def _own_name(self, steps: list[int]) -> ex.Computed:
+        """What rows, or what steps lead to, are called themselves."""
+        return ex.Computed("name", (ex.Way("self", tuple(steps)),))
+
+    def _classes(self, at: int) -> Known:
+        """What the rows are, or what the steps to these facts lead to."""
+        return self._rows if at < 0 else self._reached[at]
+
+    def _may_have(self, before: int, step: Step) -> bool | None:
+        """Whether what stands before a step may have such a statement; None where that is not known."""
+        if not (self.schema.has_attribute(step.name) or self.schema.has_relation(step.name)):
+            return False
+        return may_have(self._classes(before), step.name, "object" if step.backward else "subject", self.schema)
 
     def _step(self, before: int, step: Step, path: Path, *, last: bool) -> int:
         known = self._steps.get((before, step))
@@ -147,6 +169,11 @@ class Columns:
         elif not relation and not last and path.qualifier is None:
             hint = self._quoted(path) or f"{name!r} is an attribute: nothing follows its values"
             self._unknown("relation", name, path, schema.relations, hint)
+        may = self._may_have(before, step)
+        if (relation or attribute) and may is False:
+            self._of_others(before, step, path)
+        elif may is None and before < 0 and step.name != "name":
+            self.unsure.append(len(self.facts))
         of = self._start if before < 0 else alg.Reached(self.facts[before])
         if step.backward:
             scan = alg.Scan(of, (name,), "object", "subject", "relation")
@@ -157,8 +184,24 @@ class Columns:
         else:
             scan = alg.Scan(of, (name,), "subject", "subject", "attribute")
         self.facts.append(scan)
+        self._reached.append(ends((name,), "subject" if step.backward else "object", schema))
         self._steps[before, step] = len(self.facts) - 1
         return len(self.facts) - 1
+
+    def _of_others(self, before: int, step: Step, path: Path) -> None:
+        """Complain of a name that others than the rows at hand have."""
+        schema, name, end = self.schema, step.name, "object" if step.backward else "subject"
+        names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
+        if len(names) > _MOST_LOOKED_AT:
+            names = tuple(nearest(name, names, most=_MOST_LOOKED_AT))
+        theirs = [one for one in names if self._may_have(before, Step(one, step.backward)) is not False]
+        owners = in_words(schema.end_classes(name, cast("End", end)) or frozenset())
+        rows = in_words(frozenset().union(*(self._classes(before) or ())))
+        of, here = f" of {owners}" if owners else "", f" ({rows})" if rows else ""
+        hint = f"it is a column{of}, and none of these rows{here} has it"
+        if step.backward:
+            hint = f"it leads{' to ' + owners if owners else ' elsewhere'}, and to none of these rows{here}"
+        self._unknown("relation" if step.backward else "column", name, path, theirs, hint)
 
     def _quoted(self, path: Path) -> str | None:
         """What to write where the steps of a path are one name with points in it, as nested records
@@ -180,11 +223,22 @@ class Columns:
     def _qualifier(self, at: int, key: str, path: Path) -> int:
         facts = self.of if at < 0 else self.facts[at]
         assert isinstance(facts, alg.Facts)
-        if not self.schema.has_qualifier(key):
+        scanned = facts
+        while (inner := passed(scanned)) is not None:
+            scanned = inner
+        predicates = scanned.predicates if isinstance(scanned, alg.Scan) else None
+        there = predicates is None or any(self.schema.has_qualifier(key, one) for one in predicates)
+        if not there or not self.schema.has_qualifier(key):
             if key in _VALIDITY:
                 part = cast(Any, _VALIDITY[key])
                 return self._put((at, key), lambda: alg.Validity(facts, part))
-            self._unknown("qualifier", key, path, self.schema.qualifiers)
+            keys = [
+                one for one in self.schema.qualifiers if any(self.schema.has_qualifier(one, of) for of in predicates or (None,))
+            ]
+            hint = None
+            if self.schema.has_qualifier(key):
+                hint = f"statements of {' and '.join(map(repr, predicates or ()))} have no such qualifier, others have"
+            self._unknown("qualifier", key, path, keys, hint)
         return self._put((at, key), lambda: alg.Qualifiers(facts, key))
 
     def _put(self, key: tuple[int, str | None], make: Callable[[], alg.Values]) -> int:

@@ -89,7 +89,7 @@ class TableLowering:
         hidden = len(self.hidden)
         group = alg.Group(
             self.of, tuple(columns.facts), tuple(columns.values), tuple(self.keys), (*self.measures, *self.hidden), where, hidden,
-            self.each,
+            self.each, tuple(columns.unsure),
         )  # fmt: skip
         words = "group by" if clause.keys else "show"
         table: alg.Table = group

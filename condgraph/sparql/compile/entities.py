@@ -53,8 +53,12 @@ class Compiler(FactPatterns):
         kinds = tuple(dict.fromkeys(node.kinds))
         if node.source is not None:
             f, source = self.variable("f"), self.source(node.source)
+            rows = f"{e} <pred:source> {source} . {e} {TYPE} <pred:Row> ."
+            if node.own:
+                out.append(rows)
+                return False
             part = " UNION ".join(f"{{ {f} <pred:source> {source} . {f} <pred:{end}> {e} . }}" for end in ("fact_h", "fact_t"))
-            out.append(f"{{ {part} UNION {{ {e} <pred:source> {source} . {e} {TYPE} <pred:Row> . }} }}")
+            out.append(f"{{ {part} UNION {{ {rows} }} }}")
         if not self.counts.get("rows", 1):
             kinds = tuple(kind for kind in kinds if kind is not EntityKind.ROW) or kinds
         classes = [pred(ENTITY_CLASSES[kind]) for kind in kinds]

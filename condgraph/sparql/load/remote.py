@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from condgraph.engine.errors import DeadlineError, ParseError, StoreBusyError, StoreDamagedError, StoreError
 from condgraph.engine.identity import content_digest
 from condgraph.engine.owner import NOBODY, Owner
-from condgraph.engine.stored_schema import describe_schema
-from condgraph.overview.survey import packed, survey
+from condgraph.overview.survey import described, packed, survey
 from condgraph.sparql.dialect import TOO_LARGE, cut
 from condgraph.sparql.layout import LAYOUT
 from condgraph.sparql.literals import string
@@ -182,7 +181,7 @@ def write_snapshot(
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number} {size}')}"])
         written += len(batch)
         on_progress(written)
-    schema = json.dumps(describe_schema(snapshot), ensure_ascii=False)
+    schema = json.dumps(described(snapshot), ensure_ascii=False)
     _insert(endpoint, base, about)
     content = load_id(snapshot)
     _finish(endpoint, base, content, {"schema": schema, "survey": packed(survey(snapshot), content)})
