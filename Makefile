@@ -1,6 +1,7 @@
 # make demo   an environment, the package, and a few questions over the sample data it ships
-# make test   the test dependencies, then ruff, mypy, the import contracts and pytest; CONDGRAPH_ALL=1 tests whole data sets, too
-# make quick  pytest alone, without what asks for a server
+# make test   the test dependencies, then ruff, mypy, the import contracts and pytest
+# make quick  pytest alone, without tests that use a server
+# make nightly PART=stores   whole data sets, random programs, second servers, models; without PART the names of the parts
 # make mutants  small changes of the engine, each of which a test should notice; MUTANTS='--number 50 --seed 1' says which
 # make lint types contracts pytest   the parts of make test
 # make format   ruff puts right what it can
@@ -16,6 +17,7 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+PART ?=
 MUTANTS ?=
 MUTANTS_PYTHON ?= python3.13 python3.12 python3.14 python3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
 
-.PHONY: help demo test quick mutants lint types contracts pytest format clean
+.PHONY: help demo test quick nightly mutants lint types contracts pytest format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -48,6 +50,9 @@ pytest: $(VENV)/.condgraph-dev
 
 quick: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data" $(PYTEST_ARGS)
+
+nightly:
+	@.ci/nightly $(PART)
 
 # On request, in an environment of its own: it needs Python 3.12 or later, which `MUTANTS_PYTHON` names.
 mutants:

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import asking, at_once, lanes, neo4j_servers
+from tests.support import asking, lanes, neo4j_servers, progress
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, emptied_neo4j_uri, neo4j_uri, neo4j_version
 from tests.support.sparql_servers import fuseki_server, oxigraph_server, virtuoso_server
@@ -40,10 +42,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "condgraph")
 
 
 def _shared(*parts: str) -> Path:
-    root = os.environ.get("CONDGRAPH_DATA")
-    if not root:
-        pytest.skip("CONDGRAPH_DATA is not set")
-    path = Path(root).joinpath(*parts)
+    path = asking.benchmark_data().joinpath(*parts)
     if not path.exists():
         pytest.skip(f"CONDGRAPH_DATA has no {'/'.join(parts)}")
     return path
@@ -74,12 +73,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _group(items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before its fixtures start anything, a test is left out for which there is no time."""
-    lanes.in_time(item)
-
-
 def _group(items: list[pytest.Item]) -> None:
     """Keep tests of one group on one worker: pytest 9.2 no longer reads the attribute in which
     pytest-xdist 3.8 says the group.
@@ -95,23 +88,24 @@ def _group(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where nobody sits in front of it, say what fails when it fails."""
-    if os.environ.get("CI") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(at_once.AtOnce(config))
+    """Where workers run the tests, lines of progress say how far they are."""
+    if not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None) and not config.option.collectonly:
+        folder = Path(tempfile.mkdtemp(prefix="condgraph-starting-"))
+        config.pluginmanager.register(progress.Progress(config, folder), "condgraph-progress")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Print, after everything else, which files took longest where everything was asked for, and one
-    line that counts the skipped tests by reason.
-    """
+    """Print, after everything else, which files took longest, and one line that counts the skipped tests by reason."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
+    if (plugin := config.pluginmanager.get_plugin("condgraph-progress")) is not None:
+        shutil.rmtree(plugin.folder, ignore_errors=True)
+        longest = "; ".join(f"{file} {took:.0f} s" for file, took in plugin.seconds.most_common(25))
+        reporter.write_line(f"longest: {longest}")
     given = os.environ.get("NEO4J_URI") or os.environ.get("NEO4J_URL")
     for line in [f"Neo4j at {given}, as NEO4J_URI says"] if given else neo4j_servers.stop_all():
         reporter.write_line(line)
-    if lanes.ALL:
-        reporter.write_line(f"longest: {'; '.join(lanes.longest(reporter.stats))}")
     reasons: Counter[str] = Counter()
     for report in reporter.stats.get("skipped", []):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

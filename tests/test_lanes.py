@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.asking import serves
+from tests.support.progress import ALLOWANCE, slower
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -120,3 +121,13 @@ def test_the_quick_lane_starts_none(tmp_path: Path) -> None:
 )
 def test_commands_that_serve(command: list[str] | str, whether: bool) -> None:
     assert serves(command) is whether
+
+
+def test_a_file_that_grew_is_named() -> None:
+    recorded = {f"tests/test_{number}.py": 10.0 for number in range(9)}
+    slow = recorded | {"tests/test_3.py": 11 + ALLOWANCE, "tests/test_new.py": 1 + ALLOWANCE, "tests/test_small.py": ALLOWANCE - 1}
+    assert [line.split()[0] for line in slower(slow, recorded)] == ["tests/test_3.py", "tests/test_new.py"]
+    # On a machine that is half as fast, twice the time is the same.
+    twice = {file: 2 * took for file, took in recorded.items()}
+    assert not slower(twice | {"tests/test_3.py": 40.0}, recorded)
+    assert slower(twice | {"tests/test_3.py": 90.0}, recorded)

@@ -25,6 +25,7 @@ from tests.support.chat_server import Say, serving
 from tests.support.gbnf import Gbnf
 from tests.support.lanes import by_lane
 from tests.support.schemas import Schemas
+from tests.support.stores import server_of
 
 QUESTION = "What is the capital of Nepal?"
 #: Nepal has no mountains that it is in, and no head of government is of a mountain.
@@ -132,9 +133,10 @@ def _nepal(graph: Graph) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", STORES)
 def test_it_is_the_same_on_servers(graph: Graph, server: str, request: pytest.FixtureRequest) -> None:
-    with opened(request.getfixturevalue(server), "asked-aware") as remote:
+    with opened(server_of(request, server), "asked-aware") as remote:
         remote.delete()
         remote.push(graph)  # type: ignore[attr-defined]
         for accepts, replies in ((("gbnf",), (LESS, MORE)), (("json-schema",), tuple(map(json.dumps, TREES)))):

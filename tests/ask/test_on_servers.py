@@ -15,6 +15,7 @@ from condgraph.ask.records import Asked
 from condgraph.graph import Graph
 from condgraph.remote import RemoteGraph
 from tests.ask.asking import Scripted, countries, springfields
+from tests.support.stores import marked, server_of
 
 CAPITAL = "Find(Nepal) Relate(capital, forward) QueryName()"
 PATTERN = '{"triples": [["Nepal", "capital", "UNKNOWN city 1"]], "answer": "UNKNOWN city 1"}'
@@ -112,15 +113,12 @@ def opened(server: Any, name: str) -> RemoteGraph:
     return found
 
 
-STORES = [
-    pytest.param(fixture, marks=[pytest.mark.service, pytest.mark.xdist_group(group)], id=group)
-    for fixture, group in (("neo4j_uri", "neo4j"), ("virtuoso_server", "virtuoso"), ("oxigraph_server", "oxigraph"))
-]
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 
 @pytest.fixture(params=STORES, scope="module")
 def server(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(request.param)
+    return server_of(request, request.param)
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,9 @@ from tests.chains.tokenizers_made import made
 from tests.support.chain_sequences import sequences
 from tests.support.lanes import by_lane
 from tests.support.odd_names import NAMES, items
+from tests.support.stores import marked
 
-SERVERS = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "oxigraph", "virtuoso")
-]
+SERVERS = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 ODD = [f"e{number}" for number in range(len(NAMES))]
 
 
@@ -227,7 +226,7 @@ def test_a_hub_comes_by_one_query(server: Any) -> None:
     it ends within the limits of a server (20 s on Oxigraph).
     """
     local = condgraph.open("memory:")
-    films = [Entity(f"f{number}", f"Film {number // 2 if number < 40 else number}") for number in range(by_lane(4000, 4000, 8000))]
+    films = [Entity(f"f{number}", f"Film {number // 2 if number < 40 else number}") for number in range(by_lane(800, 4000, 8000))]
     genres = [Statement(one.id, "has genre", Ref("Drama"), row=number) for number, one in enumerate(films)]
     local.add([*films, *genres, *(Statement(one.id, "directed by", Ref("Ann")) for one in films[::50])], source="films")
     with opened(server, "chains-hub") as remote:

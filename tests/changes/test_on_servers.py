@@ -21,11 +21,9 @@ from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.changing import Edits, exported
 from tests.support.labelled import carried, concepts
 from tests.support.lanes import by_lane
+from tests.support.stores import marked
 
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)])
-    for name in ("neo4j", "oxigraph", "virtuoso", "fuseki")
-]
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso", "fuseki"))
 OLD: list[Any] = [
     Entity("a", "Ann"),
     Statement("a", "height", Quantity(2), (), 1, "2.0"),

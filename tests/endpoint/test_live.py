@@ -11,7 +11,7 @@ from tests.endpoint.test_replica import asked
 from tests.endpoint.test_serve import command
 from tests.support.native_databases import content, database
 
-pytestmark = pytest.mark.xdist_group("neo4j native")
+pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.reads_data]
 
 TITLES = "SELECT ?title { ?p <pred:name> 'Tom Hanks' ; <ACTED_IN> ?m . ?m <pred:name> ?title } ORDER BY ?title"
 

@@ -23,6 +23,7 @@ from condgraph.languages.kopl.table import FUNCTIONS
 from tests.support.gbnf import Gbnf
 from tests.support.lanes import by_lane
 from tests.support.schemas import Schemas
+from tests.support.stores import marked, server_of
 from tests.support.world import QUOTES, world
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -229,10 +230,7 @@ def test_what_it_cannot_be_asked_for() -> None:
             graph.grammar("kopl", entities=map(str, range(65)), aware=True, format=format)  # type: ignore[arg-type]
 
 
-STORES = [
-    pytest.param(fixture, marks=[pytest.mark.service, pytest.mark.xdist_group(group)], id=group)
-    for fixture, group in (("neo4j_uri", "neo4j"), ("virtuoso_server", "virtuoso"), ("oxigraph_server", "oxigraph"))
-]
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 
 @pytest.mark.parametrize("server", STORES)
@@ -240,7 +238,7 @@ def test_it_is_the_same_on_servers(server: str, request: pytest.FixtureRequest) 
     from tests.ask.test_on_servers import opened
 
     local = _forked()
-    with opened(request.getfixturevalue(server), "aware") as remote:
+    with opened(server_of(request, server), "aware") as remote:
         remote.delete()
         remote.push(local)  # type: ignore[attr-defined]
         names = ["Springfield", "Nothing", "Ohio"]

@@ -15,6 +15,7 @@ import pytest
 import condgraph
 from condgraph.graph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
+from tests.support.stores import marked
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,7 @@ def oracle_pair(neo4j_uri: str, oracle: Path) -> Iterator[Oracle]:
     there.close()
 
 
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("neo4j", "virtuoso", "oxigraph")
-]
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 
 @pytest.fixture(params=STORES, scope="module")

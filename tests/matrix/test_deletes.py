@@ -31,7 +31,7 @@ def here() -> Graph:
     return graph
 
 
-@pytest.fixture(params=marked("virtuoso", "oxigraph", "fuseki"))
+@pytest.fixture(params=marked("oxigraph", nightly=("virtuoso", "fuseki")))
 def opener(request: pytest.FixtureRequest) -> Callable[[str], Any]:
     """What opens a graph of a name on a server."""
     return opener_of(request, request.param)

@@ -22,14 +22,11 @@ from tests.matrix.test_match_neo4j import shown, sure
 from tests.search.test_forms import ENCODER
 from tests.search.worlds import a_case
 from tests.support.lanes import by_lane
+from tests.support.stores import marked
 
 #: Random graphs, on the embedded store and on each server.
 EMBEDDED, SERVED = by_lane((12, 2), (60, 3), (200, 200))
-STORES = [
-    pytest.param("neo4j", marks=[pytest.mark.service, pytest.mark.xdist_group("neo4j")]),
-    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-]
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 
 def opened(request: pytest.FixtureRequest, name: str) -> Neo4jGraph | SparqlGraph:

@@ -24,15 +24,12 @@ from tests.matrix.test_match_neo4j import others, shown, sure
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
+from tests.support.stores import marked
 
 #: Random graphs, on the embedded store and on servers.
 EMBEDDED, SERVED = by_lane((20, 6), (120, 8), (200, 200))
 ENCODER = TieEncoder()
-STORES = [
-    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-    pytest.param("fuseki", marks=[pytest.mark.service, pytest.mark.xdist_group("fuseki")]),
-]
+STORES = marked("oxigraph", nightly=("virtuoso", "fuseki"))
 
 
 def compare(local: Graph, dice: random.Random, ask: Any, seed: int) -> None:

@@ -22,14 +22,11 @@ from condgraph.remote_sparql import SparqlGraph
 from tests.support.cases import GRAPHS, Case, Difference, case, differences
 from tests.support.lanes import by_lane
 from tests.support.sparql_servers import fresh_virtuoso
+from tests.support.stores import marked
 
 #: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
 AT_ONCE = 4
-STORES = [
-    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-    pytest.param("fuseki", marks=[pytest.mark.service, pytest.mark.xdist_group("fuseki")]),
-]
+STORES = marked("virtuoso", "oxigraph", nightly=("fuseki",))
 NUMBERS = [range(first, min(first + AT_ONCE, GRAPHS)) for first in range(0, GRAPHS, AT_ONCE)]
 
 

@@ -18,9 +18,10 @@ from condgraph.remote import RemoteGraph
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.samples import SAMPLES
 from tests.support.odd_names import SCRIPT, items, odd_names
+from tests.support.stores import marked
 from tests.support.world import world
 
-STORES = [pytest.param(one, marks=[pytest.mark.service, pytest.mark.xdist_group(one)]) for one in ("neo4j", "virtuoso", "oxigraph")]
+STORES = marked("neo4j", "virtuoso", "oxigraph")
 Opened = Callable[..., RemoteGraph]
 
 

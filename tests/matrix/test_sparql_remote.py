@@ -26,13 +26,10 @@ from tests.support import graphs
 from tests.support.canonical import contents_of
 from tests.support.differential import outcome
 from tests.support.lanes import by_lane
+from tests.support.stores import marked
 from tests.support.world import PROGRAMS, QUERIES, world
 
-STORES = [
-    pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-    pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-    pytest.param("fuseki", marks=[pytest.mark.service, pytest.mark.xdist_group("fuseki")]),
-]
+STORES = marked("virtuoso", "oxigraph", nightly=("fuseki",))
 
 
 @pytest.fixture(params=STORES, scope="module")

@@ -64,7 +64,7 @@ def filled(driver: neo4j.Driver) -> None:
         session.run("CALL db.awaitIndexes(60)").consume()
 
 
-@pytest.fixture(scope="module", params=["lts", "current"])
+@pytest.fixture(scope="module", params=["lts", pytest.param("current", marks=pytest.mark.slow)])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Graph, NativeGraph]]:
     """On each version that is supported."""
     from neo4j_server import CURRENT, LTS

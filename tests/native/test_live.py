@@ -23,7 +23,7 @@ from condgraph.remote_native import NativeGraph
 from condgraph.sparql.text.prologue import PREFIXES, underscored
 from tests.support.lanes import by_lane
 from tests.support.live_queries import Maker
-from tests.support.native_databases import content, database
+from tests.support.native_databases import content, database, reading_data
 
 pytestmark = pytest.mark.xdist_group("neo4j native")
 REALISTIC = tomllib.loads((Path(__file__).parent / "live_queries.toml").read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def cell(term: Any) -> Any:
     return text
 
 
-@pytest.fixture(scope="module", params=["movies", "northwind", "social", "ledger"])
+@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger"])
 def beside(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Beside]:
     with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as graph:
         before = content(driver)

@@ -10,7 +10,7 @@ from condgraph.live.answer import Live, Solutions
 from condgraph.remote_native import NativeGraph
 from tests.support.native_databases import database
 
-pytestmark = pytest.mark.xdist_group("neo4j native")
+pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.reads_data]
 
 REFUSED = {
     "SELECT ?p { <Person/Tom> ?p ?o }": "a variable where a predicate stands",

@@ -66,7 +66,7 @@ _PROGRAMS = [
 _WRONG = ["Find(Nobody at all) QueryName()", "Find(Ann) QueryName()", "Find(Ship) Relate(MOORS, sideways) QueryName()"]
 
 
-@pytest.fixture(scope="module", params=["lts", "current"])
+@pytest.fixture(scope="module", params=["lts", pytest.param("current", marks=pytest.mark.slow)])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Graph, NativeGraph]]:
     """On each version that is supported: their planners do not take the same queries."""
     from neo4j_server import CURRENT, LTS

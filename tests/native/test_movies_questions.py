@@ -63,11 +63,13 @@ def test_a_wrong_program_is_told(here: Graph, records: dict[str, dict[str, Any]]
         assert difference(directed, records[directed.text], other)
 
 
+@pytest.mark.reads_data
 @pytest.mark.xdist_group("neo4j native")
 def test_on_neo4j(there: NativeGraph, records: dict[str, dict[str, Any]]) -> None:
     assert not wrong(there, QUESTIONS[:: by_lane(8, 6, 1)], records)
 
 
+@pytest.mark.reads_data
 @pytest.mark.xdist_group("neo4j native")
 def test_pulled_from_neo4j(there: NativeGraph, here: Graph, records: dict[str, dict[str, Any]]) -> None:
     """What is pulled is what the script says."""

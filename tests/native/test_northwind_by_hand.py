@@ -21,7 +21,7 @@ from tests.support.lanes import by_lane
 from tests.support.native_databases import content, database
 from tests.support.plain_rows import rows_of
 
-pytestmark = pytest.mark.xdist_group("neo4j native")
+pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.reads_data]
 QUESTIONS: list[dict[str, str]] = tomllib.loads(Path(__file__).with_name("northwind_by_hand.toml").read_text("utf-8"))["question"]
 
 

@@ -23,7 +23,7 @@ from condgraph.remote_native import NativeGraph
 from tests.support import llm_programs
 from tests.support.differential import Comparison, Outcome, outcome
 from tests.support.lanes import by_lane
-from tests.support.native_databases import content, database, planned
+from tests.support.native_databases import content, database, planned, reading_data
 from tests.support.programs import Words, as_text
 from tests.support.programs import program as kopl_program
 
@@ -63,7 +63,7 @@ class Pair:
             return [row.values() for row in session.run(text)]
 
 
-@pytest.fixture(scope="module", params=["movies", "northwind", "social", "ledger", "awkward"])
+@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger", "awkward"])
 def pair(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Pair]:
     with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as there:
         before = content(driver)

@@ -16,6 +16,7 @@ import condgraph
 from condgraph import Entity, Graph, Ref, Statement
 from tests.support.lanes import by_lane, sample
 from tests.support.pace import quick_enough
+from tests.support.stores import marked
 
 #: Nodes of the graph, each with 29 statements.
 SIZE = by_lane(3_000, 20_000, 20_000)
@@ -111,14 +112,7 @@ def hard() -> Graph:
     return found
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("neo4j", marks=[pytest.mark.service, pytest.mark.xdist_group("neo4j")]),
-        pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-        pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-    ],
-)
+@pytest.fixture(scope="module", params=marked("neo4j", "oxigraph", nightly=("virtuoso",)))
 def remote(request: pytest.FixtureRequest) -> Any:
     if request.param == "neo4j":
         found: Any = condgraph.open(request.getfixturevalue("neo4j_uri"), graph="hard")

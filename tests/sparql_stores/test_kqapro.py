@@ -29,6 +29,7 @@ from condgraph.sparql.text.kqapro import Predicates, translate
 from condgraph.sparql.text.query import predicates_of, run
 from condgraph.sparql.text.terms import Meaning, asked, by_name
 from tests.support.lanes import shared_graph
+from tests.support.stores import marked
 
 CONCEPT = EntityKind.CONCEPT
 
@@ -201,9 +202,7 @@ def test_the_papers_examples(graph: Graph, query: str, answer: list[str]) -> Non
     assert graph.sparql(query, dialect="kqapro").texts == answer
 
 
-@pytest.mark.parametrize(
-    "store", [pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("virtuoso", "oxigraph")]
-)
+@pytest.mark.parametrize("store", marked("virtuoso", "oxigraph"))
 def test_the_papers_examples_on_servers(store: str, graph: Graph, request: pytest.FixtureRequest) -> None:
     server = request.getfixturevalue(f"{store}_server")
     remote: Any = condgraph.open(f"sparql+{server.query}", graph="figures", update=server.update)

@@ -31,11 +31,10 @@ from condgraph.sparql.dialect import VIRTUOSO
 from condgraph.sparql.load.remote import state
 from tests.support.canonical import contents_of
 from tests.support.pace import quick_enough
+from tests.support.stores import marked
 from tests.support.world import world
 
-STORES = [
-    pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in ("virtuoso", "oxigraph", "fuseki")
-]
+STORES = marked("virtuoso", "oxigraph", nightly=("fuseki",))
 #: A query that no store is done with soon: every triple with every triple, four times.
 ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . FILTER(STRLEN(STR(?a)) + STRLEN(STR(?l)) < 0) }"
 

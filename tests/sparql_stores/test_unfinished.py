@@ -17,6 +17,7 @@ from condgraph.engine.errors import LoadError, StoreBusyError, StoreMissingError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_sparql import SparqlGraph
+from tests.support.stores import marked
 from tests.support.world import contents, world
 
 MORE: list[Item] = [
@@ -30,13 +31,7 @@ MORE: list[Item] = [
 ]
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("oxigraph", marks=[pytest.mark.service, pytest.mark.xdist_group("oxigraph")]),
-        pytest.param("fuseki", marks=[pytest.mark.service, pytest.mark.xdist_group("fuseki")]),
-        pytest.param("virtuoso", marks=[pytest.mark.service, pytest.mark.xdist_group("virtuoso")]),
-    ]
-)
+@pytest.fixture(params=marked("oxigraph", nightly=("fuseki", "virtuoso")))
 def server(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(f"{request.param}_server")
 

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -41,6 +42,18 @@ def asks(what: str) -> None:
     message = f"{item.nodeid} asks a server ({what}) and is not marked: @pytest.mark.service"
     _Now.found.append(message)
     raise NotMarkedError(message)
+
+
+def benchmark_data() -> Path:
+    """The folder of `CONDGRAPH_DATA`; skips the running test where it is not set, and raises `NotMarkedError` where the
+    test is not marked `reads_data`, since the gate would never run it with data.
+    """
+    item = _Now.item
+    if item is not None and item.get_closest_marker("reads_data") is None:
+        raise NotMarkedError(f"{item.nodeid} reads CONDGRAPH_DATA and is not marked: @pytest.mark.reads_data")
+    if not os.environ.get("CONDGRAPH_DATA"):
+        pytest.skip("CONDGRAPH_DATA is not set")
+    return Path(os.environ["CONDGRAPH_DATA"])
 
 
 def serves(command: Any) -> bool:

@@ -1,10 +1,9 @@
-"""How much is tested: samples as a rule, everything with `CONDGRAPH_ALL=1` (as CI sets it); graphs
-that all workers share.
+"""How much is tested: samples in the gate (`make test`), everything with `CONDGRAPH_ALL=1` (`make nightly`); graphs that all
+workers share.
 
-Tests marked `slow` or `data` (whole data sets) are left out but for everything; tests that ask for
-a server are marked `service`: by the names of their fixtures here, or where they stand. `asking.py`
-fails those that are not. CI has some time for the three kinds: `CONDGRAPH_UNTIL` says when it is
-over, in seconds of the clock; what has not begun by then is left out, which the last line says.
+Tests marked `slow` or `data` (whole data sets) are left to the nightly run. Tests that use a server are marked `service`: by the
+names of their fixtures here, or by hand; `asking.py` fails those that are not. Tests that read benchmark data are marked
+`reads_data`, by their fixtures or by hand.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,56 +21,42 @@ import condgraph
 from condgraph.graph import Graph
 
 T = TypeVar("T")
-#: Whether everything is asked for.
+#: Whether this is the nightly run.
 ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
-#: Whether that is asked for which takes an hour as well.
+#: Whether whole data sets are asked for as well, which takes hours.
 WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
 _SERVICE: Final = re.compile(
     r"(?:neo4j|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
 )
-#: When tests that take long no longer begin.
-_UNTIL: Final = float(os.environ.get("CONDGRAPH_UNTIL") or "inf")
-_REASON: Final = "CONDGRAPH_ALL=1 is not set, which tests whole data sets and what takes long"
+_DATA: Final = frozenset({"shared", "data", "oracle"})
+_REASON: Final = "it is left to the nightly run (CONDGRAPH_ALL=1)"
 
 
 def by_lane(quick: T, everything: T, whole: T) -> T:
-    """How much of something heavy: by itself, where everything is asked for, where the whole is."""
+    """How much of something heavy: in the gate, in the nightly run, and where whole data sets are asked for."""
     return whole if WHOLE else everything if ALL else quick
 
 
 def sample(items: Sequence[T], step: int) -> Sequence[T]:
-    """Every `step`-th item, spread over all; all of them where everything is asked for."""
+    """Every `step`-th item, spread over all; all of them in the nightly run."""
     return items if ALL else items[::step]
 
 
 def examples(number: int) -> int:
-    """How many examples Hypothesis makes up: a third where little is asked for."""
+    """How many examples Hypothesis makes up: a third in the gate."""
     return number if ALL else max(10, number // 3)
 
 
 def mark(items: Sequence[pytest.Item]) -> None:
-    """Mark tests that ask for a server; leave out what is only part of everything."""
+    """Mark tests that use a server or benchmark data; leave out what belongs to the nightly run."""
     for item in items:
-        if any(_SERVICE.fullmatch(name) for name in getattr(item, "fixturenames", ())):
+        names = getattr(item, "fixturenames", ())
+        if any(_SERVICE.fullmatch(name) for name in names):
             item.add_marker(pytest.mark.service)
+        if not _DATA.isdisjoint(names):
+            item.add_marker(pytest.mark.reads_data)
         if not ALL and (item.get_closest_marker("slow") or item.get_closest_marker("data")):
             item.add_marker(pytest.mark.skip(reason=_REASON))
-
-
-def in_time(item: pytest.Item) -> None:
-    """Leave a test out that takes long, or may, where the time for such tests is over: a slow machine then
-    still says of all others whether they pass.
-    """
-    if time.time() > _UNTIL and any(item.get_closest_marker(name) for name in ("service", "slow", "data")):
-        pytest.skip("CONDGRAPH_UNTIL is over: THIS MACHINE WAS TOO SLOW FOR ALL TESTS OF SERVERS AND DATA SETS")
-
-
-def longest(reports: Mapping[str, Sequence[Any]], number: int = 25) -> list[str]:
-    """The files whose tests took longest, with their seconds; fixtures count where they were made."""
-    seconds: Counter[str] = Counter()
-    for report in (one for some in reports.values() for one in some if hasattr(one, "duration")):
-        seconds[report.nodeid.partition("::")[0]] += report.duration
-    return [f"{file} {took:.0f} s" for file, took in seconds.most_common(number)]
 
 
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:

@@ -15,7 +15,6 @@ import csv
 import fcntl
 import hashlib
 import json
-import os
 import random
 import re
 import sys
@@ -26,18 +25,25 @@ from pathlib import Path
 from typing import Any
 
 import neo4j
+import pytest
 
 from condgraph.engine.store import Request
 from condgraph.languages.registry import lower
 from condgraph.remote_native import NativeGraph
+from tests.support.asking import benchmark_data
 from tests.support.awkward_database import awkward
 
 Load = Callable[[neo4j.Driver], None]
 _BATCH = 10_000
 
 
+def reading_data(*names: str) -> list[Any]:
+    """Databases as parameters of a fixture whose tests are marked `reads_data`."""
+    return [pytest.param(name, marks=pytest.mark.reads_data) for name in names]
+
+
 def _data() -> Path:
-    return Path(os.environ["CONDGRAPH_DATA"]) / "data"
+    return benchmark_data() / "data"
 
 
 def movies(driver: neo4j.Driver) -> None:

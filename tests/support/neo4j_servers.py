@@ -29,6 +29,7 @@ import condgraph
 from condgraph.graph import Graph
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.support.asking import asks
+from tests.support.progress import starting
 from tests.support.servers import TOOLS, watched
 
 TOOL = TOOLS / "neo4j_server.py"
@@ -57,7 +58,8 @@ def shared_server(version: str, purpose: str = "") -> dict[str, Any]:
     with (root / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.exists():
-            place.write_text(json.dumps(_start(version, root, name)))
+            with starting(f"Neo4j {version} to start, the first time its jars from Maven Central"):
+                place.write_text(json.dumps(_start(version, root, name)))
     found: dict[str, Any] = json.loads(place.read_text())
     if "error" in found:
         if os.environ.get("CONDGRAPH_SERVICES"):
@@ -162,7 +164,7 @@ def neo4j_uri(neo4j_version: str) -> str:
     return _given() or shared_server(neo4j_version)["uri"]
 
 
-@pytest.fixture(scope="session", params=["lts", "current"])
+@pytest.fixture(scope="session", params=["lts", pytest.param("current", marks=pytest.mark.slow)])
 def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
     """The address of a server of each version that is supported; of the one that is given, where
     one is.

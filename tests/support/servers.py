@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 
+from tests.support.progress import starting
+
 TOOLS = Path(__file__).parents[2] / "tools"
 if str(TOOLS) not in sys.path:
     sys.path.append(str(TOOLS))
@@ -39,9 +41,10 @@ def running(server: S, what: str, before: Callable[[], object] | None = None) ->
 
     try:
         try:
-            if before is not None:
-                before()
-            server.start()
+            with starting(f"{what} to start"):
+                if before is not None:
+                    before()
+                server.start()
         except ServerError as error:
             if os.environ.get("CONDGRAPH_SERVICES"):
                 raise

@@ -11,19 +11,30 @@ import pytest
 import condgraph
 
 
-def marked(*names: str) -> list[Any]:
-    """Parameters of a fixture: the tests of one store run in one process."""
-    return [pytest.param(name, marks=[pytest.mark.service, pytest.mark.xdist_group(name)]) for name in names]
+def marked(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
+    """Parameters of a fixture, a store each; the tests of one store run in one process, those of stores `nightly` in the nightly
+    run alone: the gate asks Neo4j and one RDF store what the matrix does not ask all of them.
+    """
+    return [
+        pytest.param(
+            name, marks=[pytest.mark.service, pytest.mark.xdist_group(name), *([pytest.mark.slow] if name in nightly else [])]
+        )
+        for name in (*names, *nightly)
+    ]
+
+
+def server_of(request: pytest.FixtureRequest, store: str) -> Any:
+    """The server of a store that is up: the address of Neo4j, the server object of the others."""
+    return request.getfixturevalue("neo4j_uri" if store == "neo4j" else f"{store}_server")
 
 
 def opener_of(request: pytest.FixtureRequest, store: str) -> Callable[[str], Any]:
     """What opens a graph of a name on a store that is up."""
+    server = server_of(request, store)
     if store == "neo4j":
-        uri = request.getfixturevalue("neo4j_uri")
-        return lambda name: condgraph.open(uri, graph=name)
+        return lambda name: condgraph.open(server, graph=name)
     from tests.matrix.test_sparql_remote import opened
 
-    server = request.getfixturevalue(f"{store}_server")
     return lambda name: opened(server, name)
 
 

@@ -14,7 +14,7 @@ from tests.support.serving import Reply
 from tests.w3c.conftest import SuiteServer
 from tests.w3c.suite import LABEL, MEDIA, MF, UT, Manifest, folder, node
 
-pytestmark = pytest.mark.xdist_group("w3c")
+pytestmark = [pytest.mark.xdist_group("w3c"), pytest.mark.reads_data]
 
 HT, CNT = "http://www.w3.org/2011/http#", "http://www.w3.org/2011/content#"
 TABULAR = {

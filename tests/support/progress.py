@@ -1,0 +1,161 @@
+"""Progress of a run with several workers: lines that say how far it is and what it waits for, failures as they happen, and
+the time that each file of tests took beside the time on record (`tests/durations.json`).
+
+`tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
+file, fixtures included. With `CI` set, a file that takes 30 s longer than recorded fails the run, after all recorded times were
+scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records the times of a run;
+`ignore` compares nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+RECORD: Final = Path(__file__).parents[1] / "durations.json"
+#: Seconds between two lines of progress.
+INTERVAL: Final = 15.0
+#: Seconds that a file of tests may take beyond its recorded time.
+ALLOWANCE: Final = 30.0
+#: Lines of a failure's text that are shown: its end, where the error is.
+_LINES: Final = 12
+#: Names the folder in which workers note which server they are starting.
+_FOLDER: Final = "CONDGRAPH_STARTING"
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """Note, for the progress lines, that this worker waits for `what` to start."""
+    folder = os.environ.get(_FOLDER)
+    if folder is None:
+        yield
+        return
+    note = Path(folder, str(os.getpid()))
+    note.write_text(what, encoding="utf-8")
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+class Progress:
+    """The plugin; `folder` is where workers note what they wait for, `seconds` the time that each file took."""
+
+    def __init__(self, config: pytest.Config, folder: Path) -> None:
+        self._config = config
+        self.folder = folder
+        self._recorded: dict[str, float] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+        self._started = time.monotonic()
+        self._running: dict[str, float] = {}
+        self._weights: dict[str, float] = {}
+        self._whole = self._passed = 0.0
+        self._ended = threading.Event()
+        self._total = self._done = self._failed = 0
+        self.seconds: Counter[str] = Counter()
+        os.environ[_FOLDER] = str(folder)
+
+    def pytest_sessionstart(self) -> None:
+        """Begin to write lines."""
+        threading.Thread(target=self._report, daemon=True).start()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        """Weigh each test by the recorded time of its file; a file without one counts as a second a test."""
+        if self._total:
+            return
+        self._total = len(ids)
+        counts = Counter(map(_file, ids))
+        whole = {file: self._recorded.get(file, float(count)) for file, count in counts.items()}
+        self._whole = sum(whole.values())
+        self._weights = {file: whole[file] / count for file, count in counts.items()}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A worker began a test."""
+        self._running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """A worker ended a test."""
+        self._running.pop(nodeid, None)
+        self._done += 1
+        self._passed += self._weights.get(_file(nodeid), 0.0)
+
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
+        """No dots: lines of progress replace them."""
+        if isinstance(report, pytest.TestReport) and report.passed and not hasattr(report, "wasxfail"):
+            return ("passed" if report.when == "call" else "", "", "")
+        return None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up the time of the file; show a failure at once, since a run that is stopped has no summary."""
+        self.seconds[_file(report.nodeid)] += report.duration
+        if not report.failed:
+            return
+        self._failed += 1
+        self._write(f"\nFAILED {report.nodeid} ({report.when})", red=True)
+        for line in report.longreprtext.splitlines()[-_LINES:]:
+            self._write(f"  {line}")
+
+    def _report(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            self._write(self.line())
+
+    def line(self) -> str:
+        """How far the run is, what runs, and which servers are starting."""
+        now = time.monotonic()
+        minutes, seconds = divmod(int(now - self._started), 60)
+        share = min(99, int(100 * self._passed / self._whole)) if self._whole else 0
+        running = [f"{_file(nodeid)} ({now - began:.0f} s)" for nodeid, began in list(self._running.items())]
+        waiting = [note.read_text(encoding="utf-8") for note in sorted(self.folder.glob("*"))]
+        if not self._total:
+            return f"{minutes}:{seconds:02} collecting the tests"
+        parts = [f"{minutes}:{seconds:02} {share} %, {self._done:,} of {self._total:,} tests, {self._failed} failed"]
+        parts += [f"running {', '.join(running)}"] if running else []
+        parts += [f"waiting for {', '.join(waiting)}"] if waiting else []
+        return "; ".join(parts)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Compare with the recorded times, or record them."""
+        self._ended.set()
+        if os.environ.get("CONDGRAPH_DURATIONS") == "write":
+            kept = {file: round(took, 1) for file, took in sorted(self.seconds.items()) if took >= 1}
+            RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        elif os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
+            for line in slower(self.seconds, self._recorded):
+                self._write(line, red=True)
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _write(self, text: str, **markup: bool) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.write_line(text, **markup)
+
+
+def slower(seconds: Mapping[str, float], recorded: Mapping[str, float]) -> list[str]:
+    """A line for each file that took `ALLOWANCE` seconds more than recorded, on a machine as fast as the one that recorded.
+
+    Files that have no record count as recorded with nothing. How fast the machine is, is the median ratio of the files that have
+    one and took at least five seconds.
+    """
+    ratios = [seconds[file] / took for file, took in recorded.items() if took >= 5 and seconds.get(file)]
+    scale = max(1.0, statistics.median(ratios)) if ratios else 1.0
+    return [
+        f"{file} took {took:.0f} s; {scale * recorded.get(file, 0.0):.0f} s are on record for a machine this fast; "
+        "make it faster, or record the times of a whole run (CONDGRAPH_DURATIONS=write make pytest)"
+        for file, took in sorted(seconds.items())
+        if took > scale * (recorded.get(file, 0.0) + ALLOWANCE)
+    ]
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
