@@ -57,7 +57,8 @@ nightly:
 # On request, in an environment of its own: it needs Python 3.12 or later, which `MUTANTS_PYTHON` names.
 mutants:
 	@$(MAKE) --no-print-directory VENV=build/mutants-venv PYTHON="$(MUTANTS_PYTHON)" build/mutants-venv/bin/python
-	build/mutants-venv/bin/python -m pip install -q -e '.[mutants]'
+	build/mutants-venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	build/mutants-venv/bin/python -m pip install -q --group mutants -e .
 	build/mutants-venv/bin/python tools/mutants.py $(MUTANTS)
 
 format: $(VENV)/.condgraph-dev
@@ -82,7 +83,8 @@ $(VENV)/.condgraph: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.condgraph-dev: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --group dev -e .
 	@touch $@ $(VENV)/.condgraph
 
 clean:

@@ -130,7 +130,7 @@ class Progress:
         if os.environ.get("CONDGRAPH_DURATIONS") == "write":
             kept = {file: round(took, 1) for file, took in sorted(self.seconds.items()) if took >= 1}
             RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        elif os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
+        elif self._recorded and os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
             for line in slower(self.seconds, self._recorded):
                 self._write(line, red=True)
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
