@@ -58,7 +58,9 @@ class Answer(AnswerValues):
     @kept
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order."""
-        return [self._step(function, node) for function, node in self._steps or [(type(self.plan).__name__, self.plan)]]
+        return [
+            self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
+        ]
 
     def _step(self, function: str, node: Node) -> Step:
         size, sample = self._size(node)
@@ -141,7 +143,7 @@ class Answer(AnswerValues):
         looked through, on the store that answered; `graph` does so on another one, or on the same
         one later. `timeout` is in seconds.
         """
-        return check(self, evidence, full=full, graph=graph, timeout=timeout)
+        return check(self, evidence, full=full, graph=graph, timeout=self._timeout if timeout is None else timeout)
 
     @kept
     def warnings(self) -> list[str]:
@@ -185,7 +187,7 @@ class Answer(AnswerValues):
     def explain(self) -> str:
         """The program, its plan with what each operator gave, and warnings, as text."""
         notes = {}
-        for node in self.run.order:
+        for node in watched(self.run.order, 16):
             size, sample = self._size(node)
             kinds = ((Entities, "entities"), (Facts, "facts"), (Table, "rows"))
             unit = next((word for sort, word in kinds if isinstance(node, sort)), "values")

@@ -21,11 +21,12 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import within
 from condgraph.engine.describe import describe
-from condgraph.engine.errors import CondgraphError, DeadlineError, numbered
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, numbered
 from condgraph.engine.evidence import Evidence, EvidenceList, Searched, counted, items
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, Item, Source
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -152,7 +153,7 @@ def _check(answer: Answered, evidence: Sequence[Evidence] | None, full: bool, gr
             notes.append(f"{lacking} of the {len(own)} statements of the answer's evidence are not among these")
     try:
         run = replay(answer, given, own)
-    except DeadlineError:
+    except InterruptedQueryError:
         raise
     except CondgraphError as error:
         missing.append(str(error))
@@ -202,7 +203,7 @@ def built(found: Iterable[Item]) -> Snapshot:
     """A graph of items."""
     builder = Builder()
     builder.begin(Source(""))
-    builder.add(found)
+    builder.add(watched(found))
     return Snapshot.of(*lay_out(builder))
 
 
@@ -268,7 +269,7 @@ def _apart(given: Sequence[Evidence], own: Sequence[Evidence]) -> tuple[list[Evi
     """What is no evidence of the answer, and how much of that is missing."""
     left = Counter(map(repr, own))
     foreign = []
-    for fact in given:
+    for fact in watched(given):
         if left[repr(fact)] > 0:
             left[repr(fact)] -= 1
         else:

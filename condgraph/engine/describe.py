@@ -8,6 +8,7 @@ from typing import Any
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.algebra import expressions as ex
+from condgraph.engine.bounds import check
 from condgraph.engine.values import Quantity, Time, text_of
 
 
@@ -98,6 +99,7 @@ def tree(plan: Node, notes: dict[int, str] | None = None) -> str:
     shared = _shared(plan)
     stack: list[tuple[Node, int, str]] = [(plan, 0, "")]
     while stack:
+        check()
         node, depth, label = stack.pop()
         indent = "  " * depth + label
         if id(node) in numbers:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.pieces import mapped, watched
 from condgraph.engine.snapshot import readback
 from condgraph.engine.values import Value, text_of
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 #: The predicates that memberships and subclass steps are shown with.
 INSTANCE_OF: Final = "instance of"
 SUBCLASS_OF: Final = "subclass of"
+#: Records that are made between two looks at the clock.
+SOME: Final = 512
 #: How many statements, or entities, each of some operators gives on the store that answered, within
 #: so many seconds.
 Counter: TypeAlias = Callable[[Sequence["Node"], float | None], list[int]]
@@ -140,7 +143,7 @@ class EvidenceList(Sequence[Evidence]):
         return self._link("sub", *trail.subclasses[at - len(trail.memberships)])
 
     def __iter__(self) -> Iterator[Evidence]:
-        return (self[i] for i in range(len(self)))
+        return (self[i] for i in watched(range(len(self)), SOME))
 
     def __repr__(self) -> str:
         return f"<{len(self)} statements of evidence>"
@@ -179,13 +182,13 @@ class EvidenceList(Sequence[Evidence]):
         named by no statement here.
         """
         mentioned = self.trail.mentioned()
-        return tuple(map(self._declared, self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist()))
+        return tuple(mapped(self._declared, self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist(), SOME))
 
     @cached_property
     def rows(self) -> tuple[Declared, ...]:
         """The table rows that the statements name, with the places they have."""
         places, mentioned = self._snapshot.arrays.get("ent.source"), self.trail.mentioned()
-        return tuple(map(self._declared, mentioned[places[mentioned] >= 0].tolist())) if len(places) else ()
+        return tuple(mapped(self._declared, mentioned[places[mentioned] >= 0].tolist(), SOME)) if len(places) else ()
 
     def _declared(self, number: int) -> Declared:
         snapshot, places = self._snapshot, self._snapshot.arrays.get("ent.source")
@@ -263,7 +266,7 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
     known: dict[str, Source] = {name: Source(name) for name in sources}
     entities: dict[str, Item] = {}
     facts: list[Item] = []
-    for one in declared:
+    for one in watched(declared, SOME):
         entities[one.entity.id] = one.entity if one.source is None else _row(one.entity, one.source)
         if one.source is not None:
             known[one.source.name] = one.source
@@ -275,7 +278,7 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
             entities[value.id] = _row(value, place) if value.kind is EntityKind.ROW else value
         return Ref(value.id)
 
-    for fact in evidence:
+    for fact in watched(evidence, SOME):
         known.update((source.name, source) for source, _ in fact.sources)
         place = fact.sources[0][0] if fact.sources else Source("")
         ref(fact.subject, place)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import different
 from condgraph.engine.telling import telling_columns
 from condgraph.engine.terms import ALTERNATIVE, loads
 from condgraph.engine.values import NO_UNIT, Kind
@@ -312,7 +313,7 @@ class Schema:
         snapshot = self._snapshot
         number = snapshot.identified(name)
         own = [snapshot.name(number)] if number >= 0 else []
-        names = np.unique(snapshot.entity_name)
+        names = different(snapshot.entity_name)
         if snapshot.entities > MOST_COMPARED:
             # Texts are sorted: look around where the name would stand, and where its capitalised
             # form would.

@@ -11,6 +11,7 @@ import numpy as np
 
 from condgraph.engine.bounds import is_number, is_whole, within
 from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Query
@@ -150,7 +151,7 @@ def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout
 
     return [
         LogicAnswer(snapshot, node, score, own, why(node))
-        for node, score, own in zip(found.ids.tolist(), found.scores.tolist(), found.observed.tolist(), strict=True)
+        for node, score, own in watched(zip(found.ids.tolist(), found.scores.tolist(), found.observed.tolist(), strict=True))
     ]
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import check
+from condgraph.engine.pieces import changed, different
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
 from condgraph.logic.vector import Ids
 
@@ -139,10 +141,13 @@ class Adjacency:
         objects = np.concatenate([self.snapshot.relation_object[low:high] for low, high in runs]).astype(np.int64)
         heads, tails = (objects, subjects) if key[1] else (subjects, objects)
         # Statements that differ in qualifiers alone are one edge.
-        pairs = np.unique(heads * self.size + tails)
+        pairs = different(heads * self.size + tails)
+        check()
         heads, tails = pairs // self.size, pairs % self.size
-        each, first = np.unique(heads, return_index=True)
-        return Rows(each, np.append(first, len(heads)).astype(np.int64), tails.astype(np.int32), np.ones(len(tails), np.float32))
+        first = np.flatnonzero(changed(heads))
+        return Rows(
+            heads[first], np.append(first, len(heads)).astype(np.int64), tails.astype(np.int32), np.ones(len(tails), np.float32)
+        )
 
 
 _KEPT: Final = "logic.adjacency"

@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import different
+
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float64]
 _NO_IDS: Final = np.empty(0, np.int64)
@@ -105,4 +107,4 @@ def either(vectors: Sequence[Vector]) -> Vector:
 
 def _all_ids(vectors: Sequence[Vector]) -> Ids:
     parts = [vector.ids for vector in vectors]
-    return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+    return parts[0] if len(parts) == 1 else different(np.concatenate(parts))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
+from condgraph.engine.pieces import different
 from condgraph.engine.reading.shapes import written_with_comma
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -74,7 +75,7 @@ class Column:
         get, texts = snapshot.arrays.get, snapshot.texts
         found: dict[str, dict[Value, None]] = {}
         if self._split:
-            names = np.unique(snapshot.entity_name.take(snapshot.relation_object.take(self._statements[: self._split])))
+            names = different(snapshot.entity_name.take(snapshot.relation_object.take(self._statements[: self._split])))
             for name in texts.take(names):
                 found.setdefault(name, {})[name] = None
         at = self._attributes
@@ -226,7 +227,7 @@ class Linker:
 
         def make() -> Vocabulary:
             statements = self._statements(predicates, None)
-            names = np.unique(self.snapshot.entity_name.take(self.snapshot.subjects(statements)))
+            names = different(self.snapshot.entity_name.take(self.snapshot.subjects(statements)))
             return Vocabulary(self.snapshot.texts.take(names))
 
         found: Vocabulary = shared(self._heads, predicates, make)

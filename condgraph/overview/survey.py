@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.stored_schema import describe_schema
@@ -160,7 +161,7 @@ class _Kinds:
         self._count = concepts + self._tables + 2
         place = np.full(size, -1, np.int64)
         place[self._concepts] = np.arange(concepts)
-        pairs = np.unique(get("mem.e").astype(np.int64) * max(size, 1) + get("mem.c"))
+        pairs = different(get("mem.e").astype(np.int64) * max(size, 1) + get("mem.c"))
         members, above = pairs // max(size, 1), pairs % max(size, 1)
         kept = (kinds[members] != EntityKind.CONCEPT) & (place[above] >= 0)
         members, codes = members[kept], place[above[kept]]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import Kind
 from condgraph.engine.workers import shared
@@ -110,7 +111,7 @@ def text_nodes(snapshot: Snapshot) -> Numbers:
     if found is None:
         kinds = snapshot.arrays.get("att.kind")
         refs = snapshot.arrays.get("att.ref")[kinds == Kind.TEXT] if len(kinds) else np.empty(0, np.int32)
-        found = kept["search.texts"] = np.unique(refs).astype(np.int32)
+        found = kept["search.texts"] = different(refs).astype(np.int32)
     assert isinstance(found, np.ndarray)
     return found
 
@@ -164,7 +165,7 @@ def _adjacency(snapshot: Snapshot) -> SearchGraph:
         subjects = snapshot.attribute_subject[attributes[order]]
         families.append((_counted(of, size), subjects, owners[attributes[order]] + kind(1)))
     # A membership may be stated by several sources, and is one edge.
-    pairs = np.unique(get("mem.e").astype(np.int64) << 32 | get("mem.c"))
+    pairs = different(get("mem.e").astype(np.int64) << 32 | get("mem.c"))
     if len(pairs):
         members, of = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
         label = np.full(len(pairs), 2 * (predicates - 1), kind)

@@ -41,6 +41,12 @@ def _groups() -> dict[str, list[tuple[int, int]]]:
 
 
 @cache
+def _longest() -> int:
+    """Characters of the longest phrase of the table."""
+    return max(map(len, _groups()))
+
+
+@cache
 def _lines() -> list[list[list[str]]]:
     return [[[word.strip() for word in group.split(",")] for group in line.split("|")] for line in TABLE.splitlines()]
 
@@ -54,12 +60,15 @@ def words_for(relation: str) -> dict[str, int]:
     """
     text = spelled(relation)
     groups = _groups()
-    while text not in groups:
+    at = 0
+    # What is longer than every phrase is not cut out to be looked up: a text may have a million words.
+    while len(text) - at > _longest() or text[at:] not in groups:
         # "was born in" is "born in", and "is the father of" is "father of".
-        leading = _LEADING.match(text)
+        leading = _LEADING.match(text, at)
         if leading is None:
             return {}
-        text = text[leading.end() :]
+        at = leading.end()
+    text = text[at:]
     found: dict[str, int] = {text: 0} if text != spelled(relation) else {}
     for line, place in groups[text]:
         for number, group in enumerate(_lines()[line]):

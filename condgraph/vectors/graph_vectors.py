@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
 from condgraph.engine.errors import EncoderMismatchError
+from condgraph.engine.pieces import different
 from condgraph.engine.values import Kind
 from condgraph.vectors.encoder import Encoder
 from condgraph.vectors.encoders import encode, encoder_of, label
@@ -158,7 +159,7 @@ def node_texts(snapshot: Snapshot) -> Numbers:
     """
     get = snapshot.arrays.get
     values = get("att.ref")[get("att.kind") == Kind.TEXT] if len(get("att.kind")) else np.empty(0, np.int32)
-    found: Numbers = np.unique(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
+    found: Numbers = different(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
     return found
 
 

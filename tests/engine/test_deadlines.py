@@ -26,7 +26,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import Budget, bounded_by, check, kept, within
-from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, PlanError
+from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, PlanError
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.functions import FUNCTIONS
@@ -46,14 +46,15 @@ MANY = by_lane(20_000, 100_000, 100_000)
 class Meter(Budget):
     """A deadline that never comes, which measures how long nobody looks at it."""
 
-    __slots__ = ("last", "most", "where")
+    __slots__ = ("last", "looks", "most", "where")
 
     def __init__(self) -> None:
         super().__init__(time.monotonic() + 1e6, ())
-        self.most, self.where, self.last = 0.0, "", time.thread_time()
+        self.most, self.where, self.last, self.looks = 0.0, "", time.thread_time(), 0
 
     def check(self) -> None:
         gap = time.thread_time() - self.last
+        self.looks += 1
         if gap > self.most:
             frames = traceback.extract_stack(limit=8)[:-2]
             self.most, self.where = gap, " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
@@ -245,6 +246,84 @@ def test_names_that_nearly_meet(ugly: Graph, program: str) -> None:
 
     meter = lateness(ask)
     assert quick_enough(meter.most, LATE), meter.where
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def _lines(line: str, count: int) -> str:
+    """An LLM query whose lines each name the one before."""
+    begin = "Query1: \"get_information(relation='at')\"\n"
+    return begin + "\n".join(f'Query{i}: "{line.format(before=i - 1, half=max(1, i // 2))}"' for i in range(2, count))
+
+
+#: Texts that were read in a time that grew faster than they do, or without a look at the clock.
+TEXTS: dict[str, str] = {
+    "unions": "FindAll() " * 1000 + "Or() " * 999 + "Count()",
+    "intersections": "FindAll() " + "FindAll() And() " * 999 + "Count()",
+    "unions as a serialisation": "<func>".join(["FindAll"] * 1000 + ["Or"] * 999 + ["Count"]),
+    "lines": _lines("get_information(relation='at', head_entity=output_of_query{before})", 2500),
+    "sets": _lines("set_union(set1=output_of_query{before}, set2=output_of_query{half})", 2500),
+    "broken lines": "".join(f'Query{i}: "get_information(relation=\n' for i in range(4000)),
+    "a list": 'Query1: "count([' + "'a', " * 8000 + "'a'])\"",
+    "a relation of many words": "(UNKNOWN 1) -[" + "a-" * 40_000 + "]-> (b)",
+    "tuples": "(a, b, c)\n" * 20_000,
+    "arrows": "(UNKNOWN 1) -[a]-> (b)\n" * 10_000,
+    "an open bracket": "(UNKNOWN 1) -[" + "a-" * 40_000,
+    "what is left of a bracket": "(UNKNOWN 1, a, " + "b (" * 40_000,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(ugly: Graph, name: str) -> None:
+    """Reading, lowering and passes look at the clock; so do the trace and the evidence of the answer."""
+    text = TEXTS[name]
+    found: list[Any] = []
+
+    def ask() -> None:
+        with suppress(PlanError, ParseError):
+            ugly.explain(text)
+        with suppress(PlanError, ParseError):
+            found.append(ugly.query(text))
+
+    meter = lateness(ask)
+    assert quick_enough(meter.most, LATE), meter.where
+    for what in ("values", "trace", "evidence") if found else ():
+        meter = lateness(lambda what=what: getattr(found[0], what))  # type: ignore[misc]
+        assert quick_enough(meter.most, LATE), f"{what}: {meter.where}"
+
+
+def test_a_line_that_is_read_too_late_is_no_error_of_the_line(ugly: Graph) -> None:
+    with pytest.raises(DeadlineError):
+        ugly.explain(TEXTS["lines"], timeout=1e-3)
+
+
+def test_sets_of_many_parts_take_linear_work() -> None:
+    parts = [alg.ByName((str(number),)) for number in range(16_000)]
+
+    def spent(count: int) -> float:
+        begin = time.thread_time()
+        assert len(alg.union(*parts[:count], *parts[:count]).inputs()) == count
+        return time.thread_time() - begin
+
+    few, many = min(spent(4000) for _ in range(3)), min(spent(16_000) for _ in range(3))
+    # Comparing each with each would take sixteen times as long, and seconds.
+    assert many < 9 * few + 0.05
+    nested = alg.union(alg.union(parts[0], parts[1]), alg.union(parts[1], parts[2]))
+    assert list(map(id, nested.inputs())) == list(map(id, parts[:3]))
+
+
+def test_a_check_keeps_to_the_timeout_of_its_answer(ugly: Graph) -> None:
+    answer = ugly.kopl("FindAll() QueryName()", timeout=0.2)
+    with pytest.raises(DeadlineError):
+        answer.check()
+    assert ugly.kopl("FindAll() Count()", timeout=60).check(timeout=60)
+
+
+def test_logical_answers_without_a_bound(ugly: Graph) -> None:
+    meter = lateness(lambda: ugly.logic("?x : exists ?v. at(?x, ?v)", k=None, explain=False))
+    assert quick_enough(meter.most, LATE), meter.where
+    assert meter.looks > MANY // PIECE
 
 
 # -- patterns --------------------------------------------------------------------------------------

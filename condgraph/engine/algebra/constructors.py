@@ -4,6 +4,7 @@ whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,20 +25,14 @@ def intersect(*parts: Entities) -> Entities:
 
 
 def _set_of(kind: type[Union] | type[Intersect], parts: tuple[Entities, ...]) -> Entities:
-    flat: list[Entities] = []
+    # By identity: comparing deep trees by value costs more than the part that is saved.
+    flat: dict[int, Entities] = {}
     for part in parts:
-        if isinstance(part, kind):
-            flat.extend(inner for inner in part.parts if not _holds(flat, inner))
-        elif not _holds(flat, part):
-            flat.append(part)
+        for inner in part.parts if isinstance(part, kind) else (part,):
+            flat.setdefault(id(inner), inner)
     if not flat:
         raise PlanError(f"{kind.__name__.lower()} of nothing")
-    return flat[0] if len(flat) == 1 else kind(tuple(flat))
-
-
-def _holds(parts: list[Entities], part: Entities) -> bool:
-    # By identity: comparing deep trees by value costs more than the part that is saved.
-    return any(part is known for known in parts)
+    return kind(tuple(flat.values())) if len(flat) > 1 else next(iter(flat.values()))
 
 
 def reached(of: Entities | Facts) -> Entities:
@@ -52,10 +47,12 @@ def any_of(conditions: list[Condition] | tuple[Condition, ...]) -> Condition:
     return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
 
 
-def postorder(root: Node) -> list[Node]:
+def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
     """Every node below and including `root` once (by identity), inputs before what takes them; no
-    recursion.
+    recursion. Nodes that are `known` by identity are left out, with what is below them.
     """
+    if known:
+        return _postorder(root, known)
     # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts
     # from being walked again and again.
     order: list[Node] = []
@@ -65,7 +62,7 @@ def postorder(root: Node) -> list[Node]:
         order.append(node)
         stack.extend(node.inputs())
     if stack:
-        return _postorder(root)
+        return _postorder(root, {})
     order.reverse()
     if len(set(map(id, order))) == len(order):
         return order
@@ -73,16 +70,16 @@ def postorder(root: Node) -> list[Node]:
     return [node for node in order if not (id(node) in seen or seen.add(id(node)))]  # type: ignore[func-returns-value]
 
 
-def _postorder(root: Node) -> list[Node]:
+def _postorder(root: Node, known: Mapping[int, object]) -> list[Node]:
     order: list[Node] = []
     seen: set[int] = set()
     stack: list[Node] = [root]
     while stack:
         node = stack[-1]
-        if id(node) in seen:
+        if id(node) in seen or id(node) in known:
             stack.pop()
             continue
-        waiting = [child for child in node.inputs() if id(child) not in seen]
+        waiting = [child for child in node.inputs() if id(child) not in seen and id(child) not in known]
         if waiting:
             stack.extend(reversed(waiting))
         else:

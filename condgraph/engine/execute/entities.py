@@ -22,6 +22,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import Kind
 
@@ -82,8 +83,10 @@ def union_of(run: Run, node: Union) -> Numbers:
 
 def intersect_of(run: Run, node: Intersect) -> Numbers:
     """Entities in all parts, the smallest first; concepts by their masks."""
-    found, *others = sorted([run.entities(part) for part in node.parts], key=len)
-    for other in others:
+    # A program may name one set a thousand times.
+    parts = {id(part): part for part in map(run.entities, node.parts)}
+    found, *others = sorted(parts.values(), key=len)
+    for other in watched(others, 64):
         found = found[run.among(found, other)]
     return found
 

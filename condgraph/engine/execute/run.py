@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine import algebra
 from condgraph.engine.algebra import Condition, Node, postorder
-from condgraph.engine.bounds import current, within
+from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
@@ -86,10 +86,10 @@ class Run:
         """
         if id(node) not in self.results:
             warnings, before = list(self.warnings), self.left_out.copy()
-            for part in postorder(node):
-                if id(part) not in self.results:
-                    self.results[id(part)] = self.operators[type(part)](self, part)
-                    self._kept.append(part)
+            for part in postorder(node, self.results):
+                check()
+                self.results[id(part)] = self.operators[type(part)](self, part)
+                self._kept.append(part)
             self.warnings, self.left_out = warnings, before
         outcome: Outcome = self.results[id(node)]
         return outcome

@@ -7,6 +7,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import check
+from condgraph.engine.pieces import ROWS
+
 Numbers = NDArray[np.int32]
 #: One truth value a number, a cell or a value.
 Mask: TypeAlias = NDArray[np.bool_]
@@ -84,7 +87,17 @@ def minus(left: Numbers, right: Numbers, size: int) -> Numbers:
 
 def union(parts: list[Numbers], size: int) -> Numbers:
     """All of the parts, each sorted."""
-    parts = [part for part in parts if len(part)]
+    # A program may name one set a thousand times.
+    parts = [part for part in {id(part): part for part in parts}.values() if len(part)]
     if not parts:
         return EMPTY
-    return parts[0] if len(parts) == 1 else distinct(np.concatenate(parts), size)
+    if len(parts) == 1:
+        return parts[0]
+    total = sum(map(len, parts))
+    if total <= ROWS or not by_mask(total, size):
+        return distinct(np.concatenate(parts), size)
+    mask = np.zeros(size, bool)
+    for part in parts:
+        check()
+        mask[part.astype(np.intp)] = True
+    return mask.nonzero()[0].astype(np.int32)

@@ -27,7 +27,7 @@ from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.sums import Column
 from condgraph.engine.execute.values import MOST_VALUES
 from condgraph.engine.operands import Inapplicable
-from condgraph.engine.pieces import mapped, watched
+from condgraph.engine.pieces import different, mapped, watched
 from condgraph.engine.values import Quantity
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Ways:
         for way in dict.fromkeys(way for expression in expressions for way in ways_of(expression)):
             for length in range(1, len(way.steps) + 1):
                 found.setdefault(way.steps[length - 1], []).append(self._follow(self._start, way.steps[:length]).by)
-        return {number: np.unique(np.concatenate(parts)) for number, parts in found.items()}
+        return {number: different(np.concatenate(parts)) for number, parts in found.items()}
 
     # -- joining -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from condgraph.engine.algebra import Condition, Node, postorder
+from condgraph.engine.pieces import watched
 
 
 def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
@@ -14,7 +15,7 @@ def rewrite(plan: Node, rule: Callable[[Node], Node]) -> Node:
     shared.
     """
     done: dict[int, Node] = {}
-    for node in postorder(plan):
+    for node in watched(postorder(plan)):
         fresh = node
         for child in node.inputs():
             if done[id(child)] is not child:

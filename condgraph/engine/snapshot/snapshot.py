@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Ref
+from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
 from condgraph.engine.snapshot.directory import read_generation
@@ -124,7 +125,7 @@ class Snapshot(Named):
                 at = bisect_left(self._concepts, concept)
                 if at < len(self._concepts) and self._concepts[at] == concept:
                     parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
-            found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else NONE
+            found = parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else NONE
             self._members[concepts] = found
             self._kept_sets[id(found)] = concepts
         return found
@@ -178,7 +179,7 @@ class Snapshot(Named):
             far = np.concatenate([self.relation_object[low:high] for low, high in runs] or [NONE])
             if backward:
                 near, far = far, near
-            pairs = np.unique(near.astype(np.int64) << 32 | far)
+            pairs = different(near.astype(np.int64) << 32 | far)
             offsets = np.zeros(self.entities + 1, np.int32)
             np.cumsum(np.bincount(pairs >> 32, minlength=self.entities), out=offsets[1:])
             found = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
@@ -306,7 +307,7 @@ class Snapshot(Named):
             found = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
             if not (found[1:] > found[:-1]).all():
                 # Generations of 0.1 hold a statement once for each of its rows.
-                found = np.unique(found)
+                found = different(found)
             self._sourced[source] = found
         return found
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, islice, pairwise
 from typing import Final
 
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import ParseError
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, MOST_STEPS, OPERATORS, CallSpan, Knows, Span, Step, form, signature
 
@@ -45,6 +46,7 @@ def _text_form(program: str, knows: Knows | None) -> tuple[list[Step], list[Call
     places: list[CallSpan] = []
     at, end = 0, len(program)
     while at < end:
+        check()
         head = _HEAD.match(program, at)
         if head is None:
             at = _skip_blank(program, at)

@@ -33,6 +33,7 @@ from condgraph.engine.algebra import (
     intersect,
     union,
 )
+from condgraph.engine.bounds import current
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.languages.kopl.context import Lowering
@@ -56,7 +57,10 @@ def lower(program: Program, schema: Schema, *, on_unknown: str = "error") -> Low
         # The result of a step may be taken twice.
         lowering.warnings, lowering.tidy = warnings, False
     lowering.steps, results = steps, lowering.results
+    budget = current()
     for function, texts, dependencies in steps:
+        if budget is not None:
+            budget.check()
         if schema.spelled is not None:
             texts = tuple(map(schema.spelled, FUNCTIONS[function].texts, texts))
         taken = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from condgraph.engine.errors import ParseError, PlanError, nearest, shortened
+from condgraph.engine.pieces import watched
 from condgraph.engine.values import collapse
 from condgraph.languages.pattern.text import read
 from condgraph.languages.pattern.triples import KEYS, Span, triples_of
@@ -113,7 +114,7 @@ class Pattern:
         edges: dict[tuple[int, str, int], PatternEdge] = {}
         warnings: list[str] = []
         pairs: dict[tuple[int, int], int] = {}
-        for number, triple in enumerate(triples):
+        for number, triple in enumerate(watched(triples)):
             head, relation, tail = (collapse(part) for part in triple)
             places = spans[number] if spans else (None, None, None)
             for text, what, place in zip((head, relation, tail), ("head", "relation", "tail"), places, strict=True):

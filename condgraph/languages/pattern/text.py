@@ -17,6 +17,7 @@ import json
 import re
 from typing import Final
 
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import ParseError
 from condgraph.languages.pattern.triples import Span, triples_of
 
@@ -31,6 +32,8 @@ _PARTING: Final = re.compile(r"[\s;,]*")
 _TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
 _NUMBER: Final = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?=\s*[,)\]])")
 _OPENING: Final = re.compile(r"""[(\[]\s*(?=["'“‘’]|[+-]?\d{1,30}(?:\.\d{1,30})?\s*,\s*["'“‘’])""")
+_MARK: Final = re.compile(r"[(),]")
+_BRACKETS: Final = {"(": re.compile(r"[()]"), "[": re.compile(r"[\[\]]")}
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "’": "’"}
 _HINT: Final = (
     'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
@@ -75,6 +78,7 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while opening := _OPENING.search(text, at, end):
+        check()
         # A bracket around the whole list is followed by a bracket; one around a list of names has
         # no three of them.
         at, parts, places = opening.end(), [], []
@@ -112,6 +116,7 @@ def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while at < end:
+        check()
         found = _bare_tuple(text, at, end)
         if found is None:
             return None
@@ -137,9 +142,13 @@ def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int
                 return None
         else:
             depth = 0
-            while at < end and (depth or text[at] not in ",)"):
-                depth += {"(": 1, ")": -1}.get(text[at], 0)
-                at += 1
+            for mark in _MARK.finditer(text, at, end):
+                if not depth and mark[0] != "(":
+                    at = mark.start()
+                    break
+                depth += {"(": 1, ")": -1}.get(mark[0], 0)
+            else:
+                return None
             name = text[first:at].strip()
             name = f"= {name}" if _NUMBER.match(text, first, end) else name
         parts.append(name)
@@ -178,9 +187,11 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while at < end:
+        check()
         (node, place), at = _bracketed(text, at, end, "(", ")")
         alone = True
         while found := _ARROW.match(text, at, end):
+            check()
             (relation, between), after = _bracketed(text, found.end() - 1, end, "[", "]")
             closing = _ARROW_END.match(text, after, end)
             if closing is None or bool(found[1]) == bool(closing[1]):
@@ -218,8 +229,9 @@ def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tupl
         if after < end and text[after] == closing and isinstance(name, str):
             return (name, (first, last)), after + 1
     depth = 0
-    for place in range(at, end):
-        depth += {opening: 1, closing: -1}.get(text[place], 0)
+    for found in _BRACKETS[opening].finditer(text, at, end):
+        depth += 1 if found[0] == opening else -1
         if depth == 0:
+            place = found.start()
             return (text[at + 1 : place], (at + 1, place)), place + 1
     raise ParseError(f"this {opening!r} is not closed", span=(at, at + 1), hint=_HINT)

@@ -72,11 +72,12 @@ def complain_of_outputs(lowering: Lowering, call: Application) -> None:
     """
     if any(isinstance(one, OutputRef) for one in call.operands) and call.function in _COMPARING:
         return
-    labels = [query.label for query in lowering.program.queries]
     for one in call.operands:
         if not isinstance(one, Literal) or (found := AN_OUTPUT.fullmatch(one.text.strip())) is None:
             continue
-        if found[1] in labels and not lowering.context.schema.has_entity(collapse(one.text)):
+        if any(query.label == found[1] for query in lowering.program.queries) and not lowering.context.schema.has_entity(
+            collapse(one.text)
+        ):
             raise UnknownNameError(
                 "output", one.text, candidates=[f"output_of_query{found[1]}"], span=one.span,
                 hint=f"write output_of_query{found[1]}",

@@ -39,6 +39,7 @@ from condgraph.engine.algebra import (
     any_of,
     union,
 )
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, PlanError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.outside import Asked, LlmFunction
@@ -101,7 +102,8 @@ def lower(
     lowering = Lowering(context, tree)
     for notice in tree.notices:
         context.warnings.append(str(notice))
-    unused = [query.label for at, query in enumerate(tree.queries) if at not in tree.used and query.error is None]
+    used = set(tree.used)
+    unused = [query.label for at, query in enumerate(tree.queries) if at not in used and query.error is None]
     if unused:
         context.warnings.append(f"the answer does not need query {', '.join(unused)}, which is not run")
     for position in tree.used:
@@ -126,6 +128,7 @@ class Lowering:
 
     def query(self, position: int) -> None:
         """Lower one query, after those it needs."""
+        check()
         query = self.program.queries[position]
         assert query.expression is not None
         self.context.remarks = []
@@ -146,6 +149,7 @@ class Lowering:
             text = collapse(expression.text)
             return Result(Constants((text,)), kinds=TEXTS, led=(text,), literal=expression, span=expression.span)
         if isinstance(expression, Call):
+            check()
             bound = bind(expression)
             if isinstance(bound, Search):
                 return SearchRule(self, bound).lower()

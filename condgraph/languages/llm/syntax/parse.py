@@ -19,7 +19,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from condgraph.engine.errors import CondgraphError, ParseError
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, ParseError
+from condgraph.engine.pieces import watched
 from condgraph.languages.llm.syntax.expression import Parser
 from condgraph.languages.llm.syntax.plain import plain_call
 from condgraph.languages.llm.syntax.tree import Expression, Notice, Program, Query, Span, references
@@ -64,6 +66,7 @@ def parse(text: str) -> Program:
     known: dict[str, int] = {}
     step: _Section | None = None
     for section in sections:
+        check()
         if section.kind == "step":
             if step is not None:
                 notices.append(Notice(f"step {step.label} has no query", step.span))
@@ -84,8 +87,9 @@ def parse(text: str) -> Program:
             "there is no query in this text", span=(0, len(text)), hint='a query is a line: Query1: "get_information(...)"'
         )
     used = _used(queries)
+    needed = set(used)
     for position, query in enumerate(queries):
-        if query.error is not None and position not in used:
+        if query.error is not None and position not in needed:
             notices.append(Notice(f"query {query.label} is not needed and cannot be read: {query.error.message}", query.span))
     return Program(tuple(queries), used, target_type, tuple(notices))
 
@@ -104,7 +108,7 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
     """
     sections: list[_Section] = []
     target_type: str | None = None
-    if text.strip() and not any(_HEADER.match(line) for line in text.splitlines()):
+    if text.strip() and not any(_HEADER.match(line) for line in watched(text.splitlines())):
         if _LONE.match(text):
             begin = len(text) - len(text.lstrip())
             return [_Section("query", "1", (begin, len(text)), begin, len(text))], None
@@ -113,7 +117,7 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
     at = 0
     open_section: _Section | None = None
     prose = 0
-    for line in text.splitlines(keepends=True):
+    for line in watched(text.splitlines(keepends=True)):
         found = _HEADER.match(line)
         if found is not None:
             if open_section is not None:
@@ -141,7 +145,7 @@ def _sections(text: str, notices: list[Notice]) -> tuple[list[_Section], str | N
 def _prose(text: str, start: int, stop: int, notices: list[Notice]) -> None:
     """Lines that say nothing to the engine: a notice each, but for blank ones and code fences."""
     at = start
-    for line in text[start:stop].splitlines(keepends=True):
+    for line in watched(text[start:stop].splitlines(keepends=True)):
         if line.strip() and not _FENCE.fullmatch(line.rstrip("\r\n")):
             begin = at + len(line) - len(line.lstrip())
             notices.append(Notice("a line that is no step and no query is left out", (begin, at + len(line.rstrip()))))
@@ -165,6 +169,8 @@ def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tu
         expression = parser.expression()
         parser.finish()
         _leftover(text, parser.end, section.stop, notices)
+    except InterruptedQueryError:
+        raise
     except CondgraphError as error:
         return Query(section.label, None, step, error, section.span), []
     return Query(section.label, expression, step, None, section.span), notices

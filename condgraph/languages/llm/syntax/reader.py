@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import ParseError
-from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE, Token, scan
+from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE, SOME, Token, scan
 from condgraph.languages.llm.syntax.tree import Expression, Notice, Span
 
 #: Parentheses, lists, texts within texts and the like may lie this deep, and a line may have this
@@ -87,6 +88,8 @@ class TokenReader:
     def _next(self) -> Token:
         token = self._peek()
         self._at += 1
+        if not self._at % SOME:
+            check()
         return token
 
     def _written(self, token: Token) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
 
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import ParseError
 from condgraph.languages.llm.syntax.tree import Notice, Span
 
@@ -107,6 +108,8 @@ _TOKEN: Final = re.compile(
 _STRAY: Final = re.compile(r"\s*(?:\Z|[,)\]}])")
 _ESCAPE: Final = re.compile(rf"\\([nt\\{SINGLE}{DOUBLE}])")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
+#: Words that are read between two looks at the clock.
+SOME: Final = 256
 _OPENERS: Final = "([{"
 _CLOSERS: Final = ")]}"
 
@@ -123,6 +126,8 @@ def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[No
     at = start
     hopeless: dict[tuple[str, bool], int] = {}
     while at < stop:
+        if not len(tokens) % SOME:
+            check()
         character = text[at]
         if character == "`" or (character == "\n" and depth == 0):
             break
