@@ -46,7 +46,7 @@ def guess(place: str | os.PathLike[str], **options: Any) -> str:
 @contextmanager
 def _opened(form: str, data: Any, reading: Reading, options: Options) -> Iterator[tuple[dict[str, Tab], Declared]]:
     if form == folder.FORMAT.name:
-        yield folder.tabs_of(data, reading, options), Declared()
+        yield folder.opened(data, reading, options)
     elif form == spreadsheet.FORMAT.name:
         yield spreadsheet.tabs_of(data, reading, options), Declared()
     elif form == sqlite.FORMAT.name:

@@ -19,6 +19,7 @@ from typing import Any
 from condgraph.engine.facts import Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders.database.server import DatabaseUrl
+from condgraph.loaders.folder import load as folder
 from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.recognise import Recognised
 from condgraph.loaders.table.arrow import is_frame
@@ -58,7 +59,9 @@ def _content(one: Recognised, options: Mapping[str, Any]) -> str:
     elif isinstance(one.data, GraphFiles):
         data = "".join(map(_of_path, one.data.paths))
     else:
-        data = _of_path(one.data) if isinstance(one.data, Path) else _of_object(one.data)
+        # A file that describes tables stands for those beside it.
+        described = one.format is folder.FORMAT and isinstance(one.data, Path) and one.data.is_file()
+        data = _of_path(one.data.parent if described else one.data) if isinstance(one.data, Path) else _of_object(one.data)
     if not data:
         return ""
     given = {name: value for name, value in options.items() if value is not None}

@@ -92,6 +92,12 @@ class Declared:
     relations: dict[str, bool | str] = field(default_factory=dict)
     type_columns: dict[str, str] = field(default_factory=dict)
     joins: list[Join] = field(default_factory=list)
+    #: Texts that stand for a missing cell, by table and column, in place of those of every table.
+    missing: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    #: Whether dates of a table have the day first.
+    day_first: dict[str, bool] = field(default_factory=dict)
+    #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
+    of_source: frozenset[str] = frozenset()
 
     def wrong(self, message: str, *, candidates: Sequence[str] = (), hint: str | None = None) -> CondgraphError:
         """The error of something declared that cannot be: about the file, or the options."""
@@ -112,6 +118,9 @@ class Declared:
             below.relations | self.relations,
             below.type_columns | self.type_columns,
             [*self.joins, *(join for join in below.joins if (join.table, join.columns) not in mine)],
+            below.missing | self.missing,
+            below.day_first | self.day_first,
+            below.of_source - self.keys.keys(),
         )
 
 

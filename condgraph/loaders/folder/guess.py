@@ -42,7 +42,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str) -> str:
     """A declaration of these tables as text; `said` is what their source says itself."""
     for tab in tabs.values():
-        tab.begin(options, said.types.get(tab.name, {}))
+        tab.begin(options, said)
         _look(tab)
     said_joins = {(join.table, join.columns) for join in said.joins}
     columns = {name: tab.columns for name, tab in tabs.items()}
@@ -88,7 +88,7 @@ def _look(tab: Tab) -> None:
         for at, column in enumerate(chunk.columns):
             tab.profiles[at].add(column)
             if len(tab.columns.values.get((at,), ())) <= _MOST:
-                tab.columns.add((at,), map(tab.cell, column))
+                tab.columns.add((at,), tab.cells_of(at, column))
         tab.columns.rows += len(chunk.numbers)
 
 

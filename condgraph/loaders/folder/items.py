@@ -59,7 +59,7 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
     wanted = may_be_keys({name: tab.names for name, tab in tabs.items()}, declared)
     room = _CELLS_IN_MEMORY
     for done, tab in enumerate(tabs.values()):
-        tab.begin(options, declared.types.get(tab.name, {}))
+        tab.begin(options, declared)
         room -= tab.survey(wanted[tab.name], room)
         reading.advance(0, (done + 1) / len(tabs) / 2)
     for table, column, what in find_keys({name: tab.columns for name, tab in tabs.items()}, declared):

@@ -137,14 +137,22 @@ def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
     """Set `primary`, `foreign` and `relation` of the tables; what there is to say of columns that
     look like references, as (table, column, what). Raises what `declared.wrong` makes.
     """
+    doubtful: list[Doubt] = []
     for name, table in tables.items():
         if name in declared.keys:
             table.primary = tuple(map(table.names.index, declared.keys[name])) or None
+            key = table.primary
+            if key is not None and name in declared.of_source and not table.unique(key) and table.rows:
+                missing, repeated = table.missing.get(key, 0), table.repeated.get(key, 0)
+                what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
+                said = f"this is declared to be the key, but {what}; rows go by their numbers"
+                doubtful.append((name, " + ".join(declared.keys[name]), said))
+                table.primary = None
         elif declared.guess_joins:
             table.primary = _primary(table)
         relation = declared.relations.get(name)
         table.relation = None if relation is None else relation is not False
-    doubtful = [one for join in declared.joins for one in _declare(tables, join, declared)]
+    doubtful += [one for join in declared.joins for one in _declare(tables, join, declared)]
     doubtful += _by_names(tables, declared) if declared.guess_joins else []
     for table in tables.values():
         for one in table.foreign:

@@ -1,4 +1,5 @@
-"""A folder of table files (CSV, TSV, Parquet) with keys between them, or with a declaration file.
+"""A folder of table files (CSV, TSV, Parquet) with keys between them, with a declaration file, or one
+that describes its tables itself (`described`, `gtfs`).
 
 `items` says what becomes what, `keys` how keys are found, `declared` how they are said. Each table
 is a source of its own, `{folder}/{table}`, so that rows are rows of its file. A folder inside such
@@ -7,7 +8,7 @@ a folder is a table as well, if it holds the pieces of one in Parquet (`arrow`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,11 +18,14 @@ from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
+from condgraph.loaders.folder import gtfs
 from condgraph.loaders.folder.arrow import ArrowCells, is_pieces
-from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS
+from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS, Declared
+from condgraph.loaders.folder.described import PACKAGE, DescribedTable, described, is_description
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.spelling import key_names, plain
 from condgraph.loaders.folder.tab import Cells, Tab
+from condgraph.loaders.spreadsheet.sheet import SheetCells
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.text import TextTable
 
@@ -32,60 +36,136 @@ PARQUET: Final = (".parquet", ".pq")
 _DELIMITERS: Final = {".csv": ",;\t|", ".tsv": "\t"}
 
 
-def files_of(folder: Path) -> list[Path]:
+def files_of(folder: Path, further: Sequence[str] = ()) -> list[Path]:
     """The tables of a folder, by name: files, and folders with pieces of a table in Parquet."""
+    suffixes = (*SUFFIXES, *PARQUET, *further)
     return sorted(
         path
         for path in folder.iterdir()
-        if path.name[0] != "." and ((path.is_file() and suffix_of(path) in SUFFIXES + PARQUET) or is_pieces(path))
+        if path.name[0] != "." and ((path.is_file() and suffix_of(path) in suffixes) or is_pieces(path))
     )
 
 
-def _cells(path: Path, options: Options, reading: Reading) -> Cells:
+def _cells(path: Path, options: Options, names: Sequence[str], reading: Reading) -> Cells:
     if path.is_dir() or suffix_of(path) in PARQUET:
         return ArrowCells(path, reading)
-    return TextTable.open(path, reading, options, _DELIMITERS[suffix_of(path)])
+    table = TextTable.open(path, reading, options, _DELIMITERS.get(suffix_of(path), ",;\t|"))
+    if not table.header and len(names) == len(table.headers):
+        table.headers = list(names)
+    return table
 
 
-def tabs_of(folder: Path, reading: Reading, options: Options) -> dict[str, Tab]:
-    """The tables of a folder, opened."""
-    if not folder.is_dir():
-        raise FormatError("this is not a folder", file=str(folder))
-    paths = files_of(folder)
-    if not paths:
-        raise FormatError("the folder has no CSV or Parquet files", file=str(folder))
-    stems: dict[str, Path] = {}
-    for path in paths:
-        if stems.setdefault(stem_of(path), path) != path:
-            raise LoadError(f"two files of the folder are called {stem_of(path)!r}", file=str(path))
-    return by_name(
-        [
-            Tab(stem, str(path), "csv" if suffix_of(path) in SUFFIXES else "parquet", reading, partial(_cells, path, options))
-            for stem, path in stems.items()
-        ]
-    )
+def opened(place: Path, reading: Reading, options: Options) -> tuple[dict[str, Tab], Declared]:
+    """The tables of a folder, or those that a description of tables names, opened; and what the
+    folder says of them itself.
+    """
+    if not place.is_dir() and not (place.is_file() and is_description(place, read_head(place))):
+        raise FormatError("this is not a folder, and describes none", file=str(place))
+    folder = place if place.is_dir() else place.parent
+    found = described(place)
+    feed = gtfs.files_of(place) if found is None else {}
+    tables = [] if found is None else [*found.tables]
+    tables += [DescribedTable(name, path) for name, path in feed.items()]
+    if place.is_dir():
+        tables += _further(place, tables, found is not None or bool(feed))
+    if not tables:
+        raise FormatError("the folder has no CSV or Parquet files", file=str(place))
+    names: dict[str, DescribedTable] = {}
+    for table in tables:
+        if names.setdefault(table.name, table) is not table:
+            raise LoadError(f"two files of the folder are called {table.name!r}", file=str(table.path or place))
+    if found is not None or feed:
+        used = {table.path for table in tables} | (set() if found is None else {found.file, *found.parts})
+        left = [one.name for one in sorted(folder.iterdir()) if one.is_file() and one not in used and not is_document(one)]
+        left = [] if found is not None and found.only else [one for one in left if one != FILE and not _is_metadata(folder / one)]
+        if left:
+            reading.warn(f"files that are no tables of the folder are left out: {', '.join(left[:10])}", file=str(folder))
+    tabs = by_name([tab for table in tables for tab in _tab(table, place, reading, options)])
+    for name, cells in gtfs.groups_of(feed, lambda path: TextTable.open(path, _quiet(reading), options, ",;\t|")).items():
+        if name not in tabs:
+            tabs[name] = Tab(name, str(place), "csv", reading, partial(_given, cells))
+    headers = {name: tab.names for name, tab in tabs.items()}
+    said = Declared() if found is None else found.declared(headers)
+    if found is not None:
+        found.warn(reading)
+    return tabs, gtfs.declared(headers) if feed else said
 
 
-def with_declaration(folder: Path, options: Options) -> Options:
+def _given(cells: Cells, reading: Reading) -> Cells:
+    return cells
+
+
+def _quiet(reading: Reading) -> Reading:
+    """A reading whose problems nobody hears, since another one has them."""
+    return Reading(reading.source, "skip")
+
+
+def _is_metadata(path: Path) -> bool:
+    return suffix_of(path) in (".json", ".jsonld") and is_description(path, read_head(path))
+
+
+def _further(folder: Path, tables: Sequence[DescribedTable], described: bool) -> list[DescribedTable]:
+    """The tables of a folder that its description does not name."""
+    taken, names = {table.path for table in tables}, {table.name for table in tables}
+    paths = [
+        path for path in files_of(folder, further=(".txt",) if described and gtfs.files_of(folder) else ()) if path not in taken
+    ]
+    if not described:
+        return [DescribedTable(stem_of(path), path) for path in paths]
+    return [DescribedTable(path.name if stem_of(path) in names else stem_of(path), path) for path in paths if not is_document(path)]
+
+
+def _tab(table: DescribedTable, place: Path, reading: Reading, options: Options) -> Iterator[Tab]:
+    """A table, opened; none for a file that is missing or empty."""
+    if table.path is None:
+        yield Tab(table.name, str(place), "csv", reading, partial(_listed, table))
+        return
+    if not table.path.exists():
+        reading.bad(f"the table {table.name!r} should be {table.path.name}, which is not there", file=str(place))
+        return
+    text = suffix_of(table.path) not in PARQUET and table.path.is_file()
+    if text and not read_head(table.path).strip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n,;"):
+        reading.warn("the table is empty and is left out", file=str(table.path))
+        return
+    opens = partial(_cells, table.path, {**options, **table.options}, table.names)
+    yield Tab(table.name, str(table.path), "csv" if text else "parquet", reading, opens)
+
+
+def _listed(table: DescribedTable, reading: Reading) -> Cells:
+    """Rows that a description holds itself, as objects or as lists."""
+    rows = [one for one in table.rows if isinstance(one, (dict, list))]
+    keys = list(dict.fromkeys(key for one in rows if isinstance(one, dict) for key in one)) or table.names
+    lists = [[one.get(key) for key in keys] if isinstance(one, dict) else one for one in rows]
+    if keys != table.names and lists and not any(isinstance(one, dict) for one in rows):
+        keys = [str(one) for one in lists.pop(0)]
+    elif lists and all(isinstance(one, list) for one in rows) and list(map(str, lists[0])) == keys:
+        lists.pop(0)
+    return SheetCells([keys, *lists], [], reading)
+
+
+def with_declaration(place: Path, options: Options) -> Options:
     """Options with the declaration file of a folder, if it has one and they name none."""
-    file = folder / FILE
+    file = (place if place.is_dir() else place.parent) / FILE
     return {**options, "declaration": file} if options.get("declaration") is None and file.is_file() else options
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    folder = path_of(source)
-    tabs = tabs_of(folder, reading, options)
-    yield from read_tables(tabs, declared_of(tabs, with_declaration(folder, options)), reading, options)
+    place = path_of(source)
+    tabs, said = opened(place, reading, options)
+    yield from read_tables(tabs, declared_of(tabs, with_declaration(place, options), said), reading, options)
 
 
 def _sniff(path: Path, head: bytes) -> int:
     """A folder of several tables and nothing else that is data, where one has a column called like
-    a key of another; or with a declaration file.
+    a key of another; or with a declaration file, or a description of its tables; or such a
+    description itself.
     """
     if not path.is_dir():
-        return 0
+        return 99 if is_description(path, head) else 0
     files = files_of(path)
-    if files and (path / FILE).is_file():
+    if (files and (path / FILE).is_file()) or (path / PACKAGE).is_file() or gtfs.files_of(path):
+        return 95
+    if files and any(map(_is_metadata, path.iterdir())):
         return 95
     others = [one for one in path.iterdir() if one not in files and (one.is_dir() or not is_document(one))]
     if len(files) < 2 or others:

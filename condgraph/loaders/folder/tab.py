@@ -4,7 +4,7 @@ the reading that its problems go to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -13,11 +13,12 @@ from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
 from condgraph.loaders.folder.spelling import joined, plain, singular
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.options import TableOptions
+from condgraph.loaders.table.options import TableOptions, texts_option
 from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.text import Chunk, TextTable
 from condgraph.loaders.table.totals import warn_of_totals
@@ -68,31 +69,38 @@ class Tab:
         self._indexes: dict[Key, dict[str, str]] = {}
         self._kept: list[Chunk] | None = None
 
-    def begin(self, options: Options, types: Mapping[str, str]) -> None:
+    def begin(self, options: Options, declared: Declared) -> None:
         """Say how the cells are read; before anything else is asked."""
         given: dict[str, Any] = {key: options[key] for key in ("missing", "day_first") if key in options}
-        if types:
+        if types := declared.types.get(self.name):
             given["types"] = dict(types)
+        if given.get("day_first") is None and self.name in declared.day_first:
+            given["day_first"] = declared.day_first[self.name]
         self.table = Table(self.reading, TableOptions.of(given), self.names)
-        self.profiles = [self.table.profile() for _ in self.names]
+        further = {collapse(text).casefold() for text in texts_option(options, "missing")}
+        said = declared.missing.get(self.name, {})
+        self.missing = [
+            frozenset({"", *further, *(collapse(text).casefold() for text in said[name])})
+            if name in said
+            else self.table.options.missing
+            for name in self.names
+        ]
+        self.profiles = [Profile(missing) for missing in self.missing]
 
-    def cell(self, text: str) -> str | None:
-        """A cell as a part of a key; None where it is missing."""
-        text = collapse(text)
-        return None if text.casefold() in self.table.options.missing else text
-
-    def parts(self, column: Sequence[str]) -> list[str | None]:
-        """The cells of a column as parts of keys."""
+    def cells_of(self, at: int, column: Sequence[str]) -> list[str | None]:
+        """The cells of a column as parts of keys; None where one is missing."""
+        missing = self.missing[at]
         if not isinstance(column, Fields) or not column.collapsed:
-            return list(map(self.cell, column))
+            return [None if text.casefold() in missing else text for text in map(collapse, column)]
         found: list[str | None] = [*column.texts]
-        for at in np.flatnonzero(column.perhaps(self.table.options.missing) | (column.lengths == 0)).tolist():
-            found[at] = self.cell(column.texts[at])
+        for one in np.flatnonzero(column.perhaps(missing) | (column.lengths == 0)).tolist():
+            text = collapse(column.texts[one])
+            found[one] = None if text.casefold() in missing else text
         return found
 
     def keys(self, key: Key, chunk: Chunk) -> list[str | None]:
         """The keys of the rows of a chunk; None where a part is missing."""
-        parts = [self.parts(chunk.columns[one]) for one in key]
+        parts = [self.cells_of(one, chunk.columns[one]) for one in key]
         return parts[0] if len(parts) == 1 else list(map(joined, zip(*parts, strict=True)))
 
     def survey(self, keys: set[Key], room: int = 0) -> int:
