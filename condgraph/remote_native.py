@@ -85,7 +85,7 @@ class NativeGraph(Neo4jGraph):
             found = self._mapped.mapping()
         if not found.node_count:
             raise StoreMissingError(f"there is nothing in the database at {connection.place}", hint="load something first")
-        store = NativeStore(connection, found, remap=self._mapped.mapping)
+        store = NativeStore(connection, found, remap=self._mapped.mapping, closer=self._mapped.closer)
         RemoteGraph.__init__(self, cast("Any", store), graph="neo4j", read_only=True)
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class NativeGraph(Neo4jGraph):
         )
 
     def _survey(self) -> Survey:
-        return survey_of(self._mapped.mapping())
+        return survey_of(self._mapped.closer(lambda mapping: mapping.unseen))
 
     # -- nothing is written ------------------------------------------------------------------------
 

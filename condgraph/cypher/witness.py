@@ -10,7 +10,8 @@ fetched without it, which is more and not less.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from condgraph.engine.values import Value
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
+
+#: The qualifier that tells a relationship from another one with the same ends, type and properties.
+PARALLEL: Final = "elementId"
 
 
 def compile_witness(
@@ -111,6 +115,7 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
     entities: dict[str, Item] = {}
     links: dict[Any, Item] = {}
     statements: dict[int, Item] = {}
+    alike: set[Statement] = set()
 
     def ident(entity: dict[str, Any]) -> str:
         found: str = entity["id"]
@@ -130,6 +135,11 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
             raw = None if row["v"] is None else row["v"].get("raw")
             qualifiers = tuple((q["name"], value_of(q) if q["ref"] is None else Ref(ident(q["ref"]))) for q in row["q"])
             statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
+            if layout.parallel and row["v"] is None:
+                if (equal := replace(statement, qualifiers=tuple(sorted(qualifiers, key=repr)))) in alike:
+                    # What tells it from the other is the server's id alone.
+                    statement = replace(statement, qualifiers=(*qualifiers, (PARALLEL, row["id"])))
+                alike.add(equal)
             statements[row["id"]] = Sourced(statement, tuple(zip(row["sources"], row["rows"], strict=True)))
         else:
             link = row.get("m") or row["c"]

@@ -142,6 +142,31 @@ def test_names_tell_nodes_apart_and_are_their_own(label: str, seen: list[Seen], 
     assert name_of(label, seen, "key")[0] == name
 
 
+_PLACES = [f"Place of {n}" for n in range(100)]
+_CODES = [f"{chr(65 + n // 26)}{chr(65 + n % 26)}" for n in range(100)]
+_HASHES = [f"{n * 7919:064x}" for n in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        ([_seen("code", _CODES), _seen("desc", _PLACES), _seen("city", _MANY)], ("desc",)),
+        ([_seen("code", _CODES), _seen("town", _PLACES)], ("town",)),
+        ([_seen("make", _FEW), _seen("reg", _CODES), _seen("year", [str(1900 + n) for n in range(100)])], ("reg",)),
+        ([_seen("rdfs__label", _MANY), _seen("desc", _PLACES)], ("rdfs__label",)),
+        ([_seen("skos__prefLabel", _MANY)], ("skos__prefLabel",)),
+        ([_seen("id", _HASHES), _seen("date", [f"2017-01-{n:02d}" for n in range(1, 100)])], ()),
+        ([_seen("phone", [f"(0) {n} 55" for n in range(100)]), _seen("password", _CODES)], ()),
+        ([_seen("note", _PLACES, held=50)], ()),
+        ([_seen("desc", ["x" * 90 + str(n) for n in range(100)])], ()),
+    ],
+)
+def test_without_a_key_a_short_text_that_tells_apart_names_nodes(seen: list[Seen], name: tuple[str, ...]) -> None:
+    assert name_of("Country", seen, None)[0] == name
+    # The label with a stable key is better than a text that is no name.
+    assert name_of("Country", seen, "key")[0] == (name if "__" in "".join(name) else ())
+
+
 @pytest.mark.parametrize(
     ("key", "texts", "reading", "form"),
     [

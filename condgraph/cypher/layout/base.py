@@ -48,6 +48,8 @@ class Layout(EntityLayout):
     trusted: ClassVar[bool] = True
     #: Whether all numbers of values are floats, each of which has one that is the next.
     floats: ClassVar[bool] = False
+    #: Whether statements that are equal in all but their ids are several.
+    parallel: ClassVar[bool] = False
 
     def missing(self, node: Node) -> str | None:
         """What the layout lacks for an operator, in words; None where it can be asked. Here: what

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from condgraph.cypher.layout.cells import Cell, Field
 from condgraph.cypher.native.expressions import fields, number_text
-from condgraph.cypher.native.kinds import elements
+from condgraph.cypher.native.kinds import INFINITE, elements
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.values import DAY_SECONDS, Time
 
@@ -68,11 +68,14 @@ class Held(Cell):
     Qualifiers keep no `raw` texts.
     """
 
-    __slots__ = ("_fields", "_held", "_property", "_types")
+    __slots__ = ("_fields", "_held", "_infinite", "_property", "_types")
 
     def __init__(self, held: str, one: Property, *, raw: bool = True) -> None:
         self._held, self._property = held, one
-        self._types = frozenset(name for kind, _ in one.types for name in elements(kind))
+        types = frozenset(name for kind, _ in one.types for name in elements(kind))
+        #: Whether a float of it may be infinite, which is no number.
+        self._infinite = INFINITE in types
+        self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
         self._fields = lean(held, one, self._types) or full(held, one, self._types)
         if not raw and self._fields.pop("raw", None) is not None and one.reading == "number":
             # Without how it stood, a number is what it prints as.
@@ -100,7 +103,7 @@ class Held(Cell):
     def tested(self, name: Field) -> str:
         """The property itself, where it is of one type: a comparison with another is null."""
         own = self._own
-        if own and own <= NUMBERS and name in ("number", "unit"):
+        if own and own <= NUMBERS and not self._infinite and name in ("number", "unit"):
             return self._held if name == "number" else "'1'"
         if own == {"STRING"} and name == "key" and not self._property.untidy:
             return self._held

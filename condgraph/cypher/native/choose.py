@@ -32,6 +32,15 @@ _FORMATS: Final = (
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall
 #: Names by themselves, the best first.
 _NAMES: Final = ("name", "title", "fullname", "displayname", "label", "caption", "headline", "subject", "heading")
+#: Where no property is called like a name, short texts that tell nodes apart: these first, then texts of
+#: words, then codes.
+_DESCRIBING: Final = ("desc", "description", "shortdescription", "summary", "text")
+_SHORT: Final = 60
+#: Keys whose texts nobody wants to read, and texts that no person wrote.
+_SECRET: Final = frozenset(["password", "passwd", "pwd", "hash", "token", "secret", "salt", "checksum", "digest"])
+_MACHINE: Final = re.compile(
+    r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{16,}|[A-Za-z0-9+/=_-]{32,}|\d{4}-\d\d.*|\W*\d[\d\W]*[A-Z]?"
+).fullmatch
 _FIRST: Final = ("firstname", "forename", "givenname", "first", "given")
 _LAST: Final = ("lastname", "surname", "familyname", "last", "family")
 #: What stands before "name" where it is that of something else.
@@ -72,6 +81,8 @@ class Seen:
     whole: tuple[str, ...] = ()
     distinct: int = 0
     longest: int = 0
+    #: Whether some text has white space to fold.
+    spaced: bool = False
 
     @property
     def held(self) -> int:
@@ -82,6 +93,8 @@ class Seen:
 def name_of(label: str, seen: Sequence[Seen], unique: str | None) -> tuple[tuple[str, ...], str]:
     """The properties that name the nodes of a label together, and why; none where none does."""
     ranked = sorted(((rank, one.key, one) for one in seen if (rank := _rank(label, one)) is not None), key=lambda three: three[:2])
+    if not ranked and unique is None:
+        ranked = sorted((rank, one.key, one) for one in seen if (rank := _telling(one)) is not None)
     if not ranked:
         otherwise = f"its unique property {unique!r}" if unique else "the number of the server"
         return (), f"no text is a name: a node is called by its label and {otherwise}"
@@ -104,7 +117,8 @@ def _rank(label: str, one: Seen) -> int | None:
     """How good a property is as a name, 0 the best; None where it is none."""
     if not _is_text(one) or not one.held or not one.texts:
         return None
-    share, apart, folded = one.held / one.sampled, _apart(one), _folded(one.key)
+    # Graphs that were made of RDF have a prefix before their keys: rdfs__label.
+    share, apart, folded = one.held / one.sampled, _apart(one), _folded(one.key.rpartition("__")[2]).replace("preflabel", "label")
     words = [word.casefold() for word in _WORDS(one.key)]
     if sorted(map(len, one.texts))[len(one.texts) // 2] >= LONGEST or any(map(_address, one.texts[:20])):
         return None
@@ -121,6 +135,20 @@ def _rank(label: str, one: Seen) -> int | None:
     if words and words[-1] in ("name", "title") and apart >= 0.9 and share >= 0.9:
         return 6 if words[0] in _OTHERS else 5
     return None
+
+
+def _telling(one: Seen) -> int | None:
+    """How good a property is as a name that is not called like one, 7 the best; None where it is none."""
+    if not _is_text(one) or one.held < 0.9 * one.sampled or _apart(one) < 0.95 or one.spaced:
+        return None
+    words = {word.casefold() for word in _WORDS(one.key)}
+    odd = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in one.texts)
+    lengths = sorted(map(len, one.texts))
+    if words & _SECRET or odd * 10 > len(one.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
+        return None
+    if _folded(one.key) in _DESCRIBING:
+        return 7
+    return 8 if sum(any(c.islower() for c in text) for text in one.texts) * 2 > len(one.texts) else 9
 
 
 def _apart(one: Seen) -> float:
@@ -144,7 +172,7 @@ def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Prope
     """A property with how its text is read, and why where that is not as text. `texts` are all
     different texts of the sample; each has to be read like the loader of tables does.
     """
-    untidy = any(collapse(text) != text for text in texts)
+    untidy = prop.untidy or any(collapse(text) != text for text in texts)
     prop = replace(prop, untidy=untidy)
     # What is cut is longer than any number or date.
     if not texts or untidy or any(len(text) >= LONGEST for text in texts):

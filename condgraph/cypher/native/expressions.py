@@ -9,7 +9,7 @@ from typing import Final
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.cells import Field
-from condgraph.cypher.native.kinds import BYTES, MONTH, NUMBER, format_of
+from condgraph.cypher.native.kinds import BYTES, INFINITE, MONTH, NUMBER, format_of
 from condgraph.cypher.native.mapping import Property
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Precision
@@ -24,6 +24,30 @@ _SPACES: Final = (
     *(" ", "\\t", "\\n", "\\r", "\\f", "\\u000B", "\\u001C", "\\u001D", "\\u001E", "\\u001F", "\\u0085", "\\u00A0", "\\u1680"),
     *(f"\\u{code:04X}" for code in (*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)),
 )
+_SPACE: Final = f"[{''.join(_SPACES)}]"
+#: A text that is not equal to itself with white space made single.
+_SPACED: Final = f"(?s)(?:{_SPACE}.*|.*{_SPACE}|.*(?:{_SPACE}{{2}}|[{''.join(_SPACES[1:])}]).*)"
+
+
+def type_of(v: str) -> str:
+    """The type of a value that is not null, as the server says it; of a float that is none of the numbers
+    `INFINITE`.
+    """
+    return f"CASE WHEN {v} IS :: FLOAT NOT NULL AND NOT {v} - {v} = 0 THEN '{INFINITE}' ELSE valueType({v}) END"
+
+
+def any_spaced(v: str, longer: int = -1) -> str:
+    """An aggregate: whether some text of more than `longer` characters, or some text in a list, is equal
+    to what it is not written like.
+    """
+
+    def spaced(text: str) -> str:
+        return f"{text} =~ {literal(_SPACED)}"
+
+    return (
+        f"any(x IN collect(DISTINCT CASE WHEN {v} IS :: STRING NOT NULL AND size({v}) > {longer} THEN {spaced(v)} "
+        f"WHEN {v} IS :: LIST<STRING NOT NULL> NOT NULL THEN any(x IN {v} WHERE {spaced('x')}) END) WHERE x)"
+    )
 
 
 def each(p: str, prop: Property) -> str:
@@ -146,9 +170,12 @@ class _Fields:
             (f"{p} IS :: STRING | BOOLEAN | POINT", "'text'"),
             (f"{p} IS :: INTEGER | {_CLOCKS}", "'quantity'"),
             (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
-            (f"{p} IS :: DATE | {_MOMENTS}", "'time'"),
+            *((f"{p} IS :: {one}", "'time'") for one in ("DATE", *_MOMENTS.split(" | "))),
             (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
-            otherwise="'unknown'",
+            # What has come since the types were looked at is what the server prints.
+            otherwise="'unknown'"
+            if self._types is None
+            else f"CASE WHEN toStringOrNull({p}) IS NULL THEN 'unknown' ELSE 'text' END",
         )
 
     def _raw(self) -> str:

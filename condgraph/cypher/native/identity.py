@@ -203,6 +203,10 @@ def _sought(one: NodeType, key: str, values: str, prefix: str = "") -> str | Non
     rest = f"substring(x, {len(prefix)})" if prefix else "x"
     if types == {"INTEGER"}:
         rest = f"toIntegerOrNull({rest})"
+    elif not prefix and one.beyond and any(found.indexed or found.unindexed for found in one.properties if found.key == key):
+        # Beyond the sample a name may be a number, or a truth value.
+        more = " + ".join(f"[x IN {values} | {reading}(x)]" for reading in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
+        return f"IN {values} + {more}"
     elif not prefix:
         # As it is, so that one text is one seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"

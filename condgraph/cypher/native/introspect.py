@@ -11,12 +11,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.cypher import labels as carried
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.native.choose import LONGEST, Seen, Typing, name_of, read_as
+from condgraph.cypher.native.expressions import any_spaced, type_of
 from condgraph.cypher.native.ids import OWN, own_only
 from condgraph.cypher.native.kinds import BYTES, INTEGERS, elements, is_list
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
@@ -61,8 +62,9 @@ _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
 _ENDS: Final = f"{_RELATIONSHIPS} RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
 _SEEN: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
-    f"WITH key, v, valueType(v) AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
-    "RETURN key, type, count(*) AS count, count(DISTINCT v) AS distinct, collect(DISTINCT text) AS texts, "
+    f"WITH key, v, {type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
+    f"RETURN key, type, count(*) AS count, {any_spaced('v', LONGEST)} AS spaced, "
+    "count(DISTINCT v) AS distinct, collect(DISTINCT text) AS texts, "
     "collect(DISTINCT CASE WHEN v IS :: INTEGER THEN toString(v) END)[..100] AS whole, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
     "head(collect(CASE WHEN v IS :: LIST<INTEGER NOT NULL> AND size(v) < 1000 AND size(v) > 0 THEN v END)) AS listed"
@@ -170,7 +172,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     most = sample_size(len(counted.labels), len(counted.types))
     unlabelled = _unlabelled(connection, counted, notes)
     labels = [*counted.labels.items(), *([("", unlabelled)] if unlabelled else [])]
-    seen, together = {}, _Groups()
+    seen, together = {}, Groups()
     samples = _samples(connection, [_pattern(label) for label, _ in labels], most)
     for (label, count), ids in zip(labels, samples, strict=True):
         check()
@@ -187,7 +189,8 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     nodes = []
     for label, count in labels:
         pool = {one.key: sorted(pooled[together.of(label), one.key]) for one in seen[label]}
-        nodes.append(_node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing))
+        node = _node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing)
+        nodes.append(replace(node, beyond=max(0, count - most)))
     relationships = []
     samples = _samples(connection, [f"MATCH ()-[x:{quote(name)}]->()" for name in counted.types], most)
     for (name, count), ids in zip(counted.types.items(), samples, strict=True):
@@ -195,14 +198,25 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         ends = connection.ask(_ENDS, {"ids": ids})
         found = _seen(connection, _RELATIONSHIPS, ids, min(count, most))
         sampled |= {("relationship", name, one.key): (*one.texts, *one.whole) for one in found}
-        relationships.append(_relationship(name, count, min(count, most), ends, found, indexed, notes, typing))
+        relationship = _relationship(name, count, min(count, most), ends, found, indexed, notes, typing)
+        relationships.append(replace(relationship, beyond=max(0, count - most)))
     return Mapping(
         tuple(nodes),
         tuple(relationships),
         *(counted.nodes, counted.relationships, unlabelled, counted.mark),
         notes.reasons,
         tuple(notes.warnings),
+        unseen=_unseen(connection, nodes, relationships, notes),
     )
+
+
+def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[RelationshipType], notes: _Notes) -> tuple[str, ...]:
+    """Keys of properties that no sample has: the server lists every key that there ever was."""
+    if not any(node.beyond for node in nodes) and not any(one.beyond for one in relationships):
+        return ()
+    rows = _asked(connection, "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key", "property keys", notes)
+    seen = {prop.key for node in nodes for prop in node.properties} | {prop.key for of in relationships for prop in of.qualifiers}
+    return tuple(row["key"] for row in rows or () if row["key"] not in seen)
 
 
 def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
@@ -234,7 +248,8 @@ class _Indexed:
         """A property with what is known of its indexes."""
         of = node, name, seen.key
         unindexed = self.known and of not in self.any
-        return Property(seen.key, seen.key, seen.types, seen.sampled, indexed=of in self.seeks, unindexed=unindexed)
+        indexed = of in self.seeks
+        return Property(seen.key, seen.key, seen.types, seen.sampled, indexed=indexed, unindexed=unindexed, untidy=seen.spaced)
 
 
 def _unlabelled(connection: Connection, counted: Counts, notes: _Notes) -> int:
@@ -252,7 +267,7 @@ def _pattern(label: str) -> str:
     return f"MATCH (x) WITH x LIMIT {_COUNTED} WHERE size(labels(x)) = 0"
 
 
-class _Groups:
+class Groups:
     """Labels that occur together on a node, directly or through others."""
 
     def __init__(self) -> None:
@@ -265,6 +280,7 @@ class _Groups:
         return label
 
     def join(self, label: str, others: list[str]) -> None:
+        """Some labels occur together with one."""
         for other in others:
             first, second = sorted((self.of(label), self.of(other)))
             self._above[second] = first
@@ -288,7 +304,7 @@ def _node(
     else:
         notes.reasons[f"{about}.id"] = "no constraint makes a property unique: ids are the server's own, which are not stable"
     name, notes.reasons[f"{about}.name"] = name_of(label, seen, key)
-    hidden = tuple(one.key for one in seen if _is_vector(one))
+    hidden = tuple(one.key for one in seen if is_vector(one))
     for vector in hidden:
         notes.warnings.append(f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are no attributes: it is hidden")
         notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
@@ -355,11 +371,15 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
         whole = tuple(text for row in rows for text in row["whole"])
         distinct, longest = sum(row["distinct"] for row in rows), max(row["longest"] for row in rows)
         found.append(
-            Seen(key, sampled, tuple(sorted(types.items(), key=lambda one: (-one[1], one[0]))), texts, whole, distinct, longest)
+            Seen(
+                *(key, sampled, tuple(sorted(types.items(), key=lambda one: (-one[1], one[0]))), texts, whole, distinct, longest),
+                spaced=any(row["spaced"] for row in rows),
+            )
         )
     return found
 
 
-def _is_vector(one: Seen) -> bool:
+def is_vector(one: Seen) -> bool:
+    """Whether a property has long lists of numbers."""
     numbers = all(is_list(name) and set(elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in one.types)
     return numbers and one.longest >= VECTOR

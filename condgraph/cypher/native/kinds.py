@@ -34,6 +34,8 @@ from condgraph.engine.values import NO_UNIT, Kind
 
 #: A byte array, which `valueType` calls a list of integers.
 BYTES: Final = "BYTES"
+#: A float that is no number, or infinite.
+INFINITE: Final = "INFINITE FLOAT"
 #: What a list that a byte array looks like is called.
 INTEGERS: Final = "LIST<INTEGER NOT NULL>"
 MONTH: Final = "month"
@@ -45,6 +47,7 @@ _KINDS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
     "STRING": ((Kind.TEXT, NO_UNIT),),
     "INTEGER": ((Kind.QUANTITY, NO_UNIT),),
     "FLOAT": ((Kind.QUANTITY, NO_UNIT),),
+    INFINITE: ((Kind.TEXT, NO_UNIT),),
     "BOOLEAN": ((Kind.TEXT, NO_UNIT),),
     "DATE": ((Kind.TIME, NO_UNIT),),
     "LOCAL DATETIME": ((Kind.TIME, NO_UNIT),),

@@ -17,6 +17,7 @@ from condgraph.cypher.layout.cells import Bound, Cell
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.scan import Match, Wanted, Writing
 from condgraph.cypher.native.cells import Either, Named, ranks_of
+from condgraph.cypher.native.exact import keys_of
 from condgraph.cypher.native.holdings import Holdings, apart
 from condgraph.cypher.native.identity import Identity, found_ids, node_of, within_labels
 from condgraph.cypher.native.ids import SOURCE, concept_id, foreign
@@ -36,6 +37,7 @@ class NativeLayout(Layout):
     __slots__ = ("found", "holdings", "identity", "labels", "mapping", "qualifying", "types")
 
     trusted: ClassVar[bool] = False
+    parallel: ClassVar[bool] = True
 
     def __init__(self, mapping: Mapping) -> None:
         self.mapping = mapping
@@ -67,7 +69,10 @@ class NativeLayout(Layout):
         nodes = postorder(plan)
         taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members)]
         named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
+        unsure = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []
         return [
+            f"{key!r} could not be counted in time: it is what the first nodes and relationships of each kind say" for key in unsure
+        ] + [
             f"{name!r} is a label of this database, and no entity: its nodes are the members of that concept"
             for name in sorted(named & self.labels.keys())
         ]

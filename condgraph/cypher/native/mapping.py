@@ -61,6 +61,8 @@ class NodeType:
     properties: tuple[Property, ...] = ()
     #: Keys that are no attributes: hidden by a mapping file.
     hidden: tuple[str, ...] = ()
+    #: Nodes that the sample did not have.
+    beyond: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class RelationshipType:
     #: Keys of the properties from when and until when it holds; only a mapping file says so.
     start: str | None = None
     end: str | None = None
+    #: Relationships that the sample did not have.
+    beyond: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,20 @@ class Mapping:
     reasons: dict[str, str] = field(default_factory=dict)
     #: What could not be looked at, and why (a right that is missing, say).
     warnings: tuple[str, ...] = ()
+    #: Keys of properties that are counted over all nodes and relationships (`native.exact`), and keys
+    #: that the server lists and no sample has.
+    exact: frozenset[str] = frozenset()
+    unseen: tuple[str, ...] = ()
+    #: Keys that took too long to count: what the sample says of them may not be all.
+    unsure: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of all properties of nodes and relationships."""
+        properties = [prop for node in self.nodes for prop in node.properties]
+        return frozenset(prop.key for prop in (*properties, *(prop for one in self.relationships for prop in one.qualifiers)))
+
+    @property
+    def beyond(self) -> int:
+        """How many nodes and relationships the samples did not have."""
+        return sum(node.beyond for node in self.nodes) + sum(one.beyond for one in self.relationships)

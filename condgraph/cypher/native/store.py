@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.asking import AskingStore
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.entities import TARGET
+from condgraph.cypher.native.exact import keys_of
 from condgraph.cypher.native.ids import SOURCE
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping
@@ -25,9 +27,11 @@ from condgraph.engine.facts import Source
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
+    from condgraph.cypher.asked import Asked
     from condgraph.cypher.compile.compiled import Compiled
     from condgraph.cypher.native.names import NativeNames
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.store import Request
     from condgraph.patterns.matches import Matches
 
 T = TypeVar("T")
@@ -39,14 +43,21 @@ KEPT: Final = 10.0
 
 class NativeStore(AskingStore):
     """A database that condgraph did not write. `remap` gives the mapping of now, the same one as long
-    as nothing speaks for another.
+    as nothing speaks for another; `closer` the same with some properties counted (`native.exact`).
     """
 
     read_only = True
 
-    def __init__(self, connection: Connection, mapping: Mapping, *, remap: Callable[[], Mapping] | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        mapping: Mapping,
+        *,
+        remap: Callable[[], Mapping] | None = None,
+        closer: Callable[[Callable[[Mapping], Collection[str]]], Mapping] | None = None,
+    ) -> None:
         super().__init__(connection, SOURCE, NativeLayout(mapping))
-        self._schema, self._remap = NativeSchema(mapping), remap
+        self._schema, self._remap, self._look_closer = NativeSchema(mapping), remap, closer
         self._pulled: tuple[Mapping, float, Snapshot] | None = None
 
     def __repr__(self) -> str:
@@ -60,6 +71,20 @@ class NativeStore(AskingStore):
             if found is not self._schema.mapping:
                 self._schema, self._layout = NativeSchema(found), NativeLayout(found)
         return self._schema.mapping
+
+    def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
+        """Have the properties of some keys counted over the whole database; whether that tells more."""
+        before = self.mapping
+        return self._look_closer is not None and self._look_closer(keys) is not before
+
+    def _asked(self, request: Request) -> Asked:
+        """What the properties of a program have is counted first, also beyond the samples."""
+        written = folded(f"{request.program} {request.options}")
+        self.closer(lambda mapping: [key for key in mapping.unseen if folded(key) in written])
+        while True:
+            asked = super()._asked(request)
+            if not self.closer(partial(keys_of, asked.lowered.plan)):
+                return asked
 
     @property
     def schema(self) -> NativeSchema:
@@ -153,4 +178,11 @@ class NativeStore(AskingStore):
     def _read(self) -> tuple[Snapshot, int]:
         from condgraph.cypher.native.pull import pull
 
+        # All of it is read: what texts are read as is counted over all of it, too.
+        self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return pull(self.connection, self.mapping)
+
+
+def folded(text: str) -> str:
+    """A text without what other spellings of a name differ in."""
+    return "".join(c for c in text.casefold() if c.isalnum())
