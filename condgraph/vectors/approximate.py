@@ -8,6 +8,7 @@ ranked by them. It can still miss a name, so an answer that used it says so.
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,12 +50,14 @@ class Approximate:
         return cls(index, name)
 
     @classmethod
-    def read(cls, path: Path, name: str, count: int, dimension: int) -> Approximate:
+    def read(cls, path: Path, name: str, count: int, dimension: int, crc: int | None = None) -> Approximate:
         """Read an index that was written; raises `StoreDamagedError` where it is not one of so many
-        vectors.
+        vectors, or its checksum is another one.
         """
         faiss = _faiss()
         try:
+            if crc is not None and crc_of(path) != crc:
+                raise StoreDamagedError(f"the bytes of {path} are not the ones that were written", hint="make the index again")
             index = faiss.read_index(os.fspath(path))
         except RuntimeError as error:
             raise StoreDamagedError(f"{path} is no index of FAISS", hint="make the index again") from error
@@ -80,6 +83,15 @@ class Approximate:
         _, found = self._index.search(np.ascontiguousarray(query[None]), wanted, params=options)
         positions = np.unique(found[0][found[0] >= 0]).astype(np.int64)
         return ranked(positions, exact.distances(query, positions), k)
+
+
+def crc_of(path: Path) -> int:
+    """The CRC-32 of a file."""
+    crc = 0
+    with path.open("rb") as file:
+        while part := file.read(1 << 24):
+            crc = zlib.crc32(part, crc)
+    return crc
 
 
 def _faiss() -> Any:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from condgraph.engine.errors import OptionError, StoreDamagedError, StoreError, 
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.workers import shared
-from condgraph.vectors.approximate import Approximate
+from condgraph.vectors.approximate import Approximate, crc_of
 from condgraph.vectors.carry import BEFORE, KEPT
 from condgraph.vectors.encode_new import Keys, encode_new, keys_of, parts_in
 from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
@@ -198,7 +199,8 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
         both = DenseVectors(matrix[:nodes]), DenseVectors(matrix[nodes:])
     index = None
     if manifest["faiss"]:
-        index = Approximate.read(place / manifest["faiss"]["file"], manifest["faiss"]["name"], nodes, about.dimension)
+        kept = manifest["faiss"]
+        index = Approximate.read(place / kept["file"], kept["name"], nodes, about.dimension, kept.get("crc"))
     found = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *both, approximate=index)
     return found
 
@@ -221,13 +223,19 @@ def _manifest(place: Path) -> dict[str, Any] | None:
     path = place / "index.json"
     try:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if "crc" in manifest and manifest.pop("crc") != _crc(manifest):
+            raise ValueError("it is not what was written")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
     if manifest.get("format") != FORMAT:
         raise StoreVersionError(f"{path} has format {manifest.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
     return manifest
+
+
+def _crc(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest).encode())
 
 
 def _about(manifest: Mapping[str, Any]) -> About:
@@ -277,8 +285,9 @@ def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, N
         table = write_arrays(place / f"{name}.arrays", arrays)
         faiss = None
         if index is not None:
-            faiss = {"file": f"{name}.faiss", "name": index.name}
-            index.write(place / faiss["file"])
+            path = place / f"{name}.faiss"
+            index.write(path)
+            faiss = {"file": path.name, "name": index.name, "crc": crc_of(path)}
         manifest = {
             "format": FORMAT,
             "id": about.id,
@@ -290,7 +299,7 @@ def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, N
             "faiss": faiss,
         }
         fresh = place / f".index.json.{os.getpid()}"
-        fresh.write_text(json.dumps(manifest), "utf-8")
+        fresh.write_text(json.dumps(manifest | {"crc": _crc(manifest)}), "utf-8")
         os.replace(fresh, place / "index.json")
         for path in [*parts, *place.glob("*.arrays"), *place.glob("*.faiss")]:
             if path.stem != name:

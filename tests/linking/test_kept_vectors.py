@@ -257,6 +257,11 @@ def test_damage_is_reported(tmp_path: Path) -> None:
         with condgraph.open(tmp_path / "store") as graph:
             return vectors_of(graph.current)
 
+    text = (place / "index.json").read_text()
+    (place / "index.json").write_text(text.replace('"letters"', '"letterz"'))
+    with pytest.raises(StoreDamagedError, match="not what was written"):
+        opened()
+    del manifest["crc"]
     (place / "index.json").write_text(json.dumps(manifest | {"dimension": 25}))
     with pytest.raises(StoreDamagedError, match="do not fit"):
         opened()
@@ -268,6 +273,12 @@ def test_damage_is_reported(tmp_path: Path) -> None:
         opened()
     (place / "index.json").write_text(json.dumps(manifest))
     arrays = place / manifest["file"]
+    good = arrays.read_bytes()
+    at = manifest["arrays"]["matrix"]["offset"] + 5
+    arrays.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+    with pytest.raises(StoreDamagedError, match="matrix"):
+        opened()
+    arrays.write_bytes(good)
     arrays.write_bytes(arrays.read_bytes()[:-8])
     with pytest.raises(StoreDamagedError):
         opened()
@@ -309,7 +320,7 @@ def test_faiss_finds_candidates_that_are_ranked_exactly(tmp_path: Path) -> None:
             graph.index("lexical", faiss=True)
     place = next((tmp_path / "store").glob("*/vectors"))
     next(place.glob("*.faiss")).write_bytes(b"nothing")
-    with condgraph.open(tmp_path / "store") as graph, pytest.raises(StoreDamagedError, match="no index of FAISS"):
+    with condgraph.open(tmp_path / "store") as graph, pytest.raises(StoreDamagedError, match="not the ones that were written"):
         vectors_of(graph.current, Random())
 
 

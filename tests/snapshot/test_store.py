@@ -10,17 +10,22 @@ import shutil
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import condgraph
+from condgraph.engine.bounds import Budget, bounded_by
 from condgraph.engine.errors import (
     CondgraphError,
+    DeadlineError,
     LoadError,
     OptionError,
     ReadOnlyError,
@@ -31,14 +36,15 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.facts import Entity, Member, Ref, Statement
+from condgraph.engine.snapshot import container
 from condgraph.engine.snapshot.collector import fewer_collections
-from condgraph.engine.snapshot.directory import graph_directory, graph_names, writing
+from condgraph.engine.snapshot.directory import graph_directory, graph_names, read_generation, writing
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from tests.support import graphs
 from tests.support.canonical import contents, contents_of
 from tests.support.graphs import Dice
-from tests.support.lanes import examples
+from tests.support.lanes import by_lane, examples
 
 FACTS: list[Any] = [
     Statement("Ann", "height", Quantity(1.75, "metre")),
@@ -319,6 +325,117 @@ def test_flipped_bits(tmp_path: Path) -> None:
             condgraph.open(tmp_path).status(verify=True)
     path.write_bytes(good)
     assert condgraph.open(tmp_path).status(verify=True).verified
+
+
+QUESTIONS = (
+    "FindAll() QueryName()",
+    "FindAll() FilterConcept(human) QueryName()",
+    "Find(Ann) QueryAttr(height)",
+    "Find(Ann) Relate(knows, forward) QueryName()",
+    "Find(Bob) Relate(knows, backward) QFilterYear(since, 1999, >) QueryName()",
+    "FindAll() FilterNum(height, 1 metre, >) Count()",
+    "FindAll() SelectAmong(height, largest)",
+    "?x : exists ?v. knows(?x, ?v)",
+)
+
+
+def answered(place: Path) -> list[Any]:
+    """The answers, the evidence and the trace of the questions, and all that the graph holds."""
+    with condgraph.open(place, read_only=True) as graph:
+        answers = [graph.query(question) for question in QUESTIONS]
+        found = [(answer.texts, list(map(str, answer.evidence)), list(map(str, answer.trace))) for answer in answers]
+        return [*found, contents_of(graph)]
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["whole arrays", "blocks of texts"])
+def test_flipped_bits_give_no_wrong_answer(blocks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One flipped bit of a store that opens: each question has its right answer, or the error that
+    says that the store is damaged.
+    """
+    if blocks:
+        monkeypatch.setattr(container, "LONG", 64)
+        monkeypatch.setattr(container, "BLOCK", 100)
+    people: list[Any] = []
+    for number in range(40):
+        since = (("since", Time.year(1980 + number)),)
+        people.append(Statement(f"p{number}", "height", Quantity(1 + number / 100, "metre")))
+        people.append(Statement(f"p{number}", "knows", Ref("Bob" if number % 3 else "Ann"), since))
+    make(tmp_path, [*FACTS, *people])
+    right = answered(tmp_path)
+    path = columns_of(tmp_path)
+    good = path.read_bytes()
+    counts = Counter[str]()
+    rng = random.Random(17)
+    for _ in range(by_lane(60, 1000, 5000)):
+        at = rng.randrange(len(good))
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1 << rng.randrange(8)]) + good[at + 1 :])
+        try:
+            assert answered(tmp_path) == right
+            counts["answered rightly"] += 1
+        except StoreDamagedError:
+            counts["refused"] += 1
+    print(dict(counts))
+    assert counts["refused"] > counts["answered rightly"]
+
+
+def test_blocks_of_texts_are_checked_when_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of other blocks are read, however many blocks a text lies in; those of a damaged one are
+    not.
+    """
+    monkeypatch.setattr(container, "LONG", 64)
+    monkeypatch.setattr(container, "BLOCK", 100)
+    names = [f"{number:03} {'x' * (350 if number == 25 else 20)}" for number in range(50)]
+    make(tmp_path, [Entity(name, name) for name in names])
+    path = columns_of(tmp_path)
+    good = path.read_bytes()
+    at = good.index(b"025") + 170
+    path.write_bytes(good[:at] + b"y" + good[at + 1 :])
+    with condgraph.open(tmp_path) as graph:
+        texts = graph.current.texts
+        # The empty text is the first.
+        assert texts.find(names[3]) == 4
+        for number in (0, 24, 49, *range(10)):
+            assert texts[number + 1] == names[number]
+        assert texts.take(np.arange(1, 21)) == names[:20]
+        reads = (
+            lambda: texts[26],
+            lambda: texts.take(np.arange(50)),
+            lambda: texts.take(np.array([26])),
+            lambda: texts.find(names[25]),
+        )
+        for read in reads:
+            with pytest.raises(StoreDamagedError, match=r"pool\.bytes"):
+                read()
+        with pytest.raises(StoreDamagedError, match=r"pool\.bytes"):
+            graph.status(verify=True)
+    path.write_bytes(good)
+    with condgraph.open(tmp_path) as graph:
+        assert [graph.current.texts[number] for number in range(51)] == ["", *names]
+        assert graph.status(verify=True).verified
+
+
+def test_a_check_that_a_deadline_ends_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "_CHUNK", 8)
+    make(tmp_path, [Statement(f"p{number}", "knows", Ref(f"p{number * 7 % 100}")) for number in range(100)])
+
+    class Looks(Budget):
+        left_to_do = 3
+
+        def check(self) -> None:
+            self.left_to_do -= 1
+            if not self.left_to_do:
+                raise DeadlineError("now")
+
+    with condgraph.open(tmp_path) as graph:
+        _, arrays = read_generation(folder_of(tmp_path)) or ({}, graph.current.arrays)
+        tries = 0
+        while True:
+            tries += 1
+            with suppress(DeadlineError), bounded_by(Looks(None, ())):
+                found = arrays.get("rel.s").tolist()
+                break
+        assert tries > 10
+        assert found == graph.current.arrays.get("rel.s").tolist()
 
 
 @pytest.mark.parametrize("version", [0, 1, 99])

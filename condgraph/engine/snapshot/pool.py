@@ -83,12 +83,15 @@ class Pool:
         self._buckets = arrays.view("pool.buckets")
         self._items = arrays.view("pool.items")
         self._mask = max(len(self._buckets) - 2, 0)
+        self._blocks = arrays.blocks("pool.bytes")
 
     def __len__(self) -> int:
         return max(len(self._offsets) - 1, 0)
 
     def __getitem__(self, number: int) -> str:
         begin = self._begin
+        if self._blocks:
+            self._blocks.need(self._offsets[number], self._offsets[number + 1])
         return self._bytes[begin + self._offsets[number] : begin + self._offsets[number + 1]].decode()
 
     def take(self, numbers: NDArray[Any]) -> list[str]:
@@ -96,10 +99,15 @@ class Pool:
         data, begin = self._bytes, self._begin
         if len(numbers) <= _FEW:
             offsets = self._offsets
+            if self._blocks:
+                for n in numbers.tolist():
+                    self._blocks.need(offsets[n], offsets[n + 1])
             return [data[begin + offsets[n] : begin + offsets[n + 1]].decode() for n in numbers.tolist()]
         if len(numbers) > _SOME and current() is not None:
             return [text for some in pieces(numbers, _SOME) for text in self.take(some)]
         first, last = self._ends.take(numbers).astype(np.int64), self._ends[1:].take(numbers).astype(np.int64)
+        if self._blocks:
+            self._blocks.need_all(first, last)
         if begin:
             first += begin
             last += begin
@@ -121,6 +129,8 @@ class Pool:
         offsets, begin = self._offsets, self._begin
         for at in range(self._buckets[slot], self._buckets[slot + 1]):
             number: int = self._items[at]
+            if self._blocks:
+                self._blocks.need(offsets[number], offsets[number + 1])
             if self._bytes[begin + offsets[number] : begin + offsets[number + 1]] == key:
                 return number
         return -1
@@ -130,4 +140,6 @@ class Pool:
         return bisect_left(range(len(self)), text.encode("utf-8", "surrogatepass"), key=self._raw)
 
     def _raw(self, number: int) -> bytes:
+        if self._blocks:
+            self._blocks.need(self._offsets[number], self._offsets[number + 1])
         return self._bytes[self._begin + self._offsets[number] : self._begin + self._offsets[number + 1]]
