@@ -108,6 +108,36 @@ def test_local_names(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "syntax"),
+    [
+        ('VERSION "1.2" :bert :worksFor :acme {| :role :chef |} .', "turtle"),
+        ("<< :bert :worksFor :acme >> :role :chef . :bert :worksFor :acme .", "turtle"),
+        ("[] rdf:subject :bert ; rdf:predicate :worksFor ; rdf:object :acme ; a rdf:Statement ; :role :chef .", "turtle"),
+        (":bert :worksFor :acme ~ :r1 . :r1 :role :chef .", "turtle"),
+        ("GRAPH :chef { :bert :worksFor :acme . }", "trig"),
+        ("GRAPH :chef { :bert :worksFor :acme . :acme a :Firm }", "trig"),
+        ("GRAPH :chef { :bert :worksFor (:acme :acme2) . }", "trig"),
+    ],
+)
+def test_local_names_of_what_is_only_said_about_statements(load: Any, text: str, syntax: str) -> None:
+    """A node of an annotation, or the name of a graph, has a name as any other."""
+    found = load(text, names="local", syntax=syntax)
+    names = {item.id: item.name for item in found if isinstance(item, Entity)}
+    assert names[X + "chef"] == "chef"
+    assert names[X + "bert"] == "bert"
+    refs = {value.id for item in found if isinstance(item, Statement) for _, value in item.qualifiers if isinstance(value, Ref)}
+    assert X + "chef" in refs
+    assert refs <= names.keys()
+    assert not any(isinstance(item, Entity) and item.name == X + "chef" for item in load(text, syntax=syntax))
+
+
+def test_a_label_about_which_something_is_said_is_a_name(load: Any) -> None:
+    found = load('VERSION "1.2" :a rdfs:label "Ann" {| :source :register |} . :a :knows :b .')
+    assert [item.name for item in found if isinstance(item, Entity) and item.id == X + "a"] == ["Ann"]
+    assert found.facts == [(X + "a", "knows", Ref(X + "b"), ()), (X + "a", "label", "Ann", (("source", Ref(X + "register")),))]
+
+
+@pytest.mark.parametrize(
     ("literal", "value", "qualifiers", "raw", "warned"),
     [
         ("12", Quantity(12), (), None, False),

@@ -111,6 +111,35 @@ def test_statements_with_qualifiers_and_full_values(tmp_path: Path) -> None:
     assert len(warnings) == 4
 
 
+def test_no_value_of_a_qualifier(tmp_path: Path) -> None:
+    """A class of the node says "no value" of the statement's property, or of a qualifier's."""
+    text = """
+    wd:Q7 p:P39 s:now, s:once, s:never, s:of-itself ; p:P40 s:childless ; a wdno:P570 .
+    s:now a wikibase:Statement, wdno:P582 ; wikibase:rank wikibase:NormalRank ; ps:P39 wd:Q30185 ; pq:P580 wd:Q2 .
+    s:once a wdno:P582, wdno:P580 ; ps:P39 wd:Q30185 ; prov:wasDerivedFrom ref:x .
+    s:never a wikibase:Statement, wdno:P39, wdno:P582 .
+    s:of-itself a wdno:P39 ; ps:P39 wd:Q30186 .
+    s:childless a wdno:P40 ; wikibase:rank wikibase:DeprecatedRank .
+    ref:x a wikibase:Reference, wdno:P854 .
+    wd:Q9 a wd:Q5 .
+    s:half a wdno:P39 ; pq:P1 wd:Q2 .
+    """
+    items, warnings = load(tmp_path / "wd.ttl", text)
+    assert facts(items) == [
+        ("http://www.wikidata.org/entity/statement/half".removeprefix(WD), "P1", Ref(WD + "Q2"), ()),
+        ("Q7", "P39", Ref(WD + "Q30185"), (("P580", Ref(WD + "Q2")),)),
+        ("Q7", "P39", Ref(WD + "Q30185"), ()),
+        ("Q7", "P39", Ref(WD + "Q30186"), ()),
+    ]
+    members = [(one.entity.removeprefix(WD), one.concept) for one in items if isinstance(one, Member)]
+    assert members == [("Q9", WD + "Q5"), ("statement/half", "http://www.wikidata.org/prop/novalue/P39")]
+    reported = "\n".join(warnings)
+    assert '5 qualifiers say "no value" and are left out' in reported
+    assert '1 direct claim says "no value" and is left out' in reported
+    assert '1 statement says "no value" and is left out' in reported
+    assert "1 statement is deprecated and is left out" in reported
+
+
 def test_asked_by_names(tmp_path: Path) -> None:
     path = tmp_path / "wd.ttl"
     path.write_text(PREFIXES + ADAMS)

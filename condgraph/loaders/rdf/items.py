@@ -133,6 +133,9 @@ class Writer:
         for about in self._survey.reified.values():
             graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(about.graph)),) if about.graph is not None else ()
             for subject, predicate, other in about.triples:
+                label = self._survey.labels.get(subject)
+                if label is not None and label.is_from(predicate, other):
+                    yield from self._named(subject)
                 yield from self._statement(subject, predicate, other, tuple(about.qualifiers) + graph, about.row)
 
     def wikibase(self) -> Iterator[Item]:
@@ -142,11 +145,12 @@ class Writer:
             if isinstance(said.object, Ref):
                 yield from self._known(said.object.id)
                 yield from self._membership(said.subject, WIKIDATA.get(said.key, ""), Object(said.object.id), said.row)
-            for _, other in said.qualifiers:
+            graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(said.graph)),) if said.graph is not None else ()
+            qualifiers = said.qualifiers + graph
+            for _, other in qualifiers:
                 if isinstance(other, Ref):
                     yield from self._known(other.id)
-            graph: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(said.graph)),) if said.graph is not None else ()
-            yield Statement(said.subject, self._called[said.key], said.object, said.qualifiers + graph, said.row, said.raw)
+            yield Statement(said.subject, self._called[said.key], said.object, qualifiers, said.row, said.raw)
 
     def _said_about(self, about: Reified, predicate: str, other: Object | None, graph: str | None, row: int) -> bool:
         """Take a triple about a reified statement; False when it has to stand for itself."""
@@ -181,9 +185,6 @@ class Writer:
     def _collapsed(self, subject: str, predicate: str, found: Collapsed, graph: str | None, row: int) -> Iterator[Item]:
         """The statement that an intermediate node is."""
         qualifiers = tuple(self._qualifier(by, other, row) for by, other in found.qualifiers)
-        for _, other in qualifiers:
-            if isinstance(other, Ref):
-                yield from self._known(other.id)
         place: tuple[tuple[str, Ref | Value], ...] = ((GRAPH, Ref(graph)),) if graph is not None else ()
         yield from self._statement(subject, predicate, found.object, qualifiers + place, row)
 
@@ -195,6 +196,9 @@ class Writer:
             meant = predicate if form is None else WIKIDATA.get(form[1], "")
             yield from self._membership(subject, meant, other, row)
         yield from self._known(subject)
+        for _, value in qualifiers:
+            if isinstance(value, Ref):
+                yield from self._known(value.id)
         name = self._called[predicate]
         if other.literal is None:
             yield from self._known(other.id)

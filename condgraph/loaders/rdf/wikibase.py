@@ -7,7 +7,8 @@ ranks, and full values.
 is the statement (Q42, "educated at", Q691283) with the qualifier "start time" 1971. Every Wikibase
 is read so, and recognised by the ends of its IRIs (`/prop/P69`, `/prop/statement/P69`, ...). Values
 are kept at the precision of their value nodes, quantities with their units, "some value" is
-`UNKNOWN`. Deprecated statements and "no value" are left out and counted, as are references; a
+`UNKNOWN`. Deprecated statements and "no value", of a statement or of a qualifier (a class of the
+node, `wdno:P582`), are left out and counted, as are references; a
 direct claim (`wdt:`) is left out where the same property of the same subject has a statement.
 """
 
@@ -72,14 +73,25 @@ class Node:
     value: Object | None = None
     full: str = ""
     rank: str = ""
-    none: bool = False
+    #: The properties that have "no value" here: its own, or those of qualifiers.
+    nones: set[str] = field(default_factory=set)
     qualifiers: list[tuple[str, Object]] = field(default_factory=list)
     fulls: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def none(self) -> bool:
+        """Whether it says that the property itself has no value."""
+        return self.value is None and self.key in self.nones
 
     @property
     def whole(self) -> bool:
         """Whether subject and value are there."""
         return bool(self.subject) and (self.value is not None or self.none)
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing is known of it but properties without a value: an entity or a reference."""
+        return not (self.subject or self.value or self.full or self.rank or self.qualifiers or self.fulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,8 @@ class Wikibase:
         self._values: dict[str, dict[str, str]] = {}
         self._direct: set[tuple[str, str]] = set()
         self._references: set[str] = set()
+        #: Entities and references of which only properties without a value are known.
+        self._bare: set[str] = set()
         self._forms: dict[str, tuple[str, str] | None] = {}
         #: The entity of a property, by the IRI that its statements have (`/prop/P69`).
         self._entities: dict[str, str] = {}
@@ -148,7 +162,7 @@ class Wikibase:
         if predicate == _TYPE and other.literal is None:
             novalue = self.form(other.id)
             if novalue is not None and novalue[0] == "novalue":
-                self._node(subject, row, graph).none = True
+                self._node(subject, row, graph).nones.add(novalue[1])
                 return True
             if other.id == ONTOLOGY + "Reference":
                 self._references.add(subject)
@@ -174,6 +188,9 @@ class Wikibase:
 
     def settle(self) -> None:
         """Decide which nodes are statements; report what is left out."""
+        self._bare = {name for name, node in self.nodes.items() if node.bare}
+        bare = [(name, self.nodes.pop(name)) for name in self._bare]
+        direct = sum(len(node.nones) for name, node in bare if name not in self._references)
         broken = [name for name, node in self.nodes.items() if not node.whole]
         for name in broken:
             node = self.nodes.pop(name)
@@ -182,6 +199,13 @@ class Wikibase:
             ("is deprecated", "are deprecated"): sum(node.rank == "DeprecatedRank" for node in self.nodes.values()),
             ('says "no value"', 'say "no value"'): sum(node.none and node.rank != "DeprecatedRank" for node in self.nodes.values()),
         }
+        qualifiers = sum(len(node.nones) - node.none for node in self.nodes.values() if node.rank != "DeprecatedRank")
+        for (one, many), count in (
+            (("qualifier says", "qualifiers say"), qualifiers),
+            (("direct claim says", "direct claims say"), direct),
+        ):
+            if count:
+                self._reading.warn(f'{numbered(count, f"""{one} "no value" and is""", f"""{many} "no value" and are""")} left out')
         for (one, many), count in counts.items():
             if count:
                 why = numbered(count, f"statement {one} and is", f"statements {many} and are")
@@ -212,10 +236,12 @@ class Wikibase:
             if kind == "direct-normalized":
                 return True
             return subject in self.nodes or (kind.startswith("reference") and subject in self._references)
+        if predicate == _TYPE and other.literal is None and self.form(other.id) is not None:
+            return subject in self.nodes or subject in self._bare
         if not self.nodes:
             return False
         if predicate == _TYPE and other.literal is None:
-            return (other.id in _PARTS) or (subject in self.nodes and self.form(other.id) is not None)
+            return other.id in _PARTS
         if predicate == _DERIVED:
             return subject in self.nodes
         return predicate in _FORMS or (predicate == ONTOLOGY + "rank" and subject in self.nodes) or subject in self._values
