@@ -119,7 +119,9 @@ class Column:
         if len(self) > LARGE:
             return False
         return any(
-            written_with_comma(text) for text, values in self.cells.items() if any(isinstance(one, Quantity) for one in values)
+            written_with_comma(text, [one for one in values if isinstance(one, Quantity)])
+            for text, values in self.cells.items()
+            if any(isinstance(one, Quantity) for one in values)
         )
 
     @built

@@ -138,10 +138,13 @@ def test_movies_in_all_forms_is_one_graph(movies: tuple[list[Node], list[Edge]],
     third, said = loaded(as_apoc(tmp_path / "apoc.csv", *movies))
     assert said == []
     fourth, _ = loaded([tmp_path / "neptune" / "edges.csv", tmp_path / "neptune" / "nodes.csv"])
-    assert contents(first) == contents(second) == contents(third) == contents(fourth)
+    assert contents(first) == contents(second) == contents(fourth)
+    # An int is a number; without a type, what a header says is a year.
+    assert contents(first) == Counter(re.sub(r'{"t": "(\d{4})"}', r'{"n": \1}', line) for line in contents(third).elements())
     for graph in (first, second, third):
+        before = "FilterYear" if graph is third else "FilterNum"
         assert graph.status().counts["relations"] == 253
-        assert graph.kopl("Find(Tom Hanks) Relate(ACTED_IN, forward) FilterYear(released, 1995, <) QueryName()").texts == [
+        assert graph.kopl(f"Find(Tom Hanks) Relate(ACTED_IN, forward) {before}(released, 1995, <) QueryName()").texts == [
             "A League of Their Own", "Joe Versus the Volcano", "Sleepless in Seattle",
         ]  # fmt: skip
         assert graph.kopl("Find(Keanu Reeves) Find(The Matrix) QueryRelationQualifier(ACTED_IN, roles)").texts == ["Neo"]

@@ -7,7 +7,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +172,12 @@ def test_one_column_with_decimal_commas_speaks_for_a_file_with_semicolons(path: 
         assert isinstance(one.object, Quantity)
         numbers[one.predicate].append(one.object.number)
     assert numbers == {"part": [12.5, 7, 8], "people": [1500, 2250, 700], "weight": [1.25, 0.5, 2.125], "price": [-3.5, 1000, 2]}
-    said = "1.234 and 1,234 are read with a comma before decimals, as 'part' has them; types= with text keeps the cells as they are"
+    said = "1.234 and 1,234 are read with a comma before decimals, as 'part' has them; decimal= with a comma or a point decides"
     assert [(one.field, one.message) for one in reading.problems[1:]] == [("people", said)]
-    # Nothing says so in a file with commas between its fields, nor where no column has such decimals.
-    assert values(read(path, 'a,b\n1.500,"2,5 %"\n2.250,3 %\n')[1])[:2] == [("t/1", "a", "1.5"), ("t/2", "a", "2.25")]
+    # So it is in a file with commas between its fields, but not where no column has such decimals.
+    _, found, reading = read(path, 'a,b\n1.500,"2,5 %"\n2.250,3 %\n')
+    assert values(found)[:2] == [("t/1", "a", "1500"), ("t/2", "a", "2250")]
+    assert [one.field for one in reading.problems] == ["a"]
     assert values(read(path, "a;b\n1.500;2.5\n2.250;3\n")[1])[:2] == [("t/1", "a", "1.5"), ("t/2", "a", "2.25")]
 
 
@@ -490,6 +495,65 @@ def test_every_table_of_wikitablequestions(data: Path) -> None:
         expected, found, tables = expected + len(cells), found + len(made), tables + 1
     assert tables == len(paths) == (1687 if ALL else 211)
     assert expected - found < 50
+
+
+def test_every_reader_types_alike(tmp_path: Path) -> None:
+    """Texts and numbers mean the same in files of every kind, frames, workbooks and databases."""
+    openpyxl, pandas = pytest.importorskip("openpyxl"), pytest.importorskip("pandas")
+    pytest.importorskip("python_calamine")
+    columns: dict[str, list[Any]] = {
+        "betrag": ["1.234,56 €", "500 €", "2.000 €"],
+        "menge": ["1.234", "2.345", "15.678"],
+        "code": ["5E1", "5E2", "50"],
+        "version": ["1.9", "1.10", "1.1"],
+        "related": ["102,103", "103", "101,102,104"],
+        "start_date": [20240131, 20231231, 20230228],
+        "founded": ["753 BC", "330", "1191"],
+        "month": ["2004-05", "2005-06", "2006-07"],
+        "amount": ["5,00-", "2.000,00", "1.200,00-"],
+    }
+    values = {
+        "betrag": ["1234.56 €", "2000 €", "500 €"],
+        "menge": ["1234", "15678", "2345"],
+        "code": ["50", "5E1", "5E2"],
+        "version": ["1.1", "1.10", "1.9"],
+        "related": ["101", "102", "102", "103", "103", "104"],
+        "start_date": ["2023-02-28", "2023-12-31", "2024-01-31"],
+        "founded": ["-752", "1191", "330"],
+        "month": ["2004-05", "2005-06", "2006-07"],
+        "amount": ["-1200", "-5", "2000"],
+    }
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    frame = pandas.DataFrame(columns)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.json").write_text(json.dumps(records))
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    book = openpyxl.Workbook()
+    for line in (list(columns), *(list(one.values()) for one in records)):
+        book.active.append(line)
+    book.active.title = "t"
+    book.save(tmp_path / "t.xlsx")
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
+        frame.to_sql("t", database, index=False)
+    for source in (*sorted(tmp_path.iterdir()), frame, records):
+        with condgraph.open("memory:") as graph:
+            graph.load(source, name="t")
+            snapshot = graph.current
+            found: dict[str, list[str]] = {name: [] for name in columns}
+            for at in range(snapshot.statements - snapshot.relations):
+                predicate = snapshot.predicate_name(snapshot.predicate_of(at + snapshot.relations))
+                found[predicate].append(text_of(snapshot.value("att", at)))
+            typed = {name: {type(value) for value in graph.kopl(f"FindAll() QueryAttr({name})").values} for name in columns}
+        assert {name: sorted(several) for name, several in found.items()} == values, source
+        assert {name for name, kinds in typed.items() if kinds != {Quantity}} == {
+            "code",
+            "version",
+            "start_date",
+            "founded",
+            "month",
+        }
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_several_texts_are_counted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("cell", ["", "-", "--", "n/a", "NaN", "NA", "1e400", "1e-400", "5 %", "1,234", "7[1]"])
+@pytest.mark.parametrize("cell", ["", "-", "--", "n/a", "NaN", "NA", "1e+400", "1e-400", "5 %", "1,234", "7[1]"])
 def test_what_is_missing_or_a_number_is_no_text(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("size\tname\n" + "".join(f"{i}\tr{i}\n" for i in range(10)) + f"{cell}\tx\n")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine.operands import year_of
 from condgraph.engine.pieces import set_of, watched
-from condgraph.engine.reading.shapes import readings
+from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.values import Precision, Time, collapse, parse_number
 
 _LEADING = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d:])", re.ASCII)
@@ -60,7 +60,7 @@ def _year(text: str) -> int | None:
     """The year of a date that begins with a number; None of other texts."""
     if text[-1:] not in _ENDS or text.isdigit():
         return None
-    read = [one.value for one in readings(collapse(text))]
+    read = [one.value for one in readings(collapse(text)) if one.tag not in UNSURE]
     if not all(isinstance(value, Time) and value.precision >= Precision.MONTH for value in read):
         return None
     years = {year_of(value) for value in read if isinstance(value, Time)}

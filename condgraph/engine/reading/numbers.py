@@ -7,8 +7,12 @@ thousands); the column decides between them (`cells.Profile`). Tags of the readi
 - `num`    digits alone, with a sign, a currency, a percent sign or a unit: the same in every style
 - `en`     a point before decimals
 - `comma`  commas between thousands (also groups of two, as in 12,34,567, and apostrophes), a point before decimals
-- `eu`     a comma before decimals, points between thousands
+- `eu`     a comma before decimals, or points between thousands
+- `cont`   the same where nothing else can be meant: 1.234,56, 1.234.567, or a unit after the decimals (12,5 %)
 - `space`  spaces between thousands
+- `minus`  digits alone with a minus after them: 100-
+- `exp`    digits with an exponent that has a sign: 5E+1, 1e-3
+- `sci`    digits with an exponent and no sign at all: 5E1, which is a code as often as a number
 - `ord`    an ordinal: 3rd
 - `paren`  a number in parentheses, read as negative
 - `code`   digits with leading zeros, three or more: a code rather than a number
@@ -23,10 +27,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from condgraph.engine.reading.words import KNOWN_UNITS, NO_UNITS
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Value, format_number, parse_number
 
-Family: TypeAlias = Literal["number", "time", "clock"]
+Family: TypeAlias = Literal["number", "time", "clock", "list"]
 
 
 MONEY: Final = "¤"
+PERCENT: Final = "%"
+#: Notes of numbers with commas whose groups all have three digits and no zero in front, which may
+#: be lists of such numbers: of two groups, of more, and of more that ascend.
+LISTS: Final = (",", ",,", ",<")
 
 
 class Reading(NamedTuple):
@@ -34,8 +42,8 @@ class Reading(NamedTuple):
     and a note.
 
     For numbers the note is the unit as written where it is a word that only the column can confirm
-    as a unit, and `MONEY` for currencies and percent; for those in parentheses it is also the tag
-    of the number inside.
+    as a unit, `MONEY` for currencies, `PERCENT`, and one of `LISTS`; for those in parentheses it is
+    also the tag of the number inside. A text of the family `list` is no number: 1,2,3.
     """
 
     family: Family
@@ -69,7 +77,7 @@ _FRACTIONS: Final = {
 CODES: Final = (
     "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|AUD|CAD|NZD|HKD|SGD|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|MXN|ZAR|KRW|THB|IDR|PHP|MYR|ILS|AED"
 )
-_SIGNS: Final = "€£¥₹₩₽₺₪₫₱฿₴₦"
+_SIGNS: Final = "€£¥¢₹₩₽₺₪₫₱฿₴₦"
 _PREFIX: Final = rf"(?:US|AU|NZ|HK|CA|NT|MX|A|C|R|S)?\$|[{_SIGNS}]|Rs\.?(?=[\s\d])|(?:{CODES})(?=[\s\d+-])"
 _SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{CODES})")
 _PARTS: Final = re.compile(
@@ -81,6 +89,11 @@ _PARTS: Final = re.compile(
 _COMMAS: Final = re.compile(
     r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?|[1-9]\d{0,2}(?:['’]\d{3})+(?:\.\d+)?", re.ASCII
 )
+_APOSTROPHES: Final = re.compile(r"[1-9]\d{0,2}(?:['’]\d{3})+,\d+", re.ASCII)
+#: Numbers that may be lists of numbers of three digits.
+_TRIPLES: Final = re.compile(r"[1-9]\d\d(?:,[1-9]\d\d)+", re.ASCII)
+#: A minus after the digits, or after their unit.
+_MINUS_AFTER: Final = re.compile(rf"([^-]*\d)(?:-(\s?(?:[{_SIGNS}$]|{CODES}))?|(\s?[{_SIGNS}$])-)", re.ASCII)
 _POINT: Final = re.compile(r"\d*\.\d+", re.ASCII)
 _POINTS: Final = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
 _COMMA: Final = re.compile(r"\d+,\d+", re.ASCII)
@@ -114,6 +127,10 @@ def read_number(text: str) -> list[Reading]:
         text = text.replace("−", "-")
     if text[0] == "(" and text[-1] == ")":
         return _in_parentheses(text)
+    if "-" in text[1:]:
+        after = _MINUS_AFTER.fullmatch(text)
+        if after is not None:
+            return _minus_after(after[1] + (after[2] or after[3] or ""))
     parts = _PARTS.fullmatch(text)
     if parts is None:
         return []
@@ -132,13 +149,18 @@ def read_number(text: str) -> list[Reading]:
     negative = "-" in (parts["sign"] or "") or parts["sign2"] == "-"
     extra = _FRACTIONS.get(parts["fraction"] or "")
     readings = []
+    alone = not (parts["sign"] or parts["sign2"] or parts["fraction"] or parts["rest"] or parts["money"])
     for tag, digits in _bodies(parts["body"]):
+        if tag == "eu" and "," in parts["body"] and unit != NO_UNIT and not _COMMAS.fullmatch(parts["body"]):
+            tag = "cont"
         if extra and (parts["exponent"] or not digits.isdigit()):
             continue
         if parts["exponent"]:
             if tag not in ("num", "en"):
                 continue
             digits += parts["exponent"]
+            if tag == "num":
+                tag = "sci" if alone and parts["exponent"][1].isdigit() else "exp"
         number: Number
         if digits.isdigit():
             number = int(digits)
@@ -151,10 +173,35 @@ def read_number(text: str) -> list[Reading]:
             number = parse_number(format_number(Decimal((sign, figures, int(exponent) + power))))
         if negative:
             number = _negated(number)
-        readings.append(Reading("number", tag, Quantity(number, unit), note))
+        said = _list_note(parts["body"]) if tag == "comma" and alone else note
+        readings.append(Reading("number", tag, Quantity(number, unit), said))
     if readings and readings[0].tag == "code" and (suffix != (NO_UNIT, 0, "") or parts["sign"] or parts["exponent"]):
         return []
     return readings
+
+
+def _list_note(body: str) -> str:
+    """Which of `LISTS` digits with commas may be; "" where they are a number."""
+    if not _TRIPLES.fullmatch(body):
+        return ""
+    groups = body.split(",")
+    if len(groups) == 2:
+        return LISTS[0]
+    return LISTS[2] if groups == sorted(set(groups)) else LISTS[1]
+
+
+def _minus_after(text: str) -> list[Reading]:
+    """A number whose minus is written after it."""
+    return [
+        Reading(
+            "number",
+            "minus" if reading.tag in ("num", "sci") and reading.value.unit == NO_UNIT else reading.tag,
+            Quantity(_negated(reading.value.number), reading.value.unit),
+            "" if reading.note in LISTS else reading.note,
+        )
+        for reading in read_number(text)
+        if isinstance(reading.value, Quantity) and reading.tag not in ("ord", "code", "paren") and text[0] not in "+=("
+    ]
 
 
 def _in_parentheses(text: str) -> list[Reading]:
@@ -162,9 +209,14 @@ def _in_parentheses(text: str) -> list[Reading]:
     if text[1] in "+-(−–":
         return []
     return [
-        Reading("number", "paren", Quantity(_negated(reading.value.number), reading.value.unit), reading.note or reading.tag)
+        Reading(
+            "number",
+            "paren",
+            Quantity(_negated(reading.value.number), reading.value.unit),
+            reading.tag if reading.note in ("", *LISTS) else reading.note,
+        )
         for reading in read_number(text[1:-1].strip() or "?")
-        if reading.tag in ("num", "en", "comma", "space") and isinstance(reading.value, Quantity)
+        if reading.tag in ("num", "en", "comma", "space", "cont") and isinstance(reading.value, Quantity)
     ][:1]
 
 
@@ -180,13 +232,16 @@ def _bodies(body: str) -> list[tuple[str, str]]:
         return [("code" if body[0] == "0" and len(body) > 2 else "num", body)]
     if " " in body:
         return [("space", body.replace(" ", "").replace(",", "."))] if _SPACES.fullmatch(body) else []
+    if _APOSTROPHES.fullmatch(body):
+        return [("cont", body.replace("'", "").replace("’", "").replace(",", "."))]
     found = []
     if _COMMAS.fullmatch(body):
         found.append(("comma", body.replace(",", "").replace("'", "").replace("’", "")))
     elif _POINT.fullmatch(body):
         found.append(("en", body))
     if _POINTS.fullmatch(body):
-        found.append(("eu", body.replace(".", "").replace(",", ".")))
+        certain = "," in body or body.count(".") > 1
+        found.append(("cont" if certain else "eu", body.replace(".", "").replace(",", ".")))
     elif _COMMA.fullmatch(body):
         found.append(("eu", body.replace(",", ".")))
     return found
@@ -229,7 +284,7 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
     if not rest:
         return unit, 0, note
     if rest[0] == "%":
-        return ("%", 0, MONEY) if not money and rest == "%" else None
+        return ("%", 0, PERCENT) if not money and rest == "%" else None
     # The space before `rest` is matched outside it.
     attached = not parts.string[parts.start("rest") - 1].isspace()
     word, _, after = rest.partition(" ")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from condgraph.engine.reading.numbers import MONEY, Reading
+from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.reading.words import KNOWN_UNITS
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Time
@@ -55,6 +55,8 @@ def _number(found: re.Match[str]) -> tuple[Reading, ...] | None:
     money, groups, digits, part, unit, mark = found.groups()
     if len(found[0]) - len(mark or "") == 4:
         return None  # perhaps a year
+    if len(found[0]) - len(mark or "") == 8 and digits and len(digits) == 8:
+        return None  # perhaps a day
     note = ""
     if unit is None:
         unit = NO_UNIT
@@ -63,7 +65,7 @@ def _number(found: re.Match[str]) -> tuple[Reading, ...] | None:
     elif money:
         return None
     elif unit == "%":
-        note = MONEY
+        note = PERCENT
     else:
         unit = unit.lstrip()
         if unit not in KNOWN_UNITS or unit in _DOUBTFUL:
@@ -77,10 +79,16 @@ def _number(found: re.Match[str]) -> tuple[Reading, ...] | None:
             number = float(plain + part)
         else:
             number = int(plain)
+        bare = not (part or note or unit != NO_UNIT)
+        if bare and len(groups) > 7 and len(groups) % 4 == 3:
+            return None  # perhaps a list
+        if bare and len(groups) == 7 and groups[4] != "0":
+            note = LISTS[0]
         one = _new(Reading, ("number", "comma", Quantity(number, unit), note))
         if part or len(groups) > 7:
             return (one,)
         # One comma: it may stand before decimals.
+        note = "" if note in LISTS else note
         return one, _new(Reading, ("number", "eu", Quantity(float(groups.replace(",", ".")), unit), note))
     if part is None:
         return (_new(Reading, ("number", "num", Quantity(int(digits), unit), note)),)

@@ -5,17 +5,21 @@ column counts a cell as.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import date
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from condgraph.engine.reading.numbers import CODES, Reading, read_number
 from condgraph.engine.reading.quick import quick
-from condgraph.engine.reading.times import read_time
+from condgraph.engine.reading.times import basic_day, read_time
 from condgraph.engine.reading.words import words
+from condgraph.engine.values import Value
 
 #: What a column counts a cell as: its readings without their values.
 Shape: TypeAlias = tuple[Reading, ...]
+#: Tags of readings that only a column makes likely; of a text alone they are none.
+UNSURE: Final = frozenset(("sci", "minus", "basic", "short"))
 #: Longer texts are not looked at: no number or date is.
 LONGEST: Final = 80
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
@@ -25,7 +29,10 @@ _ISO_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII).fullmatch
 # clocks, ordinals and behind letters (km2 is a unit, km5 is none) on all.
 _PATTERN: Final = str.maketrans("12345678", "9" * 8)
 _DIGITS_MATTER: Final = re.compile(
-    r"\d{4}|:|\d ?(?:st|nd|rd|th|[ap]\.?m)|BC|AD|CE|B\.C|A\.D|[^\x00-@\[-`{-\x7f€£¥–—−]\d", re.ASCII | re.IGNORECASE
+    r"\d{4}|:|,\d{3},"
+    r"|([-./])\d\d?\1\d\d|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?[-\s]'?\d\d$"
+    r"|\d ?(?:st|nd|rd|th|[ap]\.?m)|BC|AD|CE|B\.C|A\.D|[^\x00-@\[-`{-\x7f€£¥–—−]\d",
+    re.ASCII | re.IGNORECASE,
 ).search
 _PATTERNS: Final[dict[str, Shape]] = {}
 _MOST_PATTERNS: Final = 20_000
@@ -35,6 +42,8 @@ _COMMON: Final = re.compile(
     re.ASCII,
 ).fullmatch
 _MONTHS: Final = words("January February March April May June July August September October November December")
+#: Lengths of digits that may be a year, or a day.
+_BOTH: Final = (4, 8)
 _TIME: Final[Shape] = (Reading("time", "time", ""),)
 _MARKS: Final = re.compile(r"(?:\s?(?:\[[^\[\]]{1,20}\]|[*†‡§¶^=]))+$")
 #: How a text that can be anything but text begins: digits, signs, currencies, months, days of the
@@ -44,6 +53,7 @@ _START: Final = re.compile(
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*[\s.,–—-]",
     re.IGNORECASE,
 ).match
+_LIST: Final = re.compile(r"\d{1,9}(?:,\d{1,9})+", re.ASCII).fullmatch
 _DIGIT: Final = re.compile(r"\d", re.ASCII).search
 
 INT: Final[Shape] = (Reading("number", "num", ""),)
@@ -51,6 +61,8 @@ YEAR: Final[Shape] = (Reading("number", "num", ""), Reading("time", "year", ""))
 POINT: Final[Shape] = (Reading("number", "en", ""),)
 #: 1.234: a decimal, or a number of four digits.
 THREE: Final[Shape] = (Reading("number", "en", ""), Reading("number", "eu", ""))
+#: 20240131: a day, or a number of eight digits.
+BASIC: Final[Shape] = (Reading("number", "num", ""), Reading("time", "basic", ""))
 ISO: Final[Shape] = (Reading("time", "iso", ""),)
 
 
@@ -68,9 +80,14 @@ def ambiguous(text: str) -> bool:
     return "eu" in tags and len(tags) > 1
 
 
-def written_with_comma(text: str) -> bool:
-    """Whether a cell can only be a number with a comma before its decimals: "1.234,5"."""
-    return {reading.tag for reading in readings(text) if reading.family == "number"} == {"eu"}
+def written_with_comma(text: str, values: Collection[Value] = ()) -> bool:
+    """Whether a cell can only be a number with a comma before its decimals, "1.234,5", or is such a
+    one by its value: "1.234" where that is 1234.
+    """
+    found = {reading.tag: reading.value for reading in readings(text) if reading.family == "number"}
+    if "eu" not in found or len(found) == 1:
+        return found.keys() in ({"eu"}, {"cont"})
+    return found.pop("eu") in values and not any(value in values for value in found.values())
 
 
 @lru_cache(maxsize=1 << 16)
@@ -80,8 +97,10 @@ def careful(text: str) -> tuple[Reading, ...]:
     if not bare:
         return ()
     numbers = read_number(bare) if ":" not in bare else []
-    # Only a bare year is both; anything else that is a number needs no second look.
-    return (*numbers, *read_time(bare)) if not numbers or len(bare) == 4 else tuple(numbers)
+    if not numbers and "," in bare and _LIST(bare):
+        return (Reading("list", "list", bare),)
+    # Only bare digits and a year with an open end are both; any other number needs no second look.
+    return (*numbers, *read_time(bare)) if not numbers or len(bare) in _BOTH or numbers[0].tag == "minus" else tuple(numbers)
 
 
 def _common(text: str) -> Shape | None:
@@ -109,7 +128,9 @@ def _common(text: str) -> Shape | None:
 def shape(text: str) -> Shape:
     """What a column counts a text by, white space collapsed: () where it can only be text."""
     if _PLAIN(text):
-        return YEAR if len(text) == 4 and "1000" <= text <= "2100" else INT
+        if len(text) == 4 and "1000" <= text <= "2100":
+            return YEAR
+        return BASIC if len(text) == 8 and text[0] != "-" and basic_day(text) is not None else INT
     if _DECIMAL(text) and (text[-4:-3] != "." or text.startswith(("0", "-0"))):
         return POINT
     if _ISO_DAY(text):

@@ -3,10 +3,12 @@
 Tags of the readings given here; the column decides where a cell has several (`cells.Profile`):
 
 - `year`    four digits from 1000 to 2100 alone: a year, or a number
-- `iso`     a day as ISO 8601 writes it
+- `iso`     a day as ISO 8601 writes it; `basic` without hyphens, which is a number of eight digits as well
 - `time`    a date, month, year with its era, decade or range that can be nothing else
-- `season`  2004-05 or 2004/05 as two years (the note `next` where the second follows the first), `month` as May 2004; only a bare
-  hyphen is also how a month is written
+- `era`     a year with its era: 44 BC
+- `short`   a day whose year has two digits, in the hundred years from `FIRST_SHORT`; taken only where times are declared
+- `season`  2004-05 or 2004/05 as two years (the note `next` where the second follows the first, `edtf` where another standard
+  has a season of one year: 2004-21), `month` as May 2004; only a bare hyphen is also how a month is written
 - `second`  a date with its time of day; `cut` where it has a part of a second, which is left off
 - `day0` `second0`  a date with the time 00:00:00, as a day and as a second
 - `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration says
@@ -29,6 +31,8 @@ SECOND: Final = "second"
 SECOND_OF_DAY: Final = "second of the day"
 FIRST_YEAR: Final = 1000
 LAST_YEAR: Final = 2100
+#: The first of the hundred years that years of two digits are in.
+FIRST_SHORT: Final = 1970
 
 _SHORT_MONTHS: Final = re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec")
 _MONTHS: Final = {name: n for n, name in enumerate(_SHORT_MONTHS, 1)}
@@ -58,9 +62,14 @@ _WEEKDAY: Final = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur
 _ISO_DAY: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _YEAR_FIRST: Final = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
 _NUMERIC: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
+_BASIC_SECOND: Final = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(?:(\d{2}))?(Z)?", re.ASCII)
+_SHORT: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{2})", re.ASCII)
+_SHORT_WORDS: Final = re.compile(rf"{_DAY}[-\s.]{_MONTH}[-\s](?P<year>'?\d{{2}})", _FLAGS)
 _MONTH_YEAR: Final = re.compile(r"(\d{1,2})/(\d{4})", re.ASCII)
 _TWO_YEARS: Final = re.compile(r"(\d{4})(\s?[-–—/]\s?)(\d{2})", re.ASCII)
 _ERA: Final = re.compile(r"(?:(?P<ad>AD)\s?(?P<n>\d{1,4})|(?P<m>\d{1,4})\s?(?P<era>BCE?|CE|AD|B\.C\.(?:E\.)?|A\.D\.))")
+#: Spring to winter of a year, where a month would be, in the Extended Date/Time Format.
+_EDTF: Final = frozenset(("21", "22", "23", "24"))
 _DECADE: Final = re.compile(r"(\d{3}0)'?s", re.ASCII)
 _AGE: Final = re.compile(r"\s?\((?:aged?\s\d{1,3}|#\d+)\)$")
 _DASH: Final = re.compile(r"\s?[–—]\s?|\s-\s?|-\s|\sto\s|(?<=\d)-(?=\d{4}$|[a-z]|\d{1,2},?\s)|-$", re.IGNORECASE)
@@ -87,6 +96,8 @@ def read_time(text: str) -> list[Reading]:
     """
     if len(text) == 4 and text.isdigit() and text.isascii():
         return [Reading("time", "year", Time.year(int(text)))] if FIRST_YEAR <= int(text) <= LAST_YEAR else []
+    if len(text) == 8 and (day := basic_day(text)) is not None:
+        return [Reading("time", "basic", day)]
     try:
         years = _YEARS.fullmatch(text)
         if years:
@@ -94,11 +105,38 @@ def read_time(text: str) -> list[Reading]:
             return _both(first, last)
         if _HAS_YEAR(text):
             return _point(text) or _with_clock(text) or _range(text) or _clock(text)
-        return _era(text) or _clock(text)
+        return _era(text) or _short(text) or _clock(text)
     except ValueError:
         # A day that the calendar does not have, or a range that ends before it begins: no time,
         # whatever the shape.
         return []
+
+
+def basic_day(text: str) -> Time | None:
+    """The day that eight digits are, YYYYMMDD; None where they are none, or are of no usual year."""
+    if not (text.isdigit() and text.isascii() and FIRST_YEAR <= int(text[:4]) <= LAST_YEAR):
+        return None
+    try:
+        return Time.day(int(text[:4]), int(text[4:6]), int(text[6:]))
+    except ValueError:
+        return None
+
+
+def _short(text: str) -> list[Reading]:
+    """A day whose year has two digits."""
+    found = _SHORT.fullmatch(text)
+    if found is not None:
+        readings = _numeric(int(found[1]), int(found[3]), _of_two(found[4]), found[2] == ".")
+        return [reading._replace(tag="short") for reading in readings]
+    found = _SHORT_WORDS.fullmatch(text)
+    if found is None:
+        return []
+    month = _MONTHS[found["month"][:3].lower()]
+    return [Reading("time", "short", Time.day(_of_two(found["year"][-2:]), month, int(found["day"])))]
+
+
+def _of_two(digits: str) -> int:
+    return FIRST_SHORT + (int(digits) - FIRST_SHORT) % 100
 
 
 def _point(text: str) -> list[Reading]:
@@ -136,7 +174,7 @@ def _era(text: str) -> list[Reading]:
         return []
     year = int(found["n"] or found["m"])
     before = (found["era"] or "").startswith("B")
-    return [_certain(Time.year(1 - year if before else year))] if year else []
+    return [Reading("time", "era", Time.year(1 - year if before else year))] if year else []
 
 
 def _certain(time: Time) -> Reading:
@@ -167,7 +205,8 @@ def _two_years(first: int, dash: str, digits: str) -> list[Reading]:
     readings = []
     if last - first <= 60 and last <= LAST_YEAR:
         span = Time.span(Time.year(first), Time.year(last))
-        readings.append(Reading("time", "season", span, "next" if last == first + 1 else ""))
+        edtf = "edtf" if dash == "-" and digits in _EDTF else ""
+        readings.append(Reading("time", "season", span, "next" if last == first + 1 else edtf))
     if dash == "-" and 1 <= int(digits) <= 12:
         readings.append(Reading("time", "month", Time.month(first, int(digits))))
     return readings
@@ -192,7 +231,11 @@ def _words(text: str, year: str = "") -> Time | None:
 def _with_clock(text: str) -> list[Reading]:
     found = _DAY_CLOCK.fullmatch(text) if ":" in text else None
     if found is None:
-        return []
+        basic = _BASIC_SECOND.fullmatch(text)
+        if basic is None:
+            return []
+        year, month, day, hours, minutes, seconds = (int(part or 0) for part in basic.groups()[:6])
+        return [Reading("time", "second", Time.second(year, month, day, hours, minutes, seconds))]
     hour = _hour(int(found["hour"]), found["half"])
     readings: list[Reading] = []
     for point in _point(found["date"]):
@@ -254,7 +297,7 @@ def _one(text: str) -> Time | None:
     if len(text) == 4 and text.isdigit():
         return Time.year(int(text)) if FIRST_YEAR <= int(text) <= LAST_YEAR else None
     for reading in _point(text):
-        if reading.tag in ("iso", "time") and not reading.note and isinstance(reading.value, Time):
+        if reading.tag in ("iso", "time", "era") and not reading.note and isinstance(reading.value, Time):
             return reading.value
     return None
 

@@ -71,6 +71,20 @@ AMOUNT_WORDS: Final = words(
     elevation area distance rank speed power
     """
 )
+#: Header words that make 20240131 a day, within other words as well: "startdate".
+DAY_WORDS: Final = re.compile(r"date(?!\w*base)|datum|fecha|yyyymmdd|\bday\b|\btag\b|\bd[aio]?t\b|\bdob\b")
+#: Header words that make 2004-05 a month, and 1.10 another code than 1.1.
+MONTH_WORDS: Final = words(
+    """
+    month months monat mois mes mese maand date dates day datum fecha when time timestamp ym yyyymm
+    """
+)
+CODE_WORDS: Final = words(
+    """
+    version versions ver release releases revision rev firmware section sections chapter clause paragraph code codes id ids ref
+    nace isic sic naics
+    """
+)
 SEASON_WORDS: Final = words(
     """
     season seasons years career term period tenure span duration reign
@@ -85,5 +99,6 @@ DURATION_WORDS: Final = re.compile(
     r"|race|record|best|m:ss?|mm:ss|h:mm?:ss?|hh:mm:ss|minutes|played|retired)\b"
 )
 MONEY_WORDS: Final = re.compile(
-    r"\b(?:profits?|loss(?:es)?|net|income|balance|amount|cash|earnings|revenues?|surplus|deficit|result|ebitda)\b"
+    r"\b(?:profits?|loss(?:es)?|net|income|balance|amounts?|cash|earnings|revenues?|surplus|deficit|result|ebitda|debit|credit"
+    r"|turnover|betrag|saldo|umsatz|montant|solde|importe|bedrag|kwota)\b"
 )

@@ -11,7 +11,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra.constructors import passed, reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
-from condgraph.engine.reading.shapes import readings
+from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
 from condgraph.languages.literals import read_quantity
@@ -312,7 +312,7 @@ def _as_cell(text: str) -> list[Value]:
     """What the cell of a text would be that has one honest reading: "$1.2M", "10%", "5 May 2021". Of
     a number with a comma it is the one where that separates thousands.
     """
-    read = [one for one in readings(text) if one.family in ("number", "time")]
+    read = [one for one in readings(text) if one.family in ("number", "time") and one.tag not in UNSURE]
     read = [one for one in read if one.tag != "eu"] or read
     values = {one.value: None for one in read}
     return list(values) if len(values) == 1 else []

@@ -32,6 +32,7 @@ from condgraph.engine.toml import read_toml
 from condgraph.loaders.base import Options
 from condgraph.loaders.files import file_errors
 from condgraph.loaders.table.cells import DECLARED
+from condgraph.loaders.table.options import TABLE_OPTIONS
 
 #: What a declaration file in a folder is called.
 FILE: Final = "condgraph.toml"
@@ -51,7 +52,9 @@ JOIN_OPTIONS: Final[Mapping[str, str]] = {
     "declaration": "the file that says all this (default: condgraph.toml in the folder); False: none",
     "types": "how columns are read: {'orders.zip': 'text'}; types are text, number, time and auto",
     "missing": "further texts that stand for a missing cell",
-    "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
+    "day_first": TABLE_OPTIONS["day_first"],
+    "decimal": TABLE_OPTIONS["decimal"],
+    "seasons": TABLE_OPTIONS["seasons"],
 }
 _TABLE_KEYS: Final = ("key", "name", "types", "relation", "type")
 _TOP_KEYS: Final = ("guess", "tables", "joins")

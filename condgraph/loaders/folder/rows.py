@@ -262,8 +262,11 @@ class Values:
         return Batch(ids, self.tab.names[at], objects, cast("Sequence[int]", rows), raws, source=self.tab.source.name)
 
     def _batch(self, at: int, ids: Sequence[str], rest: Rest) -> Batch:
-        cells = self.read(at, rest.column(at), rest.numbers)
-        numbers = rest.numbers
+        column, numbers = rest.column(at), rest.numbers
+        if self.types[at].lists:
+            places, column = self.types[at].elements(column)
+            ids, numbers = [ids[one] for one in places], [numbers[one] for one in places]
+        cells = self.read(at, column, numbers)
         if None in cells:
             there = [cell is not None for cell in cells]
             ids, numbers = list(compress(ids, there)), list(compress(numbers, there))
@@ -288,9 +291,11 @@ class Values:
         found: list[list[tuple[str, Ref | Value]]] = [[] for _ in rest.numbers]
         for at in self.types:
             header = self.tab.names[at]
-            for said, cell in zip(found, self.read(at, rest.column(at), rest.numbers), strict=True):
+            places, column = self.types[at].elements(rest.column(at))
+            cells = self.read(at, column, [rest.numbers[one] for one in places])
+            for one, cell in zip(places, cells, strict=True):
                 if cell is not None:
-                    said.append((header, cell[0]))
+                    found[one].append((header, cell[0]))
         return found
 
     def warn(self) -> None:

@@ -18,7 +18,7 @@ from condgraph.loaders.folder.keys import Columns, Key
 from condgraph.loaders.folder.spelling import joined, plain, singular
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.options import TableOptions, texts_option
+from condgraph.loaders.table.options import CELL_OPTIONS, TableOptions, texts_option
 from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.text import Chunk, TextTable
 from condgraph.loaders.table.totals import warn_of_totals
@@ -71,7 +71,7 @@ class Tab:
 
     def begin(self, options: Options, declared: Declared) -> None:
         """Say how the cells are read; before anything else is asked."""
-        given: dict[str, Any] = {key: options[key] for key in ("missing", "day_first") if key in options}
+        given: dict[str, Any] = {key: options[key] for key in CELL_OPTIONS if key in options}
         if types := declared.types.get(self.name):
             given["types"] = dict(types)
         if given.get("day_first") is None and self.name in declared.day_first:
@@ -125,8 +125,8 @@ class Tab:
                     kept = None
         if last is not None:
             warn_of_totals(self.names, last, self.reading)
-        if isinstance(self.cells, TextTable):
-            self.table.look_for_commas(self.cells.layout.delimiter, self.profiles)
+        delimiter = self.cells.layout.delimiter if isinstance(self.cells, TextTable) else ","
+        self.table.look_for_commas(dict(enumerate(self.profiles)), delimiter)
         self._kept = kept
         return 0 if kept is None else cells
 

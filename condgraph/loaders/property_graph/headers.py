@@ -32,7 +32,7 @@ _TYPED: Final = re.compile(
 )
 #: How cells of a declared type are read; others as their column says.
 _TYPES: Final[dict[str, Declared]] = {
-    **dict.fromkeys(("int", "integer", "long", "short", "byte", "float", "double", "number"), "auto"),
+    **dict.fromkeys(("int", "integer", "long", "short", "byte", "float", "double", "number"), "number"),
     **dict.fromkeys(("string", "char", "boolean", "bool", "point", "vector"), "text"),
     **dict.fromkeys(("date", "datetime", "localdatetime", "zoneddatetime"), "time"),
     **dict.fromkeys(("time", "localtime", "zonedtime", "duration"), "auto"),

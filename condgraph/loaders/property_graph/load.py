@@ -26,7 +26,7 @@ from condgraph.loaders.folder.spelling import plain
 from condgraph.loaders.property_graph.files import DELIMITERS, GraphFile, GraphFiles, base_of, files_of, header_of, opened
 from condgraph.loaders.property_graph.headers import Column, kind_of
 from condgraph.loaders.property_graph.model import is_model, refuse_models
-from condgraph.loaders.table.cells import Cell, Profile
+from condgraph.loaders.table.cells import Cell, Declared, Profile
 from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.options import truth_option
 
@@ -133,7 +133,7 @@ class _Typed:
     """How the properties of nodes and relationships are read, by their types over all files."""
 
     def __init__(self, files: Sequence[GraphFile], profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
-        declared: dict[str, set[str]] = {}
+        declared: dict[str, set[Declared]] = {}
         for file in files:
             for column in file.columns:
                 if column.role == "property":
@@ -141,7 +141,7 @@ class _Typed:
         self.readers: dict[tuple[bool, str], Callable[[str], Cell | None]] = {}
         for (edge, name), profile in profiles.items():
             kinds = declared[name]
-            chosen = profile.decide(name, "text" if kinds == {"text"} else "time" if kinds == {"time"} else "auto")
+            chosen = profile.decide(name, kinds.pop() if len(kinds) == 1 else "auto")
             self.readers[edge, name] = chosen.reader()
 
     def of(self, text: str, edge: bool, name: str) -> Cell | None:

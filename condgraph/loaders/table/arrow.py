@@ -81,6 +81,7 @@ def read_batches(
                     column.look(part_of(arrays[at]))
             done += batch.num_rows
             reading.advance(0, done / max(1, total) / 2)
+    table.look_for_commas({at: column.profile for at, column in enumerate(columns) if column is not None and column.text})
     for column in columns:
         if column is not None:
             column.settle()

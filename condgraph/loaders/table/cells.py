@@ -15,15 +15,27 @@ the `ColumnType` it gives reads the cells. The rules:
   where other cells of the column are dates. Otherwise a number.
 - **03/05/2010** is read where another cell of the column has a day after the 12th, or `day_first`
   says; otherwise it stays text.
-- **2004-05** is two years where the column has such a pair that is no month, or only pairs that
-  follow each other; a month where some pair does not; one such cell alone stays text.
+- **2004-05** is two years where the column has such a pair that is no month, or the header says
+  season; a month beside days, where some pair does not follow each other, or the header says month
+  or date. Where all follow each other they are two years, with a warning; one such cell alone stays
+  text. `seasons` decides. 2004-21, which is also a season of 2004, says nothing of the others.
+- **Years beside eras**: 330 is a year beside 753 BC.
+- **20240131** is a day where every number of the column is one and the header speaks of days.
+- **Years of two digits** stay text, with a warning, unless the column is declared one of times.
 - **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a
-  comma than with a point. In a file with semicolons between its fields, one column that has
-  decimals with a comma decides for those that do not say.
+  comma than with a point, and some of them for certain (1.234,56, or a unit after 12,5) or two of
+  them. Else one column that has decimals with a comma decides for those that do not say. 2.000 € is
+  two thousand beside 500 €, with a warning. `decimal` decides.
+- **101,102** is a list of numbers where numbers of three digits stand beside it and all groups have
+  three, or where other cells can only be lists (1,2,3), or longer ones all ascend; otherwise one
+  number, with a warning where all are such.
+- **100-** is negative in columns of money, and where two cells are such.
 - **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
   like "profit"); otherwise text.
 - **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
-  being numbers.
+  being numbers. 5E1 is text unless other cells have decimals or a signed exponent. Decimals of
+  several lengths are text under a header like "version" or "code", with a warning elsewhere where
+  some end in 0 and none begins with it.
 - **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column.
   Singular and plural are one unit, spelled as most cells do. A bare number has no unit.
 - **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header
@@ -44,12 +56,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.reading.shapes import INT, ISO, POINT, THREE, YEAR, Shape, shape
+from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, shape
 from condgraph.engine.reading.words import MISSING, MISSING_NUMBERS
 from condgraph.engine.values import collapse
 from condgraph.loaders.table.column_type import DECLARED, Cell, ColumnType, Declared
-from condgraph.loaders.table.columns import decide, either_way, has_commas, has_points
-from condgraph.loaders.table.fields import Fields, Plain
+from condgraph.loaders.table.columns import Figures, Hints, decide, either_way, has_commas, has_points
+from condgraph.loaders.table.fields import Fields, Plain, basic_days
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells", "undecodable"]
 
@@ -61,6 +73,8 @@ _FEW: Final = 200
 # Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
 _ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
 _ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
+#: Shapes whose digits are looked at (`Figures`).
+_FIGURES: Final = frozenset((INT, YEAR, BASIC, POINT, THREE))
 _SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
 _THREE_DECIMALS: Final = re.compile(r"^-?[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
 
@@ -77,6 +91,7 @@ class Profile:
 
     missing: frozenset[str] = MISSING
     shapes: dict[Shape, list[int]] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as they stand in the source."""
@@ -101,7 +116,10 @@ class Profile:
                     continue
                 if folded in MISSING_NUMBERS:
                     continue
-            self._count(shape(text), times, 1)
+            key = shape(text)
+            self._count(key, times, 1)
+            if key in _FIGURES:
+                self.figures.add(text)
 
     def _count(self, key: Shape, cells: int, distinct: int) -> None:
         counted = self.shapes.get(key)
@@ -139,10 +157,21 @@ class Profile:
         number, decimals, lengths = plain.mantissa[there], plain.decimals[there], plain.lengths[there]
         key = number * 16 + decimals
         whole = decimals == 0
+        self.figures.add_all(number, decimals, lengths)
         year = whole & (lengths == 4) & (number >= 1000) & (number <= 2100)
         size = np.abs(number)
         three = (decimals == 3) & (size >= 1000) & (size < 1_000_000)
-        for shape_of, mask in ((YEAR, year), (THREE, three), (INT, whole & ~year), (POINT, ~whole & ~three)):
+        basic = np.zeros(len(number), bool)
+        if len(number) and number.max() >= 10_000_000:
+            eight = np.flatnonzero((lengths == 8) & whole & (number >= 10_000_000) & (number <= 21_001_231))
+            basic[eight] = basic_days(number[eight])
+        for shape_of, mask in (
+            (YEAR, year),
+            (BASIC, basic),
+            (THREE, three),
+            (INT, whole & ~year & ~basic),
+            (POINT, ~whole & ~three),
+        ):
             some = key[mask]
             if len(some):
                 self._count(shape_of, len(some), _different(some))
@@ -155,11 +184,14 @@ class Profile:
             whole = [cell for cell in distinct if "." not in cell and cell not in ("", "-")]
             years = [cell for cell in whole if len(cell) == 4 and "1000" <= cell <= "2100"]
             three = _THREE_DECIMALS(joined)
+            basic = [cell for cell in whole if len(cell) == 8 and shape(cell) is BASIC]
             points = [cell for cell in distinct if "." in cell]
-            counts: list[tuple[Shape, Sequence[str]]] = [(YEAR, years), (THREE, list(set(three)))]
-            taken = {*years, *three}
+            counts: list[tuple[Shape, Sequence[str]]] = [(YEAR, years), (BASIC, basic), (THREE, list(set(three)))]
+            taken = {*years, *basic, *three}
             counts.append((INT, [cell for cell in whole if cell not in taken]))
             counts.append((POINT, [cell for cell in points if cell not in taken]))
+            for cell in (*whole, *points):
+                self.figures.add(cell)
             for key, texts in counts:
                 if texts:
                     self._count(key, sum(distinct[cell] for cell in texts), len(texts))
@@ -173,12 +205,20 @@ class Profile:
         return False
 
     def decide(
-        self, header: str = "", declared: Declared = "auto", day_first: bool | None = None, *, commas: bool = False
+        self,
+        header: str = "",
+        declared: Declared = "auto",
+        day_first: bool | None = None,
+        *,
+        commas: bool = False,
+        decimal: str | None = None,
+        seasons: bool | None = None,
     ) -> ColumnType:
-        """The type of the column, by the rules of this module; `declared` and `day_first` overrule
-        what the cells say, `commas` that of other columns.
+        """The type of the column, by the rules of this module; `declared`, `day_first`, `decimal`
+        and `seasons` overrule what the cells say, `commas` that of other columns.
         """
-        return decide(self.shapes, header, declared, day_first, self.missing, commas=commas)
+        hints = Hints(header, day_first, commas, decimal, seasons)
+        return decide(self.shapes, self.figures, hints, declared, self.missing)
 
     @property
     def has_commas(self) -> bool:
@@ -220,6 +260,8 @@ def type_cells(
     *,
     declared: Declared = "auto",
     day_first: bool | None = None,
+    decimal: str | None = None,
+    seasons: bool | None = None,
     missing: frozenset[str] = MISSING,
 ) -> list[Cell | None]:
     """The cells of one column, typed together: value and raw text of each (`ColumnType.read`), None
@@ -230,7 +272,7 @@ def type_cells(
     """
     profile = Profile(missing)
     profile.add(cells)
-    read = profile.decide(header, declared, day_first).reader()
+    read = profile.decide(header, declared, day_first, decimal=decimal, seasons=seasons).reader()
     return [read(cell) for cell in cells]
 
 

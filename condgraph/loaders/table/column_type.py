@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from condgraph.engine.reading.numbers import MONEY, Reading
+from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
 from condgraph.engine.reading.shapes import readings
 from condgraph.engine.reading.words import (
     MISSING,
@@ -31,6 +31,8 @@ class ColumnType:
     that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
     of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
     of a column that stays text are numbers and times, more than half of all, that do not go together.
+    `lists`: digits with commas between them are several numbers (`parts`). `remarks` are about
+    readings that the cells leave open.
     """
 
     kind: Literal["text", "number", "time", "clock"]
@@ -44,6 +46,8 @@ class ColumnType:
     cut: int = 0
     ambiguous: int = 0
     unread: int = 0
+    lists: bool = False
+    remarks: tuple[str, ...] = ()
 
     def read(self, cell: str) -> Cell | None:
         """The value of a cell and its raw text where that differs from the printed value; None
@@ -56,13 +60,39 @@ class ColumnType:
         if self.tags:
             found = readings(text)
             at = self.choose(found)
-            if at is not None:
+            if at is not None and not self._is_list(found):
                 value = self._value(found[at]) or text
         if isinstance(value, Time) and not _PRINTED_TIME(cell):
             return value, cell
         if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
             return value, cell
         return value, None if text_of(value) == cell else cell
+
+    @property
+    def numbers_are(self) -> str:
+        """What numbers of a column that has no texts are: "day" (20240131), "year", or "" (numbers)."""
+        if self.kind != "time":
+            return ""
+        return "day" if "basic" in self.tags else "year" if "year" in self.tags else ""
+
+    def parts(self, cell: str) -> list[str]:
+        """The numbers of a cell that is a list of them; the cell itself where it is none."""
+        if not self.lists or "," not in cell:
+            return [cell]
+        text = collapse(cell)
+        return text.replace(" ", "").split(",") if self._is_list(readings(text)) else [cell]
+
+    def elements(self, cells: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
+        """The `parts` of several cells, and the place of the cell that each is of."""
+        if not self.lists:
+            return range(len(cells)), cells
+        several = [(at, part) for at, cell in enumerate(cells) for part in self.parts(cell)]
+        return [at for at, _ in several], [part for _, part in several]
+
+    def _is_list(self, found: Sequence[Reading]) -> bool:
+        return self.lists and any(
+            reading.tag in ("list", "eu") or reading.note in LISTS for reading in found if found[0].tag != "en"
+        )
 
     def reader(self) -> Callable[[str], Cell | None]:
         """`read` with a bounded memory of the texts it has seen."""
@@ -72,6 +102,8 @@ class ColumnType:
         """Which of a cell's readings, or of a shape's, the column takes; None where the cell stays
         text.
         """
+        if self.lists and self._is_list(found):
+            return 0
         if len(found) == 1:
             return 0 if found[0].tag in self.tags and self._takes(found[0], 1) else None
         for tag in self.tags:
@@ -101,7 +133,7 @@ class ColumnType:
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
 #: Notes of numbers that name no unit.
-NO_WORD: Final = frozenset(("", MONEY, "num", "en", "comma", "space"))
+NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont"))
 
 
 def folded_unit(unit: str) -> str:

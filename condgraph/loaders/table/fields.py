@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import Spelled
 from condgraph.engine.reading.numbers import CODES
+from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR
 from condgraph.engine.text_bytes import MEAN, SPARE, sorted_texts
 
 #: Digits of a number that a float and 64 bits hold with room to spare.
@@ -48,6 +49,20 @@ class Plain:
     decimals: NDArray[np.int64]
     there: NDArray[np.bool_]
     lengths: NDArray[np.int64]
+
+
+def basic_days(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which numbers of eight digits are days of the calendar, YYYYMMDD, of the years 1000 to 2100."""
+    year, month, day = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    found: NDArray[np.bool_] = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & _in_calendar(year, month, day)
+    return found
+
+
+def _in_calendar(year: NDArray[np.int64], month: NDArray[np.int64], day: NDArray[np.int64]) -> NDArray[np.bool_]:
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    good: NDArray[np.bool_] = (year > 0) & (month > 0) & (month < 13) & (day > 0)
+    good &= day <= _MONTH_LENGTHS.take(month, mode="clip") + (leap & (month == 2))
+    return good
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +269,7 @@ class Fields(Spelled):
                 number = number * 10 + digit
             parts.append(number)
         year, month, day = parts
-        leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-        good &= (year > 0) & (month > 0) & (month < 13) & (day > 0)
-        good &= day <= _MONTH_LENGTHS.take(month, mode="clip") + (leap & (month == 2))
+        good &= _in_calendar(year, month, day)
         if not (good | ~there).all():
             return None
         months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")

@@ -71,7 +71,7 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
             if cells > _CELLS_IN_MEMORY:
                 memory = None
         reading.advance(0, fraction / 2)
-    table.look_for_commas(text.layout.delimiter, profiles)
+    table.look_for_commas(dict(enumerate(profiles)), text.layout.delimiter)
     if last is not None:
         warn_of_totals(table.names, last, reading)
     types = [table.decide(at, profile) for at, profile in enumerate(profiles)]

@@ -11,11 +11,12 @@ import numpy as np
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Batch, Column, Numbers, Texts, Times
-from condgraph.engine.reading.shapes import INT, YEAR
-from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY
+from condgraph.engine.reading.shapes import BASIC, INT, YEAR
+from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
 from condgraph.loaders.table.batches import column_of, unpacked
 from condgraph.loaders.table.cells import Cell, ColumnType
+from condgraph.loaders.table.fields import basic_days
 from condgraph.loaders.table.nested import Part, is_binary, is_text, scalar_type
 from condgraph.loaders.table.rows import Table
 
@@ -67,7 +68,10 @@ class Leaf:
             numbers = values.to_numpy(zero_copy_only=False)
             numbers = numbers[~np.isnan(numbers)] if pa.types.is_floating(self.kind) else numbers
             years = (numbers >= FIRST_YEAR) & (numbers <= LAST_YEAR) & (numbers == np.floor(numbers))
-            for shape, count in ((YEAR, int(years.sum())), (INT, int(len(numbers) - years.sum()))):
+            days = np.zeros(len(numbers), bool)
+            eight = np.flatnonzero((numbers >= 10_000_000) & (numbers <= 21_001_231) & (numbers == np.floor(numbers)))
+            days[eight] = basic_days(numbers[eight].astype(np.int64))
+            for shape, count in ((YEAR, int(years.sum())), (BASIC, int(days.sum())), (INT, int((~years & ~days).sum()))):
                 if count:
                     counted = self.profile.shapes.setdefault(shape, [0, 0])
                     counted[0] += count
@@ -193,13 +197,19 @@ class Leaf:
         else:
             numbers = numbers.astype(np.int64)
         if self.declared == "time" or (self.chosen is not None and self.chosen.kind == "time"):
-            years = (numbers >= 1) & (numbers <= 9999) & (numbers == np.floor(numbers))
+            whole = numbers == np.floor(numbers)
+            eight = numbers.astype(np.int64)
+            if len(numbers) and (whole & basic_days(eight)).all():
+                dates = [Time.day(one // 10_000, one // 100 % 100, one % 100) for one in eight.tolist()]
+                yield column_of(dates), kept
+                return
+            years = (numbers >= 1) & (numbers <= 9999) & whole
             if not years.all():
                 self.table.reading.warn(f"{int((~years).sum())} cells cannot be read as a time and stay numbers", field=self.name)
                 yield (
                     column_of(
                         [
-                            Time.year(int(number)) if year else Quantity(number)
+                            Time.year(int(number)) if year else basic_day(str(number)) or Quantity(number)
                             for number, year in zip(numbers.tolist(), years, strict=True)
                         ]
                     ),

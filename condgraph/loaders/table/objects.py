@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
+from condgraph.engine.reading.shapes import POINT
+from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
 from condgraph.loaders.table.cells import Cell, ColumnType, Profile
 from condgraph.loaders.table.rows import Table
@@ -134,6 +135,7 @@ class Field:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.texts: list[str] = []
+        self.decimals = 0
         self.midnight = True
         #: Whether a record has anything in it that is more than null.
         self.there = False
@@ -141,43 +143,57 @@ class Field:
         self.infinite = 0
         self.chosen = ColumnType("text")
         self.read: Callable[[str], Cell | None] = self.chosen.reader()
-        self.years = False
+        #: "year" or "day" where numbers are such.
+        self.numbers_are = ""
 
     def look(self, values: Sequence[Any]) -> None:
         """Look at values in the first pass."""
         for value in values:
             self.there = self.there or value is not None
-            if isinstance(value, str):
+            if isinstance(value, Digits):
+                self._number(value)
+            elif isinstance(value, str):
                 self.texts.append(value)
             elif isinstance(value, datetime.datetime):
                 if value == value:
                     self.midnight = self.midnight and value.tzinfo is None and value.time() == datetime.time(0)
                     self.cut += value.microsecond != 0
             elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-                self.texts.append(format_number(value))
+                self._number(format_number(value))
         if len(self.texts) > ROWS_A_CHUNK:
             self.flush()
 
     def settle(self, table: Table, at: int) -> None:
-        """Decide what the column is, which is the one at this place of its table."""
-        self.flush()
+        """Decide what the column is, which is the one at this place of its table; after the last
+        `flush`.
+        """
         self.chosen = table.decide(at, self.profile)
         self.read = self.chosen.reader()
-        self.years = self.chosen.kind == "time" and ("year" in self.chosen.tags) and table.declared(at) != "number"
+        self.numbers_are = self.chosen.numbers_are if table.declared(at) != "number" else ""
         if self.cut:
             table.reading.warn(f"parts of a second are cut off in {self.cut} cells", field=table.names[at])
+
+    def _number(self, text: str) -> None:
+        """Look at a number that is no text: nothing but years and days is open there."""
+        if text.isdigit():
+            self.texts.append(text)
+        else:
+            self.decimals += 1
 
     def flush(self) -> None:
         """Give the profile what it has not seen."""
         self.profile.add(self.texts)
-        self.texts = []
+        if self.decimals:
+            counted = self.profile.shapes.setdefault(POINT, [0, 0])
+            counted[:] = (one + self.decimals for one in counted)
+        self.texts, self.decimals = [], 0
 
     def cell(self, value: Any) -> Cell | None:
         """The value of a cell and its raw text; None where it is missing."""
         if isinstance(value, Digits):
             found = native(value)
-            if self.years and isinstance(found, Quantity):
-                found = self._year(found)
+            if self.numbers_are and isinstance(found, Quantity):
+                found = self._time(found)
             assert found is not None
             return found, None if text_of(found) == value else str(value)
         if isinstance(value, str):
@@ -188,12 +204,18 @@ class Field:
         found = native(value)
         if found is None:
             return None
-        if self.years and isinstance(found, Quantity):
-            found = self._year(found)
+        if self.numbers_are and isinstance(found, Quantity):
+            found = self._time(found)
         elif isinstance(found, Time) and found.precision is Precision.SECOND and self.midnight:
             found = Time(found.start, found.start + 86_400, Precision.DAY)
         return found, None
 
-    def _year(self, number: Quantity) -> Value:
+    def _time(self, number: Quantity) -> Value:
         year = number.number
+        if self.numbers_are == "day" and (day := basic_day(str(year))) is not None:
+            return day
         return Time.year(int(year)) if int(year) == year and 1 <= year <= 9999 else number
+
+    def elements(self, values: Sequence[Any]) -> list[Any]:
+        """Values, and the numbers of texts that are lists of them (`ColumnType.parts`)."""
+        return [part for value in values for part in (self.chosen.parts(value) if type(value) is str else [value])]

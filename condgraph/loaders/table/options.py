@@ -23,7 +23,11 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "refs": "columns whose cells are names of entities rather than values",
     "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, whichever is loaded first",
     "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
+    "decimal": "what stands before decimals, a comma or a point (default: decided by column and file)",
+    "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
 }
+#: Those that say how cells are read, which tables inside a source share.
+CELL_OPTIONS: Final = ("missing", "day_first", "decimal", "seasons")
 _TYPES: Final = "types are: " + ", ".join(DECLARED)
 
 
@@ -38,6 +42,8 @@ class TableOptions:
     missing: frozenset[str]
     refs: tuple[str, ...]
     day_first: bool | None
+    decimal: str | None = None
+    seasons: bool | None = None
     join: Mapping[str, To] = field(default_factory=dict)
 
     @classmethod
@@ -57,6 +63,8 @@ class TableOptions:
             missing=MISSING | {collapse(marker).casefold() for marker in texts_option(options, "missing")},
             refs=tuple(texts_option(options, "refs")),
             day_first=truth_option(options, "day_first"),
+            decimal=_decimal(options.get("decimal")),
+            seasons=truth_option(options, "seasons"),
             join=join_option(options.get("join")),
         )
 
@@ -65,6 +73,12 @@ def _declared(kind: Any) -> Declared:
     if kind not in DECLARED:
         raise OptionError(f"there is no column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
     return cast(Declared, kind)
+
+
+def _decimal(mark: Any) -> str | None:
+    if mark not in (None, ",", "."):
+        raise OptionError(f"decimal= is a comma or a point, not {mark!r}")
+    return cast("str | None", mark)
 
 
 def _name(options: Options, option: str) -> str | None:

@@ -22,7 +22,7 @@ from condgraph.loaders.table.batches import column_of
 from condgraph.loaders.table.cells import Profile
 from condgraph.loaders.table.flat import Flat, flatten
 from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, printed
-from condgraph.loaders.table.options import TableOptions, texts_option
+from condgraph.loaders.table.options import CELL_OPTIONS, TableOptions, texts_option
 from condgraph.loaders.table.rows import Table, column_names
 
 _RECORDS_IN_MEMORY: Final = 50_000
@@ -92,6 +92,9 @@ class _Rows:
         names = column_names([*self.fields, self.holder] if self.path else list(self.fields), self.reading)
         self.holder = names.pop() if self.path else ""
         self.table = Table(self.reading, options, names)
+        for column in self.fields.values():
+            column.flush()
+        self.table.look_for_commas({at: column.profile for at, column in enumerate(self.fields.values())})
         for at, column in enumerate(self.fields.values()):
             column.settle(self.table, at)
         for key in self.below:
@@ -151,7 +154,7 @@ class _Rows:
         values: list[Value] = []
         raws: list[str | None] = []
         for entity, several in cells:
-            for value in several:
+            for value in several if not column.chosen.lists else column.elements(several):
                 try:
                     cell = column.cell(value)
                 except BadRecord as error:
@@ -231,7 +234,7 @@ def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict
     """The options of each table. Those about columns of further tables ("items.price") are theirs;
     what is of no table is left with the source's own, which says so.
     """
-    given = {path: {key: options[key] for key in ("missing", "day_first") if key in options} for path in tables}
+    given = {path: {key: options[key] for key in CELL_OPTIONS if key in options} for path in tables}
     given[""].update({key: options[key] for key in ("key", "name_column") if key in options})
     owners: dict[str, list[tuple[str, str]]] = {}
     for path, rows in tables.items():

@@ -7,7 +7,8 @@ cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -96,19 +97,25 @@ class Table:
         self._commas: str | None = None
         self._undecided = False
 
-    def look_for_commas(self, delimiter: str, profiles: Sequence[Profile]) -> None:
-        """Once all columns were looked at: semicolons between fields leave commas to decimals, and
-        a column of numbers that has them speaks for those that could be read both ways.
+    def look_for_commas(self, profiles: Mapping[int, Profile], delimiter: str = ",") -> None:
+        """Once all columns were looked at: a column of numbers that has commas before decimals speaks
+        for those that could be read both ways, unless another has points; semicolons between fields
+        leave commas to decimals whatever others have.
         """
-        if delimiter == ";":
-            speak = (name for at, name in enumerate(self.names) if profiles[at].has_commas and self._numbers(at, profiles[at]))
-            self._commas = next(speak, None)
-            points = any(profile.has_points and self._numbers(at, profile) for at, profile in enumerate(profiles))
-            self._undecided = self._commas is None and not points
+        if self.options.decimal is not None or not any(profile.either_way for profile in profiles.values()):
+            return
+        commas = delimiter == ";"
+        speak = next((at for at, one in profiles.items() if one.has_commas and self._numbers(at, one, commas)), None)
+        if not commas and speak is None:
+            return
+        points = any(profile.has_points and self._numbers(at, profile, commas) for at, profile in profiles.items())
+        self._undecided = points if speak is not None and not commas else speak is None and not points
+        if speak is not None and not self._undecided:
+            self._commas = self.names[speak]
 
-    def _numbers(self, at: int, profile: Profile) -> bool:
+    def _numbers(self, at: int, profile: Profile, commas: bool) -> bool:
         """Whether a column is one of numbers, where commas may stand before decimals."""
-        kind = profile.decide(self.names[at], self.declared(at), self.options.day_first, commas=True).kind
+        kind = profile.decide(self.names[at], self.declared(at), self.options.day_first, commas=commas).kind
         return at not in self.refs and kind == "number"
 
     def _own(self, at: int, to: To) -> Keys:
@@ -165,18 +172,31 @@ class Table:
         """The type of a column; warns about what it cannot read as it should."""
         name, declared = self.names[at], self.declared(at)
         if at in self.refs:
-            return profile.decide(name, "text")
-        chosen = profile.decide(name, declared, self.options.day_first, commas=self._commas is not None)
+            chosen = profile.decide(name, "text")
+            if declared == "auto" and profile.decide(name).lists:
+                self.reading.warn("cells such as 101,102 are read as lists of references; types= with text overrules", field=name)
+                chosen = replace(chosen, lists=True)
+            return chosen
+        chosen = profile.decide(
+            name,
+            declared,
+            self.options.day_first,
+            commas=self._commas is not None,
+            decimal=self.options.decimal,
+            seasons=self.options.seasons,
+        )
+        for remark in chosen.remarks:
+            self.reading.warn(remark, field=name)
         if self._commas not in (None, name) and chosen.kind == "number" and profile.either_way:
             self.reading.warn(
                 f"1.234 and 1,234 are read with a comma before decimals, as {self._commas!r} has them; "
-                "types= with text keeps the cells as they are",
+                "decimal= with a comma or a point decides",
                 field=name,
             )
         if self._undecided and chosen.kind == "number" and profile.either_way:
             self.reading.warn(
-                "1,234 is read as 1234 and 1.234 as it stands; in a table with semicolons between its fields 1,234 may be meant "
-                "as 1.234, and 1.234 as 1234, and no cell says so; types= with text keeps the cells as they are",
+                "1,234 is read as 1234 and 1.234 as it is; in this table 1,234 may be meant as 1.234, and 1.234 as 1234, and "
+                "no cell says so; decimal= with a comma or a point decides",
                 field=name,
             )
         if chosen.cut:
@@ -299,6 +319,9 @@ class Table:
         missing.
         """
         name = self.names[at]
+        if chosen.lists:
+            places, cells = chosen.elements(cells)
+            ids, rows = [ids[one] for one in places], [rows[one] for one in places]
         if chosen.plain:
             batch = plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from condgraph.engine.algebra import Compare, Condition, Constants, Equals, Operator
-from condgraph.engine.reading.shapes import readings
+from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind, Number, Precision, Quantity, Time, Value, collapse, parse_number
@@ -179,7 +179,7 @@ def read_times(text: str) -> list[Time]:
                 time = Time.day(int(slashed[4]), int(slashed[second]), int(slashed[first]))
                 if time not in times:
                     times.append(time)
-    as_cell = (one.value for one in readings(text) if one.family == "time")
+    as_cell = (one.value for one in readings(text) if one.family == "time" and one.tag not in UNSURE)
     return times or list(dict.fromkeys(time for time in as_cell if isinstance(time, Time)))
 
 
