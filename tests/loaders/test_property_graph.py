@@ -140,7 +140,9 @@ def test_movies_in_all_forms_is_one_graph(movies: tuple[list[Node], list[Edge]],
     fourth, _ = loaded([tmp_path / "neptune" / "edges.csv", tmp_path / "neptune" / "nodes.csv"])
     assert contents(first) == contents(second) == contents(fourth)
     # An int is a number; without a type, what a header says is a year.
-    assert contents(first) == Counter(re.sub(r'{"t": "(\d{4})"}', r'{"n": \1}', line) for line in contents(third).elements())
+    assert contents(first) == Counter(
+        re.sub(r'{"precision": "year", "t": "(\d{4})"}', r'{"n": \1}', line) for line in contents(third).elements()
+    )
     for graph in (first, second, third):
         before = "FilterYear" if graph is third else "FilterNum"
         assert graph.status().counts["relations"] == 253
