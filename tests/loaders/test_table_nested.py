@@ -141,10 +141,7 @@ def test_keys_references_and_types_reach_further_tables(tmp_path: Path) -> None:
 
 
 def test_what_is_no_row_is_bad_and_the_rest_is_kept(tmp_path: Path) -> None:
-    deep: Any = {"a": 1}
-    for _ in range(30):
-        deep = {"l": [deep]}
-    bad = [{"m": [[1]]}, {"m": [1, {"a": 2}]}, {"m": [{"a": [[2]]}]}, 5, None, deep, {"a.b": 1, "a": {"b": 2}}]
+    bad: list[Any] = [5, None, {"a.b": 1, "a": {"b": 2}}]
     records = [{"n": 1}, *bad, {"n": 2, "m": [None, {"a": 3}]}]
     for form, path in ((JSON, document(tmp_path, records)), (JSONL, lines(tmp_path, records))):
         with pytest.raises(LoadError, match="row 2"):
@@ -154,9 +151,20 @@ def test_what_is_no_row_is_bad_and_the_rest_is_kept(tmp_path: Path) -> None:
         assert [(one[0], one[3], one[4]) for one in facts] == [
             ("t", "n", "1"),
             ("t", "n", "2"),
-            ("t/m", "t", "t/9"),
+            ("t/m", "t", "t/5"),
             ("t/m", "a", "3"),
         ]
+
+
+def test_records_too_deep_inside_each_other_are_left_out(tmp_path: Path) -> None:
+    deep: Any = {"a": 1}
+    for _ in range(30):
+        deep = {"l": [deep], "n": 1}
+    with pytest.raises(LoadError, match="records stand too deep inside each other"):
+        read(JSON, document(tmp_path, deep))
+    facts, reading = read(JSON, document(tmp_path, deep), "skip")
+    assert [fact[3] for fact in facts].count("n") == 21
+    assert reading.skipped == 1
 
 
 def test_keys_that_stand_twice_are_bad(tmp_path: Path) -> None:
@@ -237,12 +245,106 @@ def test_a_file_is_replaced_and_unloaded_with_its_further_tables(tmp_path: Path)
 
 def test_a_megabyte_of_nonsense_is_an_error_in_time(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    for text in (
-        '[{"a":' * 100_000,
-        '[{"a": [' + "{}," * 100_000 + "[]]}]",
-        '[{"' + "k" * 1_000_000 + '": [[]]}]',
-        "[{}" + ",{}" * 300_000,
-    ):
+    for text in ('[{"a":' * 100_000, '[{"' + "k" * 1_000_000 + '": "\\ud800"}]', "[{}" + ",{}" * 300_000):
         path.write_text(text)
         with pytest.raises(CondgraphError):
             read(JSON, path)
+    path.write_text('[{"a": [' + "[[]]," * 100_000 + "{}]}]")
+    assert len(read(JSON, path)[0]) == 100_001
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"name": ["a", "b"], "age": [1, 2]},
+        {"name": {"0": "a", "1": "b"}, "age": {"0": 1, "1": 2}},
+        {"columns": ["name", "age"], "index": [0, 1], "data": [["a", 1], ["b", 2]]},
+        [["name", "age"], ["a", 1], ["b", 2]],
+    ],
+)
+def test_documents_of_columns_and_of_rows_are_tables(tmp_path: Path, document: Any) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(document))
+    assert recognise(path)[0].format is JSON
+    facts, reading = read(JSON, path)
+    assert Counter(facts) == Counter(
+        [("t", 1, "t/1", "name", "a"), ("t", 2, "t/2", "name", "b"), ("t", 1, "t/1", "age", "1"), ("t", 2, "t/2", "age", "2")]
+    )
+    assert ["is read as 2 rows" in one.message for one in reading.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"name": "x", "tags": ["a", "b"], "langs": ["q", "r"]},
+        {"tags": ["a", "b", "c"], "langs": ["q", "r"]},
+        {"tags": ["a", "b"]},
+        {"a": {"x": 1}, "b": {"x": 2}},
+    ],
+)
+def test_other_documents_stay_one_row(tmp_path: Path, document: Any) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(document))
+    facts, reading = read(JSON, path)
+    assert {fact[2] for fact in facts} == {"t/1"}
+    assert not reading.problems
+
+
+POINT = {
+    "type": "Feature",
+    "id": 7,
+    "properties": {"name": "A", "pop": 10},
+    "geometry": {"type": "Point", "coordinates": [8.5, 47.3]},
+}
+AREAS = [
+    {
+        "type": "Feature",
+        "properties": {"name": name},
+        "geometry": {"type": "Polygon", "coordinates": [[[8, 47], [9, 47.50], [8, 47]]]},
+    }
+    for name in "BC"
+]
+NOWHERE = {"type": "Feature", "properties": {"name": "D"}, "geometry": None, "bbox": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("form", [JSON, JSONL])
+def test_features_of_geojson_are_rows(tmp_path: Path, form: Any) -> None:
+    features = [POINT, *AREAS, NOWHERE]
+    path = tmp_path / "t.geojson"
+    collection = {"type": "FeatureCollection", "crs": "x", "features": features}
+    path.write_text(json.dumps(collection) if form is JSON else "\n".join(map(json.dumps, features)))
+    facts, reading = read(form, path)
+    assert {(fact[1], *fact[3:]) for fact in facts} == {
+        (1, "id", "7"), (1, "name", "A"), (1, "pop", "10"), (1, "geometry.type", "Point"),
+        (1, "geometry.longitude", "8.5"), (1, "geometry.latitude", "47.3"),
+        (2, "name", "B"), (2, "geometry.type", "Polygon"), (2, "geometry.coordinates", "[[[8, 47], [9, 47.5], [8, 47]]]"),
+        (3, "name", "C"), (3, "geometry.type", "Polygon"), (3, "geometry.coordinates", "[[[8, 47], [9, 47.5], [8, 47]]]"),
+        (4, "name", "D"), (4, "bbox", "[1, 2, 3, 4]"),
+    }  # fmt: skip
+    said = [one.message for one in reading.problems]
+    assert said[-1] == "2 lists of lists are kept as JSON text"
+    assert said[:-1] == (["what the collection says beside its features is left out: 'crs'"] if form is JSON else [])
+
+
+def test_records_beside_other_values_and_lists_of_lists(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "info": ["x", {"code": "X1"}, None, [1, 2]]},
+        {"id": "b", "info": ["y"]},
+        {"id": "c", "info": {"code": "X2"}},
+    ]
+    for form, data in ((JSON, document(tmp_path, rows)), (JSONL, lines(tmp_path, rows)), (DATAFRAME, rows)):
+        facts, reading = read(form, data)
+        assert [fact[3:] for fact in facts if fact[2] == "t/1"] == [("id", "a"), ("info", "x"), ("info", "[1, 2]")]
+        assert [fact[3:] for fact in facts if fact[2] == "t/info/1"] == [("t", "t/1"), ("code", "X1")]
+        assert [fact[3:] for fact in facts if fact[2] in ("t/2", "t/3") and fact[3] != "id"] == [("info", "y"), ("info.code", "X2")]
+        assert len(reading.problems) == 2
+
+
+def test_bad_records_of_a_list_are_left_out_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"n": 1, "items": [{"a": 1}, {"a": 2, "a": 3}, {"a": 4, "b": [{"c": "\\ud800"}, {"c": "x"}]}]}')
+    with pytest.raises(LoadError, match=r"row 1, field 'items\.a': the key 'a' stands more than once"):
+        read(JSON, path)
+    facts, reading = read(JSON, path, "skip")
+    assert [fact[4] for fact in facts if fact[3] in "nac"] == ["1", "1", "4", "x"]
+    assert (reading.skipped, [one.field for one in reading.problems]) == (2, ["items.a", "items.b.c"])

@@ -2,7 +2,7 @@
 
 A record is a row, its keys are columns, in the order in which they first occur; a record may lack
 some. A record inside a record is flattened ("a.b"), a list of plain values gives one statement for
-each. The records of a list become rows of a further table, `source/key` (`source/key/key` where
+each, a list of lists is its JSON text. The records of a list become rows of a further table, `source/key` (`source/key/key` where
 lists stand in lists), which refer to the row that holds them by a predicate called like its table.
 """
 
@@ -20,7 +20,7 @@ from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.export.write import statements_of
 from condgraph.loaders.table.batches import column_of
 from condgraph.loaders.table.cells import Profile
-from condgraph.loaders.table.flat import Flat, flatten
+from condgraph.loaders.table.flat import Bad, Flat, flatten
 from condgraph.loaders.table.objects import ROWS_A_CHUNK, BadRecord, Field, printed
 from condgraph.loaders.table.options import CELL_OPTIONS, TableOptions, texts_option
 from condgraph.loaders.table.rows import Table, column_names
@@ -48,6 +48,8 @@ class _Rows:
         self.fields: dict[str, Field] = {}
         self.below: dict[str, _Rows] = {}
         self.number = 0
+        #: Records whose value of a key is kept as JSON, by key.
+        self.json: dict[str, int] = {}
         #: What rows refer by to the row that holds them.
         self.holder = ""
         self.table: Table
@@ -59,6 +61,8 @@ class _Rows:
             if column is None:
                 column = self.fields[key] = Field(Profile(self._missing))
             column.look(values)
+        for key in flat.json:
+            self.json[key] = self.json.get(key, 0) + 1
         for key, records in flat.below.items():
             rows = self.below.get(key)
             if rows is None:
@@ -97,6 +101,9 @@ class _Rows:
         self.table.look_for_commas({at: column.profile for at, column in enumerate(self.fields.values())})
         for at, column in enumerate(self.fields.values()):
             column.settle(self.table, at)
+        for key, count in self.json.items():
+            lists = numbered(count, "list of lists is", "lists of lists are")
+            self.reading.warn(f"{lists} kept as JSON text", field=key)
         for key in self.below:
             if any(name == key or name.startswith(f"{key}.") for name in self.fields) and self._has(key):
                 self.reading.warn(
@@ -260,6 +267,16 @@ def _first(flat: Flat, key: str) -> str | None:
     return next((text for value in flat.values.get(key, ()) if (text := printed(value))), None)
 
 
+def bad_of(report: Reading | None, number: int) -> Bad:
+    """Reports what is bad in a record, or in the records of its lists, if somebody listens."""
+
+    def bad(error: BadRecord) -> None:
+        if report is not None:
+            report.bad(error.message, row=number, field=error.field)
+
+    return bad
+
+
 def read_dicts(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     """A list of dictionaries as facts."""
     if not is_records(source):
@@ -267,13 +284,13 @@ def read_dicts(source: Any, reading: Reading, options: Options) -> Iterator[Item
 
     def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
         for number, record in enumerate(source, 1):
+            bad = bad_of(report, number)
             try:
                 if not isinstance(record, Mapping):
                     raise BadRecord(f"a record is a dictionary, not {type(record).__name__}")
-                yield (number, flatten(record)), number / len(source)
+                yield (number, flatten(record, bad)), number / len(source)
             except BadRecord as error:
-                if report is not None:
-                    report.bad(error.message, row=number, field=error.field)
+                bad(error)
 
     yield from read_records(records, reading, options)
 

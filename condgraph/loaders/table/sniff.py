@@ -25,7 +25,7 @@ _NAMED: Final = (".csv", ".psv")
 _LINES: Final = (".jsonl", ".ndjson")
 _DOCUMENTS: Final = (".json", ".geojson")
 #: How a list of objects, or an object with a key, begins.
-_DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])").match
+_DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])|\[\s*\[\s*\"").match
 _MOST: Final = 500
 #: What programs call columns.
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
