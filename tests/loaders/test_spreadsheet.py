@@ -1,9 +1,12 @@
-"""Workbooks that are damaged: a typed error, whatever the archive's own reader raises."""
+"""Workbooks that are damaged: a typed error, whatever the archive's own reader raises. Tables side by
+side in a sheet.
+"""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +49,54 @@ def test_bytes_changed_anywhere(workbook: bytes, tmp_path: Path) -> None:
         except CondgraphError:
             refused += 1
     assert refused > 20
+
+
+SIDE = [
+    ["rep", "sales", None, "product", "price"],
+    ["Ann", 10, None, "pen", 3],
+    ["Bob", 20, None, "ink", 8],
+    [None] * 3 + ["cap", 5],
+]
+LEVEL = SIDE[:3]
+TWINS = [["rep", "sales", None, "rep", "sales"], ["Ann", 10, None, "Cleo", 30], ["Bob", 20, None, "Dan", 40]]
+TITLED = [["Sales", None, None, "Goods", None], *SIDE]
+NOTES = [["rep", "sales", None, "note"], ["Ann", 10, None, "new"], ["Bob", 20, None, None]]
+GAPS = [
+    ["rep", "sales", None, "off", "why"],
+    ["Ann", 10, None, 5, "new"],
+    ["Bob", 20, None, None, None],
+    ["Cy", 30, None, 7, "old"],
+]
+TOTAL = [*LEVEL, ["Total", 30, None, None, None]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "tables", "said"),
+    [
+        (SIDE, {}, 2, "'s', 's (2)' (split=false makes one)"),
+        (TITLED, {}, 2, "'s', 's (2)' (split=false makes one)"),
+        (TWINS, {}, 2, "'s', 's (2)' (split=false makes one)"),
+        (SIDE, {"split": False}, 1, ""),
+        (LEVEL, {}, 1, "read as one table (split=true makes several)"),
+        (TOTAL, {}, 1, "read as one table (split=true makes several)"),
+        (LEVEL, {"split": True}, 2, "'s', 's (2)'"),
+        (NOTES, {}, 1, ""),
+        (GAPS, {}, 1, ""),
+    ],
+)
+def test_tables_side_by_side(tmp_path: Path, rows: list[list[Any]], options: dict[str, Any], tables: int, said: str) -> None:
+    book = openpyxl.Workbook()
+    book.active.title = "s"
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "b.xlsx")
+    graph = condgraph.open("memory:")
+    report = graph.load(tmp_path / "b.xlsx", **options)
+    assert len(graph.kopl("FindAll() FilterStr(rep, Ann) QueryAttr(sales)").texts) == 1
+    assert len([one for one in graph.status().sources if one.name.startswith("b/")]) == tables
+    if "product" in rows[0]:
+        beside = graph.kopl("FindAll() FilterStr(rep, Ann) QueryAttr(product)").texts
+        assert beside == (["pen"] if tables == 1 else [])
+    dividing = [one.message for one in report.problems if "blank columns divide" in one.message]
+    assert len(dividing) == bool(said)
+    assert said in "".join(dividing)

@@ -12,8 +12,9 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,13 +25,17 @@ from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, suffix_of
 from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
-from condgraph.loaders.folder.tab import Cells, Tab
-from condgraph.loaders.spreadsheet.sheet import SheetCells
-from condgraph.loaders.table.options import texts_option
+from condgraph.loaders.folder.tab import Cells, OpenCells, Tab
+from condgraph.loaders.spreadsheet.sheet import SheetCells, side_by_side
+from condgraph.loaders.table.options import texts_option, truth_option
 
 SUFFIXES: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".xltx", ".xltm")
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_OPTIONS: Final[Mapping[str, str]] = {"sheets": "the sheets to load (default: all)", **JOIN_OPTIONS}
+_OPTIONS: Final[Mapping[str, str]] = {
+    "sheets": "the sheets to load (default: all)",
+    "split": "whether blank columns divide a sheet into tables (default: where their rows or headers say so)",
+    **JOIN_OPTIONS,
+}
 #: Formulas without a value, and errors, in the XML of a sheet.
 _EMPTY: Final = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>|<f(?: [^<>]*)?/>(?:<v ?/>|<v></v>)?</c>")
 _ERROR: Final = re.compile(rb'<c (?=[^<>]{0,200}t="e")')
@@ -106,7 +111,8 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
                 if about[name].visible != calamine.SheetVisibleEnum.Visible:
                     reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
                 merged = sheet.merged_cell_ranges or ()
-                tabs.append(Tab(name, str(path), "excel", reading, partial(_cells, grid, merged)))
+                for called, part in _parts(name, grid, merged, truth_option(options, "split"), about, reading):
+                    tabs.append(Tab(called, str(path), "excel", reading, part))
     except (calamine.CalamineError, OSError, ValueError) as error:
         if isinstance(error, LoadError):
             raise
@@ -120,8 +126,31 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     return by_name(tabs)
 
 
-def _cells(grid: Any, merged: Any, reading: Reading) -> Cells:
-    return SheetCells(grid, merged, reading)
+def _parts(
+    name: str, grid: Any, merged: Any, split: bool | None, sheets: Collection[str], reading: Reading
+) -> Iterator[tuple[str, OpenCells]]:
+    """The tables of a sheet, the first called like it."""
+    spans, sure = side_by_side(grid, merged)
+    if len(spans) < 2 or split is False or not (sure or split):
+        if len(spans) > 1 and split is None:
+            reading.warn(f"blank columns divide the sheet {name!r}, which is read as one table (split=true makes several)")
+        yield name, partial(_cells, grid, merged)
+        return
+    names = [name]
+    numbers = count(2)
+    while len(names) < len(spans):
+        called = f"{name} ({next(numbers)})"
+        if called not in sheets:
+            names.append(called)
+    told = ", ".join(map(repr, names))
+    reading.warn(f"blank columns divide the sheet {name!r}, which is read as {len(spans)} tables: {told} (split=false makes one)")
+    for called, (begin, end) in zip(names, spans, strict=True):
+        inside = [((top, left - begin), (bottom, right - begin)) for (top, left), (bottom, right) in merged if begin <= left < end]
+        yield called, partial(_cells, [row[begin:end] for row in grid], inside, part=True)
+
+
+def _cells(grid: Any, merged: Any, reading: Reading, *, part: bool = False) -> Cells:
+    return SheetCells(grid, merged, reading, part=part)
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:

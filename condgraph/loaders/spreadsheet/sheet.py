@@ -11,7 +11,7 @@ header and cells, and blank rows, are no columns and no rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine.errors import LoadError, numbered
@@ -19,6 +19,7 @@ from condgraph.engine.values import collapse
 from condgraph.loaders.base import Reading
 from condgraph.loaders.folder.texts import cell_text
 from condgraph.loaders.table.text import Chunk
+from condgraph.loaders.table.totals import is_total
 
 #: First and last cell of a merged range, as (row, column), from 0.
 Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -29,15 +30,43 @@ _ROWS: Final = 5_000
 _MOST_MERGED: Final = 2_000_000
 
 
-class SheetCells:
-    """A sheet, its texts in memory: `grid` are its rows, from the first row and column of the sheet."""
+def side_by_side(grid: Sequence[Sequence[Any]], merged: Sequence[Range]) -> tuple[list[tuple[int, int]], bool]:
+    """The columns (from, to) of the tables that stand side by side in a sheet with blank columns
+    between them, and whether their rows show that they are tables of their own.
 
-    def __init__(self, grid: Sequence[Sequence[Any]], merged: Sequence[Range], reading: Reading) -> None:
+    A table has two columns or more, and no gap between its rows. Where all end in the same row, and
+    have other headers, a blank column may as well be a gap within one table.
+    """
+    width = max(map(len, grid), default=0)
+    filled = [any(at < len(row) and str(row[at]).strip() for row in grid) for at in range(width)]
+    parts = [[at for at, _ in group] for there, group in groupby(enumerate(filled), key=lambda one: one[1]) if there]
+    spans = [(part[0], part[-1] + 1) for part in parts]
+    crossed = any(left < begin <= right for (_, left), (_, right) in merged for begin, _ in spans)
+    if len(spans) < 2 or crossed or any(end - begin < 2 for begin, end in spans):
+        return [(0, width)], False
+    rows: list[list[int]] = []
+    headers: list[tuple[str, ...]] = []
+    for begin, end in spans:
+        texts = [[str(cell).strip() for cell in row[begin:end]] for row in grid]
+        there = [at for at, row in enumerate(texts) if sum(map(bool, row)) > 1 and not any(map(is_total, row))]
+        if not there or there[-1] - there[0] + 1 != len(there):
+            return [(0, width)], False
+        rows.append(there)
+        headers.append(tuple(texts[there[0]]))
+    return spans, any(one != rows[0] for one in rows) or len(set(headers)) == 1
+
+
+class SheetCells:
+    """A sheet, its texts in memory: `grid` are its rows, from the first row and column of the sheet.
+    `part`: it is one of several tables in it, whose header has two cells at least.
+    """
+
+    def __init__(self, grid: Sequence[Sequence[Any]], merged: Sequence[Range], reading: Reading, *, part: bool = False) -> None:
         rows = [list(map(cell_text, row)) for row in grid]
         width = max(map(len, rows), default=0)
         for row in rows:
             row.extend([""] * (width - len(row)))
-        first = self._begin(rows, reading)
+        first = self._begin(rows, reading, 1 if part else 2)
         last = (
             first
             + 1
@@ -64,11 +93,11 @@ class SheetCells:
         self.headers = [headers[at] for at in kept]
         self.body = [[row[at] for at in kept] for row in body]
 
-    def _begin(self, rows: Sequence[Sequence[str]], reading: Reading) -> int:
-        """The row of the header."""
+    def _begin(self, rows: Sequence[Sequence[str]], reading: Reading, narrow: int) -> int:
+        """The row of the header; a table of more than `narrow` columns may have a title above it."""
         counts = [sum(bool(cell.strip()) for cell in row) for row in rows]
         first = next(at for at, count in enumerate(counts) if count)
-        if counts[first] == 1 and max(counts) > 2:
+        if counts[first] == 1 and max(counts) > narrow:
             wide = next(at for at, count in enumerate(counts) if count > 1)
             title = [cell.strip() for row in rows[first:wide] for cell in row if cell.strip()]
             reading.warn(f"what stands above the header is left out: {'; '.join(title)[:200]}")
