@@ -78,7 +78,7 @@ class GraphLoading(Changes, GraphBase):
         for one in found:
             one.format.check_options(options)
         seen = self._sources(wait)
-        given = known_by(found, options, seen, named=name is not None)
+        given = known_by(found, options, seen, named=name is not None, changes=replace or append)
         begin = time.perf_counter()
         readings: list[Reading] = []
         found, changed = planned(given, (), named=name is not None, replace=False, append=False)

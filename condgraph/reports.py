@@ -27,10 +27,14 @@ class LoadReport:
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     seconds: float
+    #: Columns of several tables that were found to refer to rows of others, with what speaks for it.
+    joins: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
         text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
+        if self.joins:
+            text += f"; {numbered(len(self.joins), 'column', 'columns')} joined"
         if self.skipped:
             text += f"; {numbered(self.skipped, 'record', 'records')} left out"
         if self.warned or self.warnings:
@@ -127,4 +131,5 @@ def report(
         tuple(problems[:MOST_PROBLEMS]),
         tuple(warnings),
         time.perf_counter() - begin,
+        tuple(one for reading in readings for one in reading.joins),
     )

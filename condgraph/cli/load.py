@@ -98,6 +98,10 @@ def load(
                 append=append,
                 **options,
             )
+        for join in report.joins[:SHOWN_PROBLEMS]:
+            complain(f"joined: {printable(join)}")
+        if len(report.joins) > SHOWN_PROBLEMS:
+            complain(f"and {len(report.joins) - SHOWN_PROBLEMS} more joins")
         for problem in report.problems[:SHOWN_PROBLEMS]:
             complain(f"{'left out' if problem.skipped else 'warning'}: {printable(str(problem))}")
         more = report.skipped + report.warned - min(len(report.problems), SHOWN_PROBLEMS)

@@ -60,6 +60,8 @@ class Reading:
     skipped: int = 0
     warned: int = 0
     records: int = 0
+    #: Columns of tables that were found to refer to rows of others, with what speaks for it.
+    joins: list[str] = field(default_factory=list)
     #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; the caller of a load
     #: gives it.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None

@@ -20,23 +20,30 @@ from condgraph.engine.facts import Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.folder import load as folder
+from condgraph.loaders.folder.load import TableFiles
 from condgraph.loaders.property_graph.files import GraphFiles
 from condgraph.loaders.recognise import Recognised
 from condgraph.loaders.table.arrow import is_frame
 
 
-def known_by(found: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool) -> list[Recognised]:
+def known_by(
+    found: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool, changes: bool = False
+) -> list[Recognised]:
     """What is to be loaded, each source with its fingerprint.
 
     Unless it was `named` by its caller, an object that is no file gets a name that no source of the
-    graph has (`known`), or that of the source with the very same content.
+    graph has (`known`), or that of the source with the very same content. So do several files that
+    are one source, and are called like their folder, but for a load that `changes` what is there.
     """
     taken = {source.name: source for source in known}
+    # Several tables in one place are sources of their own, with the fingerprint of the whole.
+    places = {name.rpartition("/")[0]: source for name, source in taken.items() if "/" in name}
     fingerprinted: list[Recognised] = []
     for one in found:
         source = replace(one.source, content=_content(one, options))
-        if not named and not isinstance(one.data, (Path, DatabaseUrl, GraphFiles)):
-            source = replace(source, name=_free(source, taken))
+        own = isinstance(one.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(one.data, TableFiles))
+        if not named and not own:
+            source = replace(source, name=_free(source, places | taken if isinstance(one.data, TableFiles) else taken))
         taken[source.name] = source
         fingerprinted.append(replace(one, source=source))
     return fingerprinted
@@ -56,7 +63,7 @@ def _content(one: Recognised, options: Mapping[str, Any]) -> str:
     """
     if isinstance(one.data, DatabaseUrl):
         data = one.data.content(options)
-    elif isinstance(one.data, GraphFiles):
+    elif isinstance(one.data, GraphFiles | TableFiles):
         data = "".join(map(_of_path, one.data.paths))
     else:
         # A file that describes tables stands for those beside it.

@@ -25,8 +25,9 @@ from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.export import read as jsonl
 from condgraph.loaders.fetch import Fetched
-from condgraph.loaders.files import heads_in, read_head, stem_of
+from condgraph.loaders.files import heads_in, read_head, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
+from condgraph.loaders.folder.load import TableFiles
 from condgraph.loaders.kqapro import load as kqapro
 from condgraph.loaders.property_graph import load as property_graph
 from condgraph.loaders.property_graph.files import GraphFiles
@@ -83,7 +84,7 @@ def recognise(
     wanted = None if format is None else _named(format)
     found: list[tuple[Format, Any]] = []
     left_out: list[Path] = []
-    keyed = any(option in _OF_FOLDERS and value is not None for option, value in (options or {}).items())
+    keyed = any(option in _OF_FOLDERS and value is not None and value is not False for option, value in (options or {}).items())
     with heads_in(encoding):
         for one in _listed(source, wanted):
             if keyed and wanted is None and isinstance(one, Path) and one.is_dir() and folder.files_of(one):
@@ -97,6 +98,9 @@ def recognise(
     _no_repeats(found)
     found = _together(found)
     places = {one.path: one.location for one in _each(source) if isinstance(one, Fetched)}
+    if wanted is None:
+        with heads_in(encoding):
+            found = _referring(found, options or {}, places)
     names = sources_of([data for _, data in found])
     if name is not None:
         names = [name] if len(names) == 1 else [f"{name}/{one}" for one in names]
@@ -106,7 +110,9 @@ def recognise(
     ]
     if left_out:
         first = recognised[0]
-        recognised[0] = replace(first, format=_with_warning(first.format, left_out))
+        listed = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
+        said = f"files that are no data are left out: {listed}"
+        recognised[0] = replace(first, format=_with_warning(first.format, said, file=str(left_out[0].parent)))
     return recognised
 
 
@@ -116,7 +122,7 @@ def location_of(data: Any, places: Mapping[Path, str] | None = None) -> str:
     """
     if isinstance(data, server.DatabaseUrl):
         return data.location
-    if isinstance(data, GraphFiles):
+    if isinstance(data, GraphFiles | TableFiles):
         first = data.paths[0]
         return places[first].rpartition("/")[0] if places and first in places else str(first.parent)
     if places and isinstance(data, Path) and data in places:
@@ -139,7 +145,7 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
             path = Path(one)
             stem = stem_of(path) if path.name else stem_of(path.resolve())
             parts.append([stem, *reversed([part for part in path.parts[:-1] if part not in (path.anchor, ".")])])
-        elif isinstance(one, (server.DatabaseUrl, GraphFiles)):
+        elif isinstance(one, (server.DatabaseUrl, GraphFiles, TableFiles)):
             parts.append([one.called])
         else:
             parts.append([type(one).__name__.casefold()])
@@ -336,6 +342,41 @@ def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
     return [whole, *((form, data) for form, data in found if data not in files)]
 
 
+def _referring(found: list[tuple[Format, Any]], options: Options, places: Mapping[Path, str]) -> list[tuple[Format, Any]]:
+    """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
+    is; all of those that are named in `options` about keys between tables.
+    """
+    files = [data for form, data in found if form in (table.CSV, table.TSV, table.PARQUET) and isinstance(data, Path)]
+    files = [path for path in files if suffix_of(path) in (*folder.SUFFIXES, *folder.PARQUET)]
+    given = {option: value for option, value in options.items() if value is not None}
+    if len(files) < 2 or given.get("join") is False or not given.keys() <= folder.FORMAT.options.keys():
+        return found
+    joined, questions = (files, []) if _names_tables(given, files) else folder.referring(files, given)
+    # Of tables that are loaded together the loader asks itself.
+    for path, column, said in reversed(questions):
+        at = next(number for number, (_, data) in enumerate(found) if data == path)
+        if path not in joined:
+            found[at] = _with_warning(found[at][0], said, column or None), path
+    if not joined:
+        return found
+    parent = joined[0].resolve().parent
+    called = places[joined[0]].rpartition("/")[0].rpartition("/")[2] if joined[0] in places else parent.name
+    whole: Any = TableFiles(tuple(joined), called or "tables")
+    if not places and len(joined) == len(files) == len(found) and joined == folder.files_of(joined[0].parent):
+        whole = joined[0].parent
+    at = next(number for number, (_, data) in enumerate(found) if data in joined)
+    rest = [pair for pair in found if not (isinstance(pair[1], Path) and pair[1] in joined)]
+    return [*rest[:at], (folder.FORMAT, whole), *rest[at:]]
+
+
+def _names_tables(options: Options, files: Sequence[Path]) -> bool:
+    """Whether options are about keys between these tables."""
+    stems = [stem_of(path) for path in files]
+    joins = [one for option in ("join", "keys") if isinstance(options.get(option), Mapping) for one in options[option]]
+    about = any(str(one).startswith(f"{stem}.") for one in joins for stem in stems)
+    return about or any(option in _OF_FOLDERS - {"join"} for option in options)
+
+
 def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
     seen: set[Path] = set()
     for _, data in found:
@@ -345,12 +386,11 @@ def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
             seen.add(data)
 
 
-def _with_warning(form: Format, left_out: Sequence[Path]) -> Format:
-    """The same format, whose reading begins with a warning about files that were left out."""
-    names = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
+def _with_warning(form: Format, said: str, column: str | None = None, file: str | None = None) -> Format:
+    """The same format, whose reading begins with a warning."""
 
     def read(data: Any, reading: Reading, options: Options) -> Iterator[Item]:
-        reading.warn(f"files that are no data are left out: {names}", file=str(left_out[0].parent))
+        reading.warn(said, field=column, file=file)
         yield from form.read(data, reading, options)
 
     return replace(form, read=read)

@@ -416,3 +416,171 @@ def test_a_table_is_a_concept() -> None:
         graph.kopl("FindAll() FilterConcept(people) Count()")
     graph.add([Entity("s", "staff", EntityKind.CONCEPT), Entity("z", "Zoe"), Member("z", "s")])
     assert names(graph, "FindAll() FilterConcept(staff) QueryName()") == ["Zoe"]
+
+
+def table_of(header: str, rows: Any) -> str:
+    """A CSV file: its header, and rows of cells."""
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+STATIONS = table_of("station,stop", [(f"S{i:02}", f"Stop {i}") for i in range(12)])
+TRIPS = table_of("trip,start,minutes", [(f"T{i}", f"S{i % 12:02}", i % 7) for i in range(30)])
+#: Files, the columns that are joined, and those that are asked about.
+SEVERAL: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
+    "codes that are keys of one table": ({"stations": STATIONS, "trips": TRIPS}, ["trips.start"], []),
+    "names that agree": (
+        {"customers": "customerID,name\n1,Ann\n2,Bob\n", "orders": "orderID,customerID\n10,1\n11,1\n12,2\n"},
+        ["orders.customerID"],
+        [],
+    ),
+    "a few codes": ({"stations": "station,stop\nA,x\nB,y\nC,z\n", "trips": "trip,start\n1,A\n2,C\n3,A\n"}, [], ["start"]),
+    "a number that may be a key": (
+        {"shippers": "shipperID,firm\n1,a\n2,b\n3,c\n", "orders": table_of("orderID,via", [(i, i % 3 + 1) for i in range(9)])},
+        [],
+        ["via"],
+    ),
+    "two tables with id": ({name: table_of("id,x", [(i, f"{name}{i}") for i in range(1, 30)]) for name in "ab"}, [], []),
+    "numbers that count": (
+        {
+            "a": table_of("id,x", [(i, f"x{i}") for i in range(1, 30)]),
+            "b": table_of("id,rank,score", [(i, 30 - i, i * 1.5) for i in range(1, 30)]),
+        },
+        [],
+        [],
+    ),
+    "its own table": (
+        {
+            "staff": table_of("id,name,manager", [(f"E{i}", f"n{i}", f"E{i // 2}" if i > 1 else "") for i in range(1, 30)]),
+            "x": "k\n1\n",
+        },
+        ["staff.manager"],
+        [],
+    ),
+    "codes of two tables": (
+        {
+            "grades": table_of("grade,text", [(c, f"g{c}") for c in "ABCDEFGHIJKL"]),
+            "parts": table_of("part,class", [(f"p{i}", "ABCDEFGHIJKL"[i % 12]) for i in range(50)]),
+            "letters": table_of("letter,place", [(c, i) for i, c in enumerate("ABCDEFGHIJKLMN")]),
+        },
+        [],
+        ["class"],
+    ),
+    "leading zeros on one side": (
+        {
+            "zips": table_of("zip,town", [(f"{i:05}", f"t{i}") for i in range(1, 40)]),
+            "people": table_of("person,code", [(f"p{i}", i) for i in range(1, 40)]),
+        },
+        [],
+        [],
+    ),
+    "leading zeros on both": (
+        {
+            "zips": table_of("zip,town", [(f"{i:05}", f"t{i}") for i in range(1, 40)]),
+            "people": table_of("person,code", [(f"p{i}", f"{i:05}") for i in range(1, 40)]),
+        },
+        ["people.code"],
+        [],
+    ),
+    "another case": (
+        {
+            "zones": table_of("code,town", [(f"A{i}", f"t{i}") for i in range(1, 40)]),
+            "people": table_of("person,place", [(f"p{i}", f"a{i}") for i in range(1, 40)]),
+        },
+        [],
+        [],
+    ),
+    "cells that are missing": (
+        {
+            "zones": table_of("code,town", [(f"A{i}", f"t{i}") for i in range(1, 40)]),
+            "people": table_of("person,place", [(f"p{i}", f"A{i}" if i % 3 else "") for i in range(1, 40)]),
+        },
+        ["people.place"],
+        [],
+    ),
+    "a key that repeats": ({"zones": "code,town\nA1,x\nA1,y\nA2,z\n", "people": "person,code\np1,A1\np2,A2\n"}, [], []),
+    "rows that repeat": (
+        {"stations": STATIONS, "trips": table_of("start,end", [(f"S{i % 12:02}", f"S{i * 5 % 12:02}") for i in range(30)])},
+        ["trips.start", "trips.end"],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("listed", [False, True])
+def test_several_tables_are_joined_where_that_is_certain(name: str, listed: bool, tmp_path: Path) -> None:
+    files, joined, asked = SEVERAL[name]
+    place = folder_of(tmp_path / "town", {f"{stem}.csv": text for stem, text in files.items()})
+    graph = condgraph.open("memory:")
+    source: Any = sorted(place.iterdir()) if listed else place
+    report = graph.load(source)
+    assert [one.partition(" = ")[0] for one in report.joins] == joined
+    questions = [problem for problem in report.problems if "makes it a reference" in problem.message]
+    assert [problem.field for problem in questions] == asked
+    assert f"{len(joined)} column" in str(report) if joined else "joined" not in str(report)
+    # Every row is there, whatever was joined.
+    for stem, text in files.items():
+        if listed or joined or asked:
+            assert names(graph, f"FindAll() FilterConcept({stem}) Count()") == [str(text.count("\n") - 1)]
+    for column in joined:
+        table, _, at = column.partition(".")
+        assert graph.kopl(f"FindAll() FilterConcept({table}) Relate({at}, forward) Count()").values[0] > 0
+    none = condgraph.open("memory:")
+    report = none.load(source, join=False)
+    assert (report.joins, [one for one in report.problems if "makes it" in one.message]) == ((), [])
+    assert none.status().counts["relations"] == 0
+
+
+def test_what_is_asked_about_is_joined_when_it_is_said(tmp_path: Path) -> None:
+    files = {
+        "stations.csv": "station,stop\nA,x\nB,y\nC,z\n",
+        "trips.csv": "trip,start\n1,A\n2,C\n3,A\n",
+        "words.csv": "word\nfoo\n",
+    }
+    place = folder_of(tmp_path / "town", files)
+    listed = sorted(place.iterdir())
+    graph = condgraph.open("memory:")
+    (problem,) = graph.load(listed).problems
+    assert "join={'trips.start': 'stations.station'} makes it a reference" in problem.message
+    assert "its 2 different values (A, C) are keys of 'stations'" in problem.message
+    graph = condgraph.open("memory:")
+    assert graph.load(listed, join={"trips.start": "stations.station"}).problems == ()
+    assert names(graph, "FindAll() FilterConcept(trips) Relate(start, forward) QueryAttr(stop)") == ["x", "z"]
+
+
+def test_files_that_refer_to_none_stay_what_they_are(tmp_path: Path) -> None:
+    files = {"stations.csv": STATIONS, "trips.csv": TRIPS, "words.csv": "word,length\nfoo,3\n"}
+    listed = sorted(folder_of(tmp_path / "town", files).iterdir())
+    graph = condgraph.open("memory:")
+    assert graph.load(listed).sources == ("town", "words")
+    # The same adds nothing; other files of that folder are another source.
+    assert graph.load(listed).added["relations"] == 0
+    more = folder_of(tmp_path / "town", {"lines.csv": STATIONS.replace("S", "L"), "buses.csv": TRIPS.replace("S", "L")})
+    assert graph.load([more / "buses.csv", more / "lines.csv"]).sources == ("town 2",)
+    assert graph.load([more / "buses.csv", more / "lines.csv"], name="lines").sources == ("lines",)
+    # An option of single tables leaves them so.
+    graph = condgraph.open("memory:")
+    assert graph.load(listed[:2], delimiter=",").sources == ("stations", "trips")
+
+
+def test_many_columns_are_asked_about_in_few_lines(tmp_path: Path) -> None:
+    columns = [f"c{i}" for i in range(9)]
+    place = folder_of(
+        tmp_path / "town",
+        {
+            "stations.csv": "station\nA\nB\n",
+            "trips.csv": table_of(",".join(["trip", *columns]), [(i, *"AB"[i % 2] * 9) for i in range(4)]),
+        },
+    )
+    graph = condgraph.open("memory:")
+    report = graph.load(place)
+    assert [one.field for one in report.problems] == columns[:5]
+    assert "so it is with 4 further columns" in report.problems[-1].message
+
+
+def test_too_many_files_are_not_looked_through(tmp_path: Path) -> None:
+    place = folder_of(tmp_path / "town", {f"t{i}.csv": f"code{i},x\nA,1\nB,2\n" for i in range(101)})
+    graph = condgraph.open("memory:")
+    report = graph.load(place)
+    assert len(report.sources) == 101
+    assert "101 tables are too much to look for references between them" in report.problems[0].message

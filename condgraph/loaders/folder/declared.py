@@ -44,7 +44,7 @@ Headers: TypeAlias = Mapping[str, Sequence[str]]
 
 #: Options that every format of several tables takes.
 JOIN_OPTIONS: Final[Mapping[str, str]] = {
-    "join": "columns that refer to rows of other tables: {'orders.shipVia': 'shippers.shipperID'}, a list for several tables",
+    "join": "columns that refer to rows of other tables: {'orders.shipVia': 'shippers.shipperID'}, a list for several; False: none",
     "keys": "the same as join=",
     "primary": "columns that identify the rows of a table: {'orders': 'orderID'}, a list for several columns",
     "name_columns": "columns that name the rows: {'products': 'productName'}",
@@ -151,7 +151,9 @@ def of_options(options: Options, tables: Headers) -> Declared:
             said.types.setdefault(table, {})[columns[0]] = _type(kind, str(text), said)
     for option in ("join", "keys"):
         joins = options.get(option)
-        if joins is None:
+        if joins is False:
+            said.guess_joins = False
+        if joins is None or joins is False:
             continue
         if not isinstance(joins, Mapping):
             raise OptionError(

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeAlias
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import shortened
+from condgraph.engine.errors import numbered, shortened
 from condgraph.loaders.base import Options
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, points
-from condgraph.loaders.folder.spelling import plain
+from condgraph.loaders.folder.spelling import key_names, plain
 from condgraph.loaders.folder.tab import Tab
 
 #: Different cells of a column that are remembered.
@@ -36,6 +36,16 @@ _WITHIN: Final = re.compile(
 _SELF: Final = re.compile(
     r"parent|manager|boss|supervisor|reportsto|reportto|mentor|predecessor|successor|superior|replaces|replacedby|belongsto|partof|prev|next"
 )
+#: What columns are called that are keys, as plain names.
+_KEY_NAME: Final = re.compile(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$")
+#: Rows of a table that are looked at first; of more tables none is.
+_FIRST_ROWS: Final = 1_000
+MOST_TABLES: Final = 100
+#: Columns that are asked about.
+_MOST_ASKED: Final = 5
+_LOOK: Final = re.compile(r"\d+|[^\W\d_]+")
+#: Why columns refer to rows of other tables.
+Reasons: TypeAlias = dict[tuple[str, Key], str]
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -47,7 +57,7 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
     said_joins = {(join.table, join.columns) for join in said.joins}
     columns = {name: tab.columns for name, tab in tabs.items()}
     find_keys(columns, said)
-    reasons: dict[tuple[str, Key], str] = {}
+    reasons: Reasons = {}
     for tab in tabs.values():
         if tab.columns.primary is None and tab.name not in said.keys:
             tab.columns.primary = _only_key(tab)
@@ -56,9 +66,7 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
             names = tuple(tab.names[at] for at in one.columns)
             if (tab.name, names) in said_joins:
                 reasons[tab.name, one.columns] = "declared by the source"
-    comments: dict[str, list[str]] = {}
-    for tab in tabs.values():
-        comments[tab.name] = list(_by_cells(tab, tabs, reasons))
+    comments = {tab.name: [_comment(tab, tabs, *one) for one in _by_cells(tab, tabs, reasons)] for tab in tabs.values()}
     for tab in tabs.values():
         if tab.columns.primary is None and tab.name not in said.keys:
             tab.columns.primary = _pair(tab)
@@ -81,11 +89,18 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
     return "\n".join(lines) + "\n"
 
 
-def _look(tab: Tab) -> None:
-    """The cells of all columns: types, and different values, as far as they can be remembered."""
-    for chunk, _ in tab.cells.chunks(tab.reading, tab.names):
+def _comment(tab: Tab, tabs: Mapping[str, Tab], at: int, target: str, key: Key) -> str:
+    why = _contained(tab, tabs, Reference((at,), ((target, key),)))
+    return f"# {_string(_path(tab, (at,)))} = {_string(_path(tabs[target], key))}  # perhaps: {why}, the names do not say so"
+
+
+def _look(tab: Tab, wanted: Collection[Key] | None = None) -> None:
+    """The cells of all columns, or some: types, and different values, as far as they can be remembered."""
+    for chunk in tab.first_pass():
         check()
         for at, column in enumerate(chunk.columns):
+            if wanted is not None and (at,) not in wanted:
+                continue
             tab.profiles[at].add(column)
             if len(tab.columns.values.get((at,), ())) <= _MOST:
                 tab.columns.add((at,), tab.cells_of(at, column))
@@ -99,15 +114,15 @@ def _only_key(tab: Tab) -> Key | None:
         return None
     for at, name in enumerate(tab.names):
         # Texts are keys wherever all differ, numbers and times only in front or with such a name.
-        called = bool(re.search(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$", plain(name)))
+        called = bool(_KEY_NAME.search(plain(name)))
         kind = tab.profiles[at].decide(name).kind
         if columns.reference(at) is None and columns.unique((at,)) and (called or (at == 0 and kind in ("text", "number"))):
             return (at,)
     return None
 
 
-def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: dict[tuple[str, Key], str]) -> Iterator[str]:
-    """Add references that cells say; lines of comment for those that only may be."""
+def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[tuple[int, str, Key]]:
+    """Add references that cells say; columns that only may be references, with the table and the key."""
     columns = tab.columns
     for at, name in enumerate(tab.names):
         mine = columns.values.get((at,), set())
@@ -134,7 +149,7 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: dict[tuple[str, Key], 
         itself = next((one for one in found if one[0] == tab.name and _SELF.search(plain(name))), None)
         if itself is not None:
             target, key, share = itself
-        texts = sum(not one.replace(".", "", 1).replace("-", "", 1).isdigit() for one in mine)
+        texts = sum(not _is_number(one) for one in mine)
         believed = share == 2.0 or itself is not None or (texts >= _MANY and texts == len(mine) and len(found) == 1)
         if (believed and tabs[target].name != tab.name) or itself is not None:
             one = Reference((at,), ((target, key),))
@@ -142,10 +157,145 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: dict[tuple[str, Key], 
             tabs[target].columns.pointed = True
             how = "by its name, " if share == 2.0 else "" if itself is None else "called so, "
             reasons[tab.name, (at,)] = how + _contained(tab, tabs, one)
-        elif share >= 0.9 and len(mine) > 1 and target != tab.name and plain(name) not in ("quantity", "count", "amount", "level"):
-            path = _string(_path(tabs[target], key))
-            why = _contained(tab, tabs, Reference((at,), ((target, key),)))
-            yield f"# {_string(_path(tab, (at,)))} = {path}  # perhaps: {why}, the names do not say so"
+        elif len(mine) > 1 and target != tab.name and (texts == len(mine) or (share >= 0.9 and _may_number(name))):
+            yield at, target, key
+
+
+def _may_number(name: str) -> bool:
+    """Whether a column of numbers may be one of keys, by its name."""
+    return plain(name) not in ("quantity", "count", "amount", "level", "rank", "position", "year", "no", "number")
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number; digits after zeros are a code."""
+    return not (len(text) > 1 and text[0] == "0" and text[1] != ".") and text.replace(".", "", 1).replace("-", "", 1).isdigit()
+
+
+# -- while tables are loaded -----------------------------------------------------------------------
+
+
+def _look_of(cell: str) -> str:
+    """A text with a sign for each run of digits, and one for each run of letters.
+
+    >>> _look_of("S09"), _look_of("rue de Rivoli, 4")
+    ('a9', 'a a a, 9')
+    """
+    return _LOOK.sub(lambda found: "9" if found[0].isdigit() else "a", cell)
+
+
+class _First:
+    """The first rows of a table: the different cells of each column, what they look like, and whether
+    these are all rows.
+    """
+
+    def __init__(self, tab: Tab) -> None:
+        self.tab = tab
+        columns, self.whole = tab.first(_FIRST_ROWS)
+        rows = len(columns[0]) if columns else 0
+        listed = [[cell for cell in tab.cells_of(at, column) if cell is not None] for at, column in enumerate(columns)]
+        self.cells, there = list(map(set, listed)), list(map(len, listed))
+        self.looks = [frozenset(map(_look_of, of)) for of in self.cells]
+        names = {"id", *key_names(tab.name)}
+        called = [plain(name) in names or _KEY_NAME.search(plain(name)) for name in tab.names]
+        unique = [rows > 0 and there[at] == rows == len(cells) for at, cells in enumerate(self.cells)]
+        self.keys = [at for at in range(len(called)) if unique[at] and (at == 0 or called[at])]
+
+    def may_refer(self, at: int, other: _First, key: int) -> bool:
+        """Whether a column may be of keys of a table, as far as first rows say."""
+        mine, keys, name = self.cells[at], other.cells[key], plain(self.tab.names[at])
+        if other is self:
+            return at != key and bool(_SELF.search(name))
+        called = name != "id" and (name == plain(other.tab.names[key]) or name in key_names(other.tab.name))
+        if not other.whole:
+            return called or (not all(map(_is_number, mine)) and self.looks[at] <= other.looks[key])
+        return mine <= keys or (called and len(mine & keys) >= CONTAINED * len(mine))
+
+
+def worth_a_look(tabs: Mapping[str, Tab]) -> dict[str, set[Key]]:
+    """The columns that may be keys, and those that may refer to them, as far as the first rows of all
+    tables say: those whose cells are looked at. None of too many tables.
+    """
+    found: dict[str, set[Key]] = {name: set() for name in tabs}
+    if len(tabs) > MOST_TABLES:
+        return found
+    firsts = list(map(_First, tabs.values()))
+    for mine in firsts:
+        for at, cells in enumerate(mine.cells):
+            check()
+            for other in firsts if cells else ():
+                for key in other.keys:
+                    if mine.may_refer(at, other, key):
+                        found[mine.tab.name].add((at,))
+                        found[other.tab.name].add((key,))
+    for one in firsts:
+        if found[one.tab.name]:
+            # The first of them is the key.
+            found[one.tab.name].update((key,) for key in one.keys)
+    return found
+
+
+def join_by_cells(tabs: Mapping[str, Tab], said: Declared) -> tuple[Reasons, list[tuple[str, int, str, Key]]]:
+    """Add the references that cells of tables say beside those found already, with their keys; the
+    reason for each, and columns that only may be references (table, column, table referred to, key).
+    """
+    reasons: Reasons = {}
+    tried = [tab for tab in tabs.values() if tab.columns.primary is None and tab.name not in said.keys]
+    for tab in tried:
+        tab.columns.primary = _only_key(tab)
+    perhaps = [(tab.name, *one) for tab in tabs.values() for one in _by_cells(tab, tabs, reasons)]
+    referred = {target for tab in tabs.values() for one in tab.columns.foreign for target, _ in one.targets}
+    for tab in tried:
+        if tab.name not in referred:
+            # Its rows go by number, as they do where nothing is guessed.
+            tab.columns.primary = None
+    for table, _ in reasons:
+        # Rows that repeat would be one relation: who wants that says so.
+        if tabs[table].columns.relation is None:
+            tabs[table].columns.relation = False
+    return reasons, perhaps
+
+
+def join_text(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
+    """A reference that was found, with what speaks for it."""
+    target, key = one.targets[0]
+    return f"{_path(tab, one.columns)} = {_path(tabs[target], key)}: {_contained(tab, tabs, one)}"
+
+
+def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Key]]) -> list[tuple[str, int, str]]:
+    """What to ask of columns that only may be references: the table, the column, and the words. There
+    are few of them: the last says how many more columns there are.
+    """
+    found: list[tuple[str, int, str]] = []
+    for table, at, target, key in perhaps[:_MOST_ASKED]:
+        tab, other = tabs[table], tabs[target]
+        path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
+        some = shortened(", ".join(sorted(tab.columns.values[at,])[:3]), 60)
+        said = (
+            f"its {len(tab.columns.values[at,]):,} different values ({some}) are keys of {target!r}, and nothing more says that it "
+            f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False leaves it"
+        )
+        more = len(perhaps) - _MOST_ASKED
+        if len(found) == _MOST_ASKED - 1 and more > 0:
+            said += f"; so it is with {numbered(more, 'further column', 'further columns')} (`condgraph guess` lists them)"
+        found.append((table, at, said))
+    return found
+
+
+def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tuple[str, int, str]]]:
+    """The tables of which one refers to another for certain, both, and what to ask of others
+    (`questions`); reads those that may.
+    """
+    for tab in tabs.values():
+        tab.begin(options, Declared())
+    wanted = worth_a_look(tabs)
+    some = {name: tab for name, tab in tabs.items() if wanted[name]}
+    for tab in some.values():
+        _look(tab, wanted[tab.name])
+    columns = {name: tab.columns for name, tab in some.items()}
+    find_keys(columns, Declared())
+    perhaps = join_by_cells(some, Declared())[1]
+    found = [(name, target) for name, of in columns.items() for one in of.foreign for target, _ in one.targets]
+    return {name for pair in found for name in pair}, questions(tabs, perhaps)
 
 
 def _contained(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:

@@ -24,6 +24,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Members, Ref, Rows,
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.folder.declared import Declared, of_file, of_options
+from condgraph.loaders.folder.guess import join_by_cells, join_text, questions, worth_a_look
 from condgraph.loaders.folder.keys import find_keys, may_be_keys
 from condgraph.loaders.folder.referred import meet
 from condgraph.loaders.folder.rows import Pointer, Problems, Rest, RowIds, Tabs, Values
@@ -57,13 +58,19 @@ def declared_of(tabs: Tabs, options: Options, below: Declared | None = None) -> 
 def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> None:
     """The first pass over all tables: types, keys, references, names."""
     wanted = may_be_keys({name: tab.names for name, tab in tabs.items()}, declared)
+    for tab in tabs.values():
+        tab.begin(options, declared)
+    if declared.guess_joins:
+        for name, keys in worth_a_look(tabs).items():
+            wanted[name] |= keys
     room = _CELLS_IN_MEMORY
     for done, tab in enumerate(tabs.values()):
-        tab.begin(options, declared)
         room -= tab.survey(wanted[tab.name], room)
         reading.advance(0, (done + 1) / len(tabs) / 2)
     for table, column, what in find_keys({name: tab.columns for name, tab in tabs.items()}, declared):
         tabs[table].reading.warn(what, field=column)
+    if declared.guess_joins:
+        _guess(tabs, declared, reading)
     for tab in tabs.values():
         named = declared.names.get(tab.name)
         tab.name_column = tab.names.index(named) if named is not None else tab.find_name() if declared.guess else None
@@ -83,6 +90,21 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
                 tabs[target].index(key)
                 if tabs[target].columns.joins:
                     raise declared.wrong(f"{tab.name!r} refers to rows of {target!r}, which are relations")
+
+
+def _guess(tabs: Tabs, declared: Declared, reading: Reading) -> None:
+    """Join columns whose cells say so, and say which columns were joined without being told to; ask of
+    those that only may refer to rows.
+    """
+    told = {(join.table, join.columns) for join in declared.joins}
+    for table, at, said in questions(tabs, join_by_cells(tabs, declared)[1]):
+        tabs[table].reading.warn(said, field=tabs[table].names[at])
+    reading.joins += [
+        join_text(tab, tabs, one)
+        for tab in tabs.values()
+        for one in tab.columns.foreign
+        if (tab.name, tuple(tab.names[at] for at in one.columns)) not in told
+    ]
 
 
 def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> Iterator[Item]:

@@ -9,12 +9,13 @@ a folder is a table as well, if it holds the pieces of one in Parquet (`arrow`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from condgraph.engine.errors import FormatError, LoadError
-from condgraph.engine.facts import Item
+from condgraph.engine.errors import CondgraphError, FormatError, LoadError
+from condgraph.engine.facts import Item, Source
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.files import ENCODING_HELP, head_text, path_of, read_head, stem_of, suffix_of
@@ -22,6 +23,7 @@ from condgraph.loaders.folder import gtfs
 from condgraph.loaders.folder.arrow import ArrowCells, is_pieces
 from condgraph.loaders.folder.declared import FILE, JOIN_OPTIONS, Declared
 from condgraph.loaders.folder.described import PACKAGE, DescribedTable, described, is_description
+from condgraph.loaders.folder.guess import MOST_TABLES, linked
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.spelling import key_names, plain
 from condgraph.loaders.folder.tab import Cells, Tab
@@ -32,6 +34,18 @@ from condgraph.loaders.table.text import TextTable
 #: What the text files of such a folder end in, before an optional `.gz`.
 SUFFIXES: Final = (".csv", ".tsv")
 PARQUET: Final = (".parquet", ".pq")
+
+#: Bytes of files of which joins are looked for before they are loaded.
+_MOST_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Several files of tables that are one source, and what it is called."""
+
+    paths: tuple[Path, ...]
+    called: str
+
 
 _DELIMITERS: Final = {".csv": ",;\t|", ".tsv": "\t"}
 
@@ -55,10 +69,13 @@ def _cells(path: Path, options: Options, names: Sequence[str], reading: Reading)
     return table
 
 
-def opened(place: Path, reading: Reading, options: Options) -> tuple[dict[str, Tab], Declared]:
-    """The tables of a folder, or those that a description of tables names, opened; and what the
-    folder says of them itself.
+def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tuple[dict[str, Tab], Declared]:
+    """The tables of a folder, of some files, or those that a description of tables names, opened; and
+    what the folder says of them itself.
     """
+    if isinstance(place, TableFiles):
+        listed = [DescribedTable(stem_of(path), path) for path in place.paths]
+        return by_name([tab for table in listed for tab in _tab(table, place.paths[0], reading, options)]), Declared()
     if not place.is_dir() and not (place.is_file() and is_description(place, read_head(place))):
         raise FormatError("this is not a folder, and describes none", file=str(place))
     folder = place if place.is_dir() else place.parent
@@ -150,9 +167,30 @@ def with_declaration(place: Path, options: Options) -> Options:
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    place = path_of(source)
+    place = source if isinstance(source, TableFiles) else path_of(source)
     tabs, said = opened(place, reading, options)
-    yield from read_tables(tabs, declared_of(tabs, with_declaration(place, options), said), reading, options)
+    given = with_declaration(place, options) if isinstance(place, Path) else options
+    yield from read_tables(tabs, declared_of(tabs, given, said), reading, options)
+
+
+def referring(paths: Sequence[Path], options: Options) -> tuple[list[Path], list[tuple[Path, str, str]]]:
+    """Of some files those whose tables refer to each other for certain, and what to ask of columns of
+    others (file, column, words). Says so where they are too much to look through before loading.
+    """
+    if len({stem_of(path) for path in paths}) < len(paths):
+        return [], []
+    if len(paths) > MOST_TABLES or sum(path.stat().st_size for path in paths) > _MOST_BYTES:
+        said = f"{len(paths):,} tables are too much to look for references between them; join= says what refers to what"
+        return [], [(paths[0], "", said)]
+    try:
+        tabs, _ = opened(TableFiles(tuple(paths), ""), Reading(Source("", ""), "skip"), options)
+        found, asked = linked(tabs, options)
+    except CondgraphError:
+        # What is wrong with a file is for its loader to say.
+        return [], []
+    by_stem = {stem_of(path): path for path in paths}
+    questions = [(by_stem[table], tabs[table].names[at], said) for table, at, said in asked]
+    return [path for path in paths if stem_of(path) in found], questions
 
 
 def _sniff(path: Path, head: bytes) -> int:

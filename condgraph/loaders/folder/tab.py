@@ -5,6 +5,7 @@ the reading that its problems go to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
+from condgraph.loaders.folder.arrow import ArrowCells
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import Columns, Key
 from condgraph.loaders.folder.spelling import joined, plain, singular
@@ -68,6 +70,7 @@ class Tab:
         self.taken: dict[str, str] = {}
         self._indexes: dict[Key, dict[str, str]] = {}
         self._kept: list[Chunk] | None = None
+        self._begun: Iterator[tuple[Chunk, float]] | None = None
 
     def begin(self, options: Options, declared: Declared) -> None:
         """Say how the cells are read; before anything else is asked."""
@@ -103,6 +106,32 @@ class Tab:
         parts = [self.cells_of(one, chunk.columns[one]) for one in key]
         return parts[0] if len(parts) == 1 else list(map(joined, zip(*parts, strict=True)))
 
+    def first(self, rows: int) -> tuple[list[list[str]], bool]:
+        """The cells of the first rows, before the first pass, column by column, and whether there are
+        no more rows.
+        """
+        # A file is opened once; of a database several results at once may be too many.
+        kept = isinstance(self.cells, TextTable | ArrowCells)
+        chunks = self.cells.chunks(self.reading if kept else None, self.names)
+        heads: list[tuple[Chunk, float]] = []
+        columns: list[list[str]] = [[] for _ in self.names]
+        seen = 0
+        while seen <= rows and (head := next(chunks, None)) is not None:
+            heads.append(head)
+            few = np.arange(max(0, min(rows - seen, len(head[0].numbers))))
+            for mine, column in zip(columns, head[0].columns, strict=True):
+                mine += column.some(few) if isinstance(column, Fields) else column[: len(few)]
+            seen += len(head[0].numbers)
+        if kept:
+            self._begun = chain(heads, chunks)
+        return columns, seen <= rows
+
+    def first_pass(self) -> Iterator[Chunk]:
+        """All rows, for the first time; problems go to the reading."""
+        chunks, self._begun = self._begun or self.cells.chunks(self.reading, self.names), None
+        for chunk, _ in chunks:
+            yield chunk
+
     def survey(self, keys: set[Key], room: int = 0) -> int:
         """The first pass: what the columns look like, and the values of those that may be keys. A
         table of at most `room` cells stays in memory; how many cells do.
@@ -110,7 +139,7 @@ class Tab:
         kept: list[Chunk] | None = []
         cells, last = 0, None
         self.columns.values.update((key, set()) for key in keys)
-        for chunk, _ in self.cells.chunks(self.reading, self.names):
+        for chunk in self.first_pass():
             check()
             for at, column in enumerate(chunk.columns):
                 self.profiles[at].add(column)

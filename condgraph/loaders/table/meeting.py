@@ -51,7 +51,7 @@ class To(NamedTuple):
 
 def join_option(join: Any) -> dict[str, To]:
     """`join=` of one table, checked, by column. Raises `OptionError`."""
-    if join is None:
+    if join is None or join is False:
         return {}
     if not isinstance(join, Mapping) or not all(isinstance(one, str) and isinstance(to, str) and to for one, to in join.items()):
         raise OptionError(
