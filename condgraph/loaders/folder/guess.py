@@ -166,6 +166,12 @@ def _may_number(name: str) -> bool:
     return plain(name) not in ("quantity", "count", "amount", "level", "rank", "position", "year", "no", "number")
 
 
+def _called_key(tab: Tab, at: int) -> bool:
+    """Whether a column is called like a key of its table."""
+    name = plain(tab.names[at])
+    return name == "id" or name in key_names(tab.name) or bool(_KEY_NAME.search(name))
+
+
 def _is_number(text: str) -> bool:
     """Whether a text is a number; digits after zeros are a code."""
     return not (len(text) > 1 and text[0] == "0" and text[1] != ".") and text.replace(".", "", 1).replace("-", "", 1).isdigit()
@@ -195,8 +201,7 @@ class _First:
         listed = [[cell for cell in tab.cells_of(at, column) if cell is not None] for at, column in enumerate(columns)]
         self.cells, there = list(map(set, listed)), list(map(len, listed))
         self.looks = [frozenset(map(_look_of, of)) for of in self.cells]
-        names = {"id", *key_names(tab.name)}
-        called = [plain(name) in names or _KEY_NAME.search(plain(name)) for name in tab.names]
+        called = [_called_key(tab, at) for at in range(len(tab.names))]
         unique = [rows > 0 and there[at] == rows == len(cells) for at, cells in enumerate(self.cells)]
         self.keys = [at for at in range(len(called)) if unique[at] and (at == 0 or called[at])]
 
@@ -242,7 +247,14 @@ def join_by_cells(tabs: Mapping[str, Tab], said: Declared) -> tuple[Reasons, lis
     tried = [tab for tab in tabs.values() if tab.columns.primary is None and tab.name not in said.keys]
     for tab in tried:
         tab.columns.primary = _only_key(tab)
-    perhaps = [(tab.name, *one) for tab in tabs.values() for one in _by_cells(tab, tabs, reasons)]
+    perhaps = [
+        (tab.name, at, target, key)
+        for tab in tabs.values()
+        for at, target, key in _by_cells(tab, tabs, reasons)
+        # Numbers are keys of many tables: of one whose key is called so, and not where it is a key itself.
+        if tab.names[at] not in said.keys.get(tab.name, ())
+        and (_called_key(tabs[target], key[0]) or not any(map(_is_number, tab.columns.values[at,])))
+    ]
     referred = {target for tab in tabs.values() for one in tab.columns.foreign for target, _ in one.targets}
     for tab in tried:
         if tab.name not in referred:
