@@ -11,6 +11,7 @@ from types import TracebackType
 from condgraph.ask.methods import AskMethods
 from condgraph.chains.methods import ChainMethods
 from condgraph.claims.methods import Claims
+from condgraph.engine.snapshot.directory import is_current
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.grammars.methods import Grammars
 from condgraph.graph_asking import GraphAsking
@@ -67,8 +68,9 @@ class Graph(
 
     def refresh(self) -> None:
         """Turn to the current generation, which another process may have written."""
-        if self._directory is not None:
-            self._snapshot = Snapshot.open(self._directory)
+        if self._directory is None or (self._snapshot is not None and is_current(self._directory, self._snapshot.about)):
+            return
+        self._snapshot = Snapshot.open(self._directory)
 
     def snapshot(self) -> Graph:
         """The graph as it is now, in process: later loads do not change it. A graph on a server is

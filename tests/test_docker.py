@@ -51,6 +51,24 @@ def test_the_image_installs_what_there_is() -> None:
     assert "urlopen('http://127.0.0.1:7878/health'" in IMAGE
 
 
+def test_what_the_containers_serve_needs_the_token_that_the_load_makes(tmp_path: Path) -> None:
+    from condgraph.endpoint.guard import Guard, Tokens
+
+    command = COMPOSE["services"]["condgraph"]["command"]
+    assert command[command.index("--host") + 1] == "0.0.0.0"
+    place = command[command.index("--token-file") + 1]
+    lines = [line for line in COMPOSE["services"]["load"]["command"][0].splitlines() if "token" in line]
+    tokens = tmp_path / "tokens"
+    script = "\n".join(lines).replace("$$", "$").replace(place, str(tokens)).replace("python", sys.executable)
+    for _ in range(2):  # the second start keeps it
+        said = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True).stdout
+        name, _, token = tokens.read_text().strip().partition(":")
+        assert f"{name}:{token}" in said
+    guard = Guard(Tokens.read(tokens), loopback=False)
+    assert not guard.closed
+    assert guard.known("10.0.0.1", f"Bearer {token}") == name
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", ["samples", "neo4j", "nothing"])
 def test_a_load_that_fails_is_reported(broken: str, tmp_path: Path) -> None:
@@ -58,7 +76,7 @@ def test_a_load_that_fails_is_reported(broken: str, tmp_path: Path) -> None:
     there is no package.
     """
     step = COMPOSE["services"]["load"]
-    script = step["command"][0].replace("$$", "$").replace("/data/store", str(tmp_path / "store"))
+    script = step["command"][0].replace("$$", "$").replace("/data/", f"{tmp_path}/")
     if broken == "nothing":
         script = script.replace("neo4j://", str(tmp_path / "another"))
     tools = tmp_path / "bin"

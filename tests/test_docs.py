@@ -281,3 +281,14 @@ def test_output_is_compared() -> None:
     assert matches("a\n...\nd", "a\nd\n")
     assert not matches("a\n...\nd", "a\nb\n")
     assert not matches("a.c", "abc\n")
+
+
+def test_every_promise_of_security_has_tests() -> None:
+    table = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## What is protected")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")][2:]
+    assert len(rows) > 10
+    for part, promise, *files in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)`", " ".join(files))
+        assert named, (part, promise)
+        for name in named:
+            assert "\ndef test_" in (ROOT / name).read_text(encoding="utf-8"), name

@@ -5,7 +5,7 @@ all that is in them.
 
 needs `npm`. The version is fixed here, and the archive is compared with its checksum. What the
 script does with the files: the reference to the source map is taken out, and so are addresses in
-its list of prefixes that advertise.
+its list of prefixes that advertise; the DOMPurify in it is given a name, for `trusted.js`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 PACKAGE, VERSION = "@zazuko/yasgui", "4.6.2"
 INTEGRITY = "sha512-Zw45KdPoAE1KRaAoxIHdQqeJxvaVG1oQdntw0hy0ktX35Zu8ZccuOLrXCLwR+GU+0xMzLw8Mjw6BkSZV2vUuQw=="
 STATIC = Path(__file__).parents[1] / "condgraph" / "endpoint" / "static"
+#: Where the script has made its DOMPurify.
+HOOK = "purify.addHook("
 #: Entries of the prefix list that are no vocabularies.
 ADVERTISING = re.compile(r"https?://(?:onlyfans\.com|namso-gen\.com|es\.scribd\.com)[^`\"']*")
 
@@ -60,6 +62,9 @@ def main() -> None:
         STATIC.mkdir(exist_ok=True)
         script = (build / "yasgui.min.js").read_text(encoding="utf-8")
         script = ADVERTISING.sub("urn:none", re.sub(r"\n//# sourceMappingURL=\S+\s*$", "\n", script))
+        if script.count(HOOK) != 1:
+            sys.exit("DOMPurify is not found in the script")
+        script = script.replace(HOOK, f"globalThis.DOMPurify=purify,{HOOK}")
         (STATIC / "yasgui.min.js").write_text(script, encoding="utf-8")
         styles = (build / "yasgui.min.css").read_text(encoding="utf-8")
         (STATIC / "yasgui.min.css").write_text(re.sub(r"/\*# sourceMappingURL=\S+ \*/\s*$", "", styles), encoding="utf-8")

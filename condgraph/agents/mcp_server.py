@@ -7,7 +7,6 @@ right. Cancelling a request ends its query; so does the deadline of the server (
 
 from __future__ import annotations
 
-import hmac
 from typing import Any, Final
 
 import condgraph
@@ -46,31 +45,11 @@ def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONC
 # -- over HTTP -------------------------------------------------------------------------------------
 
 
-def application(server: Any, *, host: str, token: str | None = None) -> Any:
-    """The ASGI application of an MCP server, at `/mcp`. With a token, requests without it are
-    refused; without one, requests that name another host than this one (DNS rebinding) are.
+def application(server: Any) -> Any:
+    """The ASGI application of an MCP server, at `/mcp`. Who may ask is the business of the guard that
+    it is put behind (`condgraph.endpoint.guard`), and not of the SDK.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
-    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if token else None
-    found = server.streamable_http_app(
-        host="127.0.0.1" if token is None else host, max_request_body_size=MOST_BYTES, transport_security=security
-    )
-    return found if token is None else _Guarded(found, token)
-
-
-class _Guarded:
-    """Requests have the token, as `Authorization: Bearer TOKEN`."""
-
-    def __init__(self, application: Any, token: str) -> None:
-        self._application, self._wanted = application, f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._wanted):
-                headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"www-authenticate", b"Bearer")]
-                await send({"type": "http.response.start", "status": 401, "headers": headers})
-                await send({"type": "http.response.body", "body": b"a token is needed\n"})
-                return
-        await self._application(scope, receive, send)
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return server.streamable_http_app(max_request_body_size=MOST_BYTES, transport_security=security)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated
 
 import typer
@@ -27,6 +26,13 @@ def mcp(
         str | None,
         typer.Option("--token", metavar="TOKEN", envvar="CONDGRAPH_MCP_TOKEN", help="What clients send as Authorization: Bearer."),
     ] = None,
+    cors: Annotated[
+        list[str] | None, typer.Option("--cors", metavar="ORIGIN", help="Web pages of another server that may ask; * for all.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Another name of this server, such as that of a proxy."),
+    ] = None,
     llm: Annotated[
         str | None,
         typer.Option(
@@ -50,27 +56,21 @@ def mcp(
         if not http:
             server.run("stdio")
             return
-        if not token and not _is_here(host):
-            raise OptionError(
-                f"{host} is reached from elsewhere, and no token is given", hint="--token, or the environment's CONDGRAPH_MCP_TOKEN"
-            )
+        from condgraph.endpoint.guard import BearerExchange, Guard, Guarded, Rates, Tokens, hosts_of, is_loopback, origins_of
         from condgraph.endpoint.server import listen, log_to_stderr
         from condgraph.endpoint.server import server as http_server
 
+        tokens = Tokens({"mcp": token} if token else None)
+        watch = Guard(tokens, Rates(0.0, 0.0), is_loopback(host), origins_of(cors or ()), hosts_of(allow_host or ()))
+        if watch.closed:
+            raise OptionError(
+                f"{host} is reached from elsewhere, and no token is given", hint="--token, or the environment's CONDGRAPH_MCP_TOKEN"
+            )
         log_to_stderr(requests=False)
         sock = listen(host, port)
 
         def started(address: str) -> None:
             typer.echo(f"{address}/mcp serves {login.graph!r} of {store} to agents")
 
-        http_server(application(server, host=host, token=token or None), [sock], grace=5.0, started=started).run(sockets=[sock])
-
-
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine, and nothing else reaches it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        site = Guarded(application(server), watch, kinds={"/": BearerExchange})
+        http_server(site, [sock], grace=5.0, started=started).run(sockets=[sock])

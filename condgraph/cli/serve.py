@@ -66,7 +66,7 @@ def serve(
         from condgraph.endpoint.clients import Proxies
         from condgraph.endpoint.server import listen, log_to_stderr, server
         from condgraph.endpoint.service import Limits
-        from condgraph.studio.app import admit, routes
+        from condgraph.studio.app import KINDS, routes
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
         # As many as may take more than a moment beside those that are computed.
@@ -75,7 +75,10 @@ def serve(
         local = "://" not in at.place
         if not local:
             at.status(timeout=queries.timeout)  # a server that cannot be reached is told at once
-        api = _api(at, store, login, host, queries, studio)
+        watch = studio.guard(host, base)
+        if watch.closed:
+            complain(f"warning: {watch.closed}")
+        api = _api(at, store, login, queries, studio)
         log_to_stderr(requests=not quiet)
         copy = None if local or replica.live else _replica(at, base, replica)
         embedded = at.rdf(base) if local else None if copy is None else copy.embedded
@@ -88,12 +91,12 @@ def serve(
 
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
-            pages = "" if api.guard.closed else f"; the studio at {address}/studio/"
-            typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{sparql}{pages}")
+            doors = " to nobody" if watch.closed else f"{sparql}; the studio at {address}/studio/"
+            typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{doors}")
 
         sock = listen(host, port)
         own = routes(api, sparql=answers is not None)
-        site = application(answers, limits, routes=own, closing=api.close, admits=lambda exchange: admit(exchange, api.guard))
+        site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds=KINDS)
         running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies)
         stop, watching = Event(), None
         if backend is not None:
@@ -119,17 +122,11 @@ def serve(
             api.close()
 
 
-def _api(at: Graph, store: str, login: LoginOptions, host: str, queries: QueryOptions, studio: StudioOptions) -> Api:
+def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, studio: StudioOptions) -> Api:
     """The API as the options say."""
     from condgraph.studio.api import Api, ApiLimits
-    from condgraph.studio.guard import Guard, Rates, Tokens, is_loopback, origins_of
     from condgraph.studio.pools import Workers
 
-    tokens = Tokens() if studio.token_file is None else Tokens.read(studio.token_file)
-    loopback, closed = is_loopback(host), ""
-    if not loopback and not tokens:
-        closed = "the API is closed: the server listens beyond its own machine and has no tokens (--token-file)"
-        complain(f"warning: {closed}")
     place = store if "://" in at.place else os.path.abspath(store)
     # Workers open what this opened: the mapping and the layout of a database of others are said as here.
     given = how_to_open(store, login)
@@ -140,10 +137,9 @@ def _api(at: Graph, store: str, login: LoginOptions, host: str, queries: QueryOp
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )
     workers = Workers(source, workers=queries.at_once, memory=queries.memory << 20)
-    rates = Rates(studio.rate, 4 * studio.rate)
     # Where the model, or its recording, is, is nobody's business.
     model = "replay" if (studio.llm or "").startswith("replay:") else (studio.llm or "").partition("@")[0] or None
-    return Api(workers, Guard(tokens, rates, loopback, closed, origins_of(studio.allow_origin or ())), limits, model)
+    return Api(workers, limits, model)
 
 
 def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:
@@ -247,7 +243,7 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
             continue
         try:
             opened.refresh()
-            if opened.current.about.get("generation") != served.about.get("generation"):
+            if opened.current is not served:
                 embedded = opened.rdf(base)
                 backend.use(embedded.source, **_served(embedded))
                 backend.prepare()

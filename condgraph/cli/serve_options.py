@@ -8,11 +8,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 if TYPE_CHECKING:
     from condgraph.endpoint.clients import Bounds
+    from condgraph.endpoint.guard import Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,13 @@ class StudioOptions:
             help="Users and their tokens, a line NAME:TOKEN each; needed where HOST is not this machine alone.",
         ),
     ] = None  # fmt: skip
-    allow_origin: Annotated[
-        list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help="A page of another server that may use the API.")
+    cors: Annotated[
+        list[str] | None,
+        typer.Option("--cors", "--allow-origin", metavar="ORIGIN", help="Web pages of another server that may ask; * for all."),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Another name of this server, such as that of a proxy."),
     ] = None
     rate: Annotated[
         float, typer.Option("--rate", metavar="N", min=0.0, help="The most requests of a client a second, to the API; 0 for any.")
@@ -115,6 +122,19 @@ class StudioOptions:
     drop_size: Annotated[
         int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most of files that are dropped on a scratch graph.")
     ] = 64
+
+    def guard(self, host: str, base: str | None) -> Guard:
+        """Who may ask a server that listens at `host`; the host of a `base` is a name of the server."""
+        from condgraph.endpoint.guard import Guard, Rates, Tokens, hosts_of, is_loopback, origins_of
+
+        own = urlsplit(base).hostname if base is not None else None
+        return Guard(
+            Tokens() if self.token_file is None else Tokens.read(self.token_file),
+            Rates(self.rate, 4 * self.rate),
+            is_loopback(host),
+            origins_of(self.cors or ()),
+            (*hosts_of(self.allow_host or ()), *(() if own is None else (own,))),
+        )
 
 
 @dataclass(frozen=True, slots=True)

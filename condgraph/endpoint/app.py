@@ -25,8 +25,10 @@ from urllib.parse import urlsplit
 
 from condgraph.endpoint import description as protocol_description
 from condgraph.endpoint import page, things
+from condgraph.endpoint.clients import Application
 from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
 from condgraph.endpoint.formats import DATASETS, GRAPHS, HTML, SOLUTIONS, Chosen, choose, require, wanted
+from condgraph.endpoint.guard import Guard, Guarded
 from condgraph.endpoint.protocol import ProtocolError, Request, read, read_graph
 from condgraph.endpoint.service import Backend, Limits
 from condgraph.endpoint.streams import Streams
@@ -47,17 +49,14 @@ MOST_HELD: Final = 64 << 20
 class Endpoint:
     """The requests of the protocols, answered from a backend."""
 
-    def __init__(
-        self, backend: Backend, limits: Limits, *, studio: bool = False, admits: Callable[[Exchange], None] = lambda _: None
-    ) -> None:
-        self.backend, self.limits, self._studio, self._admits = backend, limits, studio, admits
+    def __init__(self, backend: Backend, limits: Limits, *, studio: bool = False, discreet: bool = False) -> None:
+        self.backend, self.limits, self._studio, self._discreet = backend, limits, studio, discreet
         self._streams = Streams(limits.streams)
 
     # -- requests ----------------------------------------------------------------------------------
 
     async def sparql(self, exchange: Exchange) -> None:
         """A request to /sparql."""
-        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD", "POST"):
             raise _not_allowed(READING)
         body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
@@ -70,7 +69,6 @@ class Endpoint:
 
     async def data(self, exchange: Exchange) -> None:
         """A request to /data."""
-        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
         asked = read_graph(exchange.address)
@@ -96,7 +94,6 @@ class Endpoint:
 
     async def thing(self, exchange: Exchange) -> None:
         """An IRI of the graph itself: what the graph says of it, or the page that asks for that."""
-        self._admits(exchange)
         if exchange.method not in ("GET", "HEAD"):
             raise _not_allowed("GET, HEAD, OPTIONS")
         base = self.backend.base or ""
@@ -112,8 +109,12 @@ class Endpoint:
         await self._send(exchange, replace(query, limit=self.limits.rows), chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
-        """Whether the server runs."""
-        await exchange.reply(200, page.health(self.backend), {"Content-Type": "application/json", "Cache-Control": "no-store"})
+        """Whether the server runs; and with what, where anybody may know."""
+        await exchange.reply(
+            200,
+            page.health(None if self._discreet else self.backend),
+            {"Content-Type": "application/json", "Cache-Control": "no-store"},
+        )
 
     async def description(self, exchange: Exchange) -> None:
         """The description of the service, for those too who accept nothing that it can be written
@@ -230,11 +231,13 @@ def application(
     *,
     routes: Sequence[Any] = (),
     closing: Callable[[], None] | None = None,
-    admits: Callable[[Exchange], None] = lambda _: None,
-) -> Starlette:
+    guard: Guard | None = None,
+    kinds: Mapping[str, type[Exchange]] | None = None,
+) -> Application:
     """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
-    closes the backend, and calls `closing`, when it ends. `admits` raises the status for who may
-    not read the graph. Raises `MissingExtraError`.
+    closes the backend, and calls `closing`, when it ends. `guard` says who may ask (None: whoever the
+    application is mounted by sees to that), `kinds` how refusals are written (`Guarded`). Raises
+    `MissingExtraError`.
     """
     try:
         from starlette.applications import Starlette
@@ -269,7 +272,7 @@ def application(
                 await super().__call__(scope, receive, send)
 
     if backend is not None:
-        endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), admits=admits)
+        endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), discreet=guard is not None and bool(guard.tokens))
         paths = {
             "/": endpoint.page,
             "/sparql": endpoint.sparql,
@@ -285,4 +288,7 @@ def application(
         if (path := things.path_of(backend.base)) is not None:
             # Behind all others: a base may be the root of a server.
             last.append(Route(f"{path}{{rest:path}}", _Route(endpoint.thing)))
-    return Site(routes=[*own, *routes, *last], lifespan=lifespan)
+    site = Site(routes=[*own, *routes, *last], lifespan=lifespan)
+    # The first page names concepts of the graph in its examples; the others hold nothing of it.
+    public = frozenset({"/health", "/studio", "/studio/", *(() if backend is not None else ("/",))})
+    return site if guard is None else Guarded(site, guard, kinds=kinds, public=public)

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from condgraph.endpoint.clients import RETRY
 from condgraph.endpoint.door import TICK, Door
-from condgraph.endpoint.exchange import LEAVING
+from condgraph.endpoint.exchange import LEAVING, REASON
 from condgraph.endpoint.protocol import DRAIN
 from condgraph.endpoint.transports import Counted, Joining, Leaving
 
@@ -136,8 +136,8 @@ class Connection(HttpToolsProtocol):
         self._requests = [one for one in self._requests if not one.response_complete]
         super().on_headers_complete()
         cycle: Any = self.cycle
-        cycle.scope["extensions"] = {LEAVING: Leaving(cycle)}
-        cycle.transport = Joining(self.loop, self.transport)
+        cycle.transport = joining = Joining(self.loop, self.transport)
+        cycle.scope["extensions"] = {LEAVING: Leaving(cycle), REASON: joining.say}
         self._requests.append(cycle)
         self.phase, self.began, self._body, self._raw = _BODY, time.monotonic(), 0, 0
         if len(self.pipeline) > PIPELINE:

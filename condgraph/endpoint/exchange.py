@@ -10,7 +10,7 @@ import logging
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import quote
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
@@ -25,16 +25,10 @@ Headers = dict[str, str]
 
 _log: Final = logging.getLogger("condgraph.endpoint")
 READING: Final = "GET, HEAD, POST, OPTIONS"
-_CORS: Final = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"X-SPARQL-MaxRows, Warning, Retry-After"),
-    (b"x-content-type-options", b"nosniff"),
-)
-_PREFLIGHT: Final = {
-    "Access-Control-Allow-Methods": READING,
-    "Access-Control-Allow-Headers": "Accept, Content-Type, Authorization, X-Requested-With",
-    "Access-Control-Max-Age": "86400",
-}
+#: Headers of every response; and of all but pages, which have a policy of their own: whatever a result
+#: holds, a browser that shows it runs and loads nothing.
+_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cross-origin-resource-policy", b"same-origin"))
+_POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 #: How results are packed: quickly, and from how many bytes on.
@@ -45,6 +39,8 @@ _MOST_ENCODINGS: Final = 1_000
 
 #: Under this name an extension of a request's scope says when the other side goes away.
 LEAVING: Final = "condgraph.leaving"
+#: And under this one it takes the reason of an error, for the status line: many clients show nothing else of it.
+REASON: Final = "condgraph.reason"
 
 
 class Leaving(Protocol):
@@ -79,7 +75,12 @@ def _problem(error: Exception, text: str | None = None) -> ProtocolError:
 
 
 class Exchange:
-    """One request and its response."""
+    """One request and its response. `challenge` is how a client without a token is asked for one, `rated`
+    says whether requests of a client are counted (`guard`).
+    """
+
+    challenge: ClassVar[str] = "Basic"
+    rated: ClassVar[bool] = False
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -209,15 +210,10 @@ class Exchange:
                 return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
         return False
 
-    @property
-    def always(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Headers of every response."""
-        return _CORS
-
     async def options(self) -> None:
         """Which methods there are."""
         allow = "GET, HEAD, OPTIONS" if self._scope["path"].startswith("/data") else READING
-        await self.reply(204, b"", _PREFLIGHT | {"Allow": allow})
+        await self.reply(204, b"", {"Allow": allow})
 
     async def start(self, status: int, headers: Headers, *, packs: bool = False) -> None:
         """Send the head of the response; `packs`: with the body packed, where the client takes that."""
@@ -226,7 +222,8 @@ class Exchange:
             headers = headers | {"Content-Encoding": "gzip"}
         self.status = status
         raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *self.always]})
+        own = _ALWAYS if "Content-Security-Policy" in headers else (*_ALWAYS, _POLICY)
+        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *own]})
 
     async def part(self, data: bytes) -> None:
         """Send a part of the body."""
@@ -268,11 +265,28 @@ class Exchange:
         finally:
             self._logged()
 
-    async def failed(self, problem: ProtocolError) -> None:
-        """Say what is wrong."""
+    async def refuse(self, problem: ProtocolError) -> None:
+        """Say why the request is not answered, and write its line to the log."""
+        try:
+            await self.failed(problem)
+        finally:
+            self._logged()
+
+    def reason(self, problem: ProtocolError) -> bool:
+        """Put what is wrong into the log and the status line; False where that is out already, and the
+        response stays without its end.
+        """
         self.outcome = problem.message.partition("\n")[0]
         if self.status:
-            return  # the head is out: the response stays without its end
+            return False
+        if say := (self._scope.get("extensions") or {}).get(REASON):
+            say(self.outcome)
+        return True
+
+    async def failed(self, problem: ProtocolError) -> None:
+        """Say what is wrong."""
+        if not self.reason(problem):
+            return
         headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"} | problem.headers
         await self.reply(problem.status, (problem.message + "\n").encode("utf-8", "replace"), headers)
 

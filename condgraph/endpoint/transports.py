@@ -5,9 +5,16 @@ whether the client is still there.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
+#: The status line of an error, as far as its code, and how long that is.
+_ERROR: Final = re.compile(rb"HTTP/1\.1 [45]\d\d ")
+_CODE: Final = len("HTTP/1.1 500 ")
+#: Characters of a reason, and those that it cannot have.
+_LONGEST: Final = 200
+_UNSAID: Final = re.compile(r"[^\x20-\x7e]")
 #: Bytes of a body beyond which it is not copied behind the head.
 _JOINED: Final = 64 << 10
 
@@ -29,19 +36,28 @@ class Counted:
 
 class Joining:
     """A transport for one response: its head and the first part of its body are one write, where they
-    come at once. A client is woken once then, and finds both.
+    come at once. A client is woken once then, and finds both. `reason` takes the place of the phrase in
+    the status line of an error.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         self._loop, self._transport = loop, transport
         self._head: bytes | None = None
         self._begun = False
+        self.reason = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    def say(self, reason: str) -> None:
+        """Set the reason of an error: its first characters, without what a status line cannot have."""
+        self.reason = _UNSAID.sub("?", reason)[:_LONGEST].encode()
+
     def write(self, data: bytes) -> None:
         """Write; what is written first waits until the running step of the loop is over."""
+        if self.reason and _ERROR.match(data):
+            rest = data.partition(b"\r\n")[2]
+            data, self.reason = b"%s%s\r\n%s" % (data[:_CODE], self.reason, rest), b""
         if not self._begun:
             self._begun, self._head = True, data
             self._loop.call_soon(self._flush)

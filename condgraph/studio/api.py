@@ -19,7 +19,6 @@ from condgraph.endpoint.exchange import BrokenOffError, Exchange, Headers, Recei
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.endpoint.streams import Streams
 from condgraph.engine.errors import CondgraphError
-from condgraph.studio.guard import Guard
 from condgraph.studio.openapi import document
 from condgraph.studio.pools import Call, Given, Workers
 from condgraph.studio.requests import from_address, only, read_json, saved
@@ -56,42 +55,23 @@ class ApiLimits:
 
 
 class ApiExchange(Exchange):
-    """A request of the API and its response: errors are JSON, and pages of others get no answer
-    unless they are allowed.
-    """
+    """A request of the API and its response: errors are JSON."""
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send, guard: Guard) -> None:
+    challenge = "Bearer"
+    rated = True
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)
-        self._guard = guard
         self.path: str = scope["path"]
 
-    @property
-    def always(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Headers of every response."""
-        found = [(b"x-content-type-options", b"nosniff"), (b"cross-origin-resource-policy", b"same-origin")]
-        origin = self.header("origin")
-        if origin is not None and self._guard.allows(origin):
-            allowed = (b"access-control-allow-origin", origin.encode("latin-1", "replace"))
-            found = [found[0], allowed, (b"vary", b"Origin"), (b"access-control-expose-headers", b"Retry-After")]
-        return tuple(found)
-
     async def options(self) -> None:
-        """Which methods the path has; other pages hear it where they are allowed."""
-        headers = {"Allow": ", ".join((*_methods(self.path), "OPTIONS"))}
-        origin = self.header("origin")
-        if origin is not None and self._guard.allows(origin):
-            headers |= {
-                "Access-Control-Allow-Methods": "GET, POST, DELETE",
-                "Access-Control-Allow-Headers": "Authorization, Content-Type",
-                "Access-Control-Max-Age": "600",
-            }
-        await self.reply(204, b"", headers)
+        """Which methods the path has."""
+        await self.reply(204, b"", {"Allow": ", ".join((*_methods(self.path), "OPTIONS"))})
 
     async def failed(self, problem: ProtocolError) -> None:
         """Say what is wrong."""
-        self.outcome = problem.message.partition("\n")[0]
-        if self.status:
-            return  # the head is out: the response stays without its end
+        if not self.reason(problem):
+            return
         told = {"error": {"code": _CODES.get(problem.status, "error"), "message": problem.message}}
         await self.tell(problem.status, told, problem.headers)
 
@@ -101,17 +81,12 @@ class ApiExchange(Exchange):
         own: Headers = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
         await self.reply(status, body, own | dict(headers or {}))
 
-    def headers(self) -> dict[str, str]:
-        """The headers that say who asks."""
-        names = ("host", "origin", "authorization")
-        return {name: value for name in names if (value := self.header(name)) is not None}
-
 
 class Api:
     """The operations, answered by workers."""
 
-    def __init__(self, workers: Workers, guard: Guard, limits: ApiLimits, model: str | None) -> None:
-        self.workers, self.guard, self.limits, self.model = workers, guard, limits, model
+    def __init__(self, workers: Workers, limits: ApiLimits, model: str | None) -> None:
+        self.workers, self.limits, self.model = workers, limits, model
         self.scratch = ScratchGraphs(limits.drop)
         self._streams = Streams(limits.streams)
         self._drops: Counter[str] = Counter()
@@ -133,18 +108,15 @@ class Api:
     async def openapi(self, exchange: ApiExchange) -> None:
         """The document that describes the API."""
         only(exchange, "GET", "HEAD")
-        self.guard.admit(exchange.client, exchange.headers())
         await exchange.tell(200, document())
 
     async def missing(self, exchange: ApiExchange) -> None:
         """Anything else."""
-        self.guard.admit(exchange.client, exchange.headers())
         raise ProtocolError(404, "the API has no such path; /api/v1/openapi.json lists those that there are")
 
     def _handler(self, operation: Operation) -> Callable[[ApiExchange], Awaitable[None]]:
         async def handle(exchange: ApiExchange) -> None:
             only(exchange, *operation.methods)
-            self.guard.admit(exchange.client, exchange.headers())
             if exchange.method != "POST":
                 arguments = read_fields(from_address(exchange.address, operation.fields), operation.fields)
             else:
@@ -223,7 +195,6 @@ class Api:
     async def drop(self, exchange: ApiExchange) -> None:
         """Load a file into a scratch graph."""
         only(exchange, "POST")
-        self.guard.admit(exchange.client, exchange.headers())
         if (exchange.header("content-type") or "").partition(";")[0].strip().lower() != "application/octet-stream":
             raise ProtocolError(
                 415, "send the file itself, as application/octet-stream", {"Accept-Post": "application/octet-stream"}
@@ -279,7 +250,6 @@ class Api:
     async def forget(self, exchange: ApiExchange) -> None:
         """Remove a scratch graph."""
         only(exchange, "DELETE")
-        self.guard.admit(exchange.client, exchange.headers())
         name = exchange.path.rsplit("/", 1)[-1]
         self.scratch.find(name)
         self.scratch.remove(name)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from condgraph.endpoint.exchange import Exchange, Receive, Send
+from condgraph.endpoint.exchange import Receive, Send
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import MissingExtraError
 from condgraph.studio import page
 from condgraph.studio.api import Api, ApiExchange
 
-if TYPE_CHECKING:
-    from condgraph.studio.guard import Guard
+#: How requests are refused, by the beginnings of their paths (`condgraph.endpoint.guard`).
+KINDS: Final = {"/api/": ApiExchange}
 
 Handler = Callable[[ApiExchange], Awaitable[None]]
 
@@ -20,11 +20,11 @@ Handler = Callable[[ApiExchange], Awaitable[None]]
 class _Route:
     """A handler as an application of its own."""
 
-    def __init__(self, handler: Handler, guard: Guard) -> None:
-        self._handler, self._guard = handler, guard
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        await ApiExchange(scope, receive, send, self._guard).run(self._handler)
+        await ApiExchange(scope, receive, send).run(self._handler)
 
 
 def routes(api: Api, *, sparql: bool) -> list[Any]:
@@ -52,12 +52,4 @@ def routes(api: Api, *, sparql: bool) -> list[Any]:
     own: dict[str, Handler] = {"/studio/": studio, "/studio": to_studio}
     if not sparql:
         own |= {"/": to_studio, "/health": health}
-    return [*found, *(Route(path, _Route(handler, api.guard)) for path, handler in (own | api.handlers()).items())]
-
-
-def admit(exchange: Exchange, guard: Guard) -> None:
-    """Raise the status for who has no token, where there are tokens: SPARQL needs one as the API does,
-    or they would guard nothing.
-    """
-    if guard.tokens:
-        guard.known(exchange.client, exchange.header("authorization") or "", basic=True)
+    return [*found, *(Route(path, _Route(handler)) for path, handler in (own | api.handlers()).items())]

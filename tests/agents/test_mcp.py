@@ -291,8 +291,11 @@ def test_http(store: Path) -> None:
         run(asked)
         with httpx2.Client() as http:
             # A page of another place, whose name leads here, is refused.
-            for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
-                assert http.post(url, json={}, headers=headers).status_code in (403, 421)
+            for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+                for path in ("", "/../sparql"):
+                    refused = http.post(url + path, json={}, headers=headers)
+                    assert refused.status_code == 403
+                    assert "access-control-allow-origin" not in refused.headers
             assert http.post(url, content=b"x" * (5 << 20), headers={"Content-Type": "application/json"}).status_code == 413
             assert http.get(url.removesuffix("/mcp") + "/../etc/passwd").status_code == 404
 
@@ -308,7 +311,11 @@ def test_http_with_a_token(store: Path) -> None:
                 {"Authorization": "s3cret"},
                 {"Authorization": "Bearer s3cret "[:-2]},
             ):
-                assert http.post(url, json={}, headers=given).status_code == 401
+                refused = http.post(url, json={}, headers=given)
+                assert refused.status_code == 401
+                assert refused.headers["www-authenticate"].startswith("Bearer")
+            page = {"Authorization": "Bearer s3cret", "Origin": "http://evil.example"}
+            assert http.post(url, json={}, headers=page).status_code == 403
 
         async def asked() -> None:
             async with (
@@ -318,6 +325,26 @@ def test_http_with_a_token(store: Path) -> None:
                 assert (await client.call_tool("find", {"name": "Nepal"})).structured_content["entities"]
 
         run(asked)
+
+
+@pytest.mark.service
+def test_pages_that_are_allowed(store: Path) -> None:
+    page = {"Origin": "http://localhost:6274"}
+    with over_http(store, "--cors", page["Origin"], "--allow-host", "data.example") as url, httpx2.Client() as http:
+        hello = {
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "page", "version": "1"}},
+        }  # fmt: skip
+        accept = {"Accept": "application/json, text/event-stream"}
+        for more in (page, page | {"Host": "data.example"}):
+            found = http.post(url, json=hello, headers=accept | more)
+            assert found.status_code == 200
+            assert found.headers["access-control-allow-origin"] == page["Origin"]
+            assert "Mcp-Session-Id" in found.headers["access-control-expose-headers"]
+        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "mcp-session-id"}
+        preflight = http.options(url, headers=page | asked)
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, page["Origin"])
+        assert "Mcp-Session-Id" in preflight.headers["access-control-allow-headers"]
 
 
 @pytest.mark.service

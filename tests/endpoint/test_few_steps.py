@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -243,3 +244,27 @@ def test_fields_of_a_form_are_read_as_everybody_reads_them() -> None:
             assert read("POST", b"", "application/x-www-form-urlencoded", data).query == said[0]
     with pytest.raises(ProtocolError, match="more than 1000 fields"):
         read("POST", b"", "application/x-www-form-urlencoded", b"query=x" + b"&a=b" * 1000)
+
+
+def test_the_reason_of_an_error_stands_in_its_status_line() -> None:
+    written: list[bytes] = []
+    transport: Any = SimpleNamespace(write=written.append, is_closing=lambda: False, close=lambda: None)
+    loop: Any = SimpleNamespace(call_soon=lambda call: None)
+    for first in (b"HTTP/1.1 100 Continue\r\n\r\n", b""):
+        joining = Joining(loop, transport)
+        joining.say("no \r\nSet-Cookie: a=b\x00 \u20ac" + "x" * 1000)
+        if first:
+            joining.write(first)
+        joining.write(b"HTTP/1.1 501 Not Implemented\r\nA: HTTP/1.1 400 b\r\n\r\n")
+        joining.write(b"HTTP/1.1 400 Body")
+        head, _, body = b"".join(written).removeprefix(first).partition(b"\r\n")
+        assert head.startswith(b"HTTP/1.1 501 no ??Set-Cookie: a=b? ?xxx")
+        assert len(head) == 213
+        assert body == b"A: HTTP/1.1 400 b\r\n\r\nHTTP/1.1 400 Body"
+        written.clear()
+    # A result says what it always says.
+    joining = Joining(loop, transport)
+    joining.say("why")
+    joining.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    joining.close()
+    assert written == [b"HTTP/1.1 200 OK\r\n\r\n"]

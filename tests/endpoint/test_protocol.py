@@ -47,7 +47,6 @@ def test_three_ways_to_ask(endpoint: str, method: str, headers: dict[str, str], 
     assert reply.status == 200
     assert reply.headers["content-type"] == "application/sparql-results+json"
     assert json.loads(reply.body)["results"]["bindings"][0]["v"]["value"] == "7"
-    assert reply.headers["access-control-allow-origin"] == "*"
     assert int(reply.headers["content-length"]) == len(reply.body)
 
 
@@ -133,7 +132,6 @@ def test_what_is_wrong_has_its_status(
     assert reply.status == status, reply.text
     assert reply.media_type == "text/plain"
     assert reply.text.strip()
-    assert reply.headers["access-control-allow-origin"] == "*"
 
 
 def test_errors_say_more(endpoint: str) -> None:
@@ -182,11 +180,8 @@ def test_head_and_options(endpoint: str) -> None:
     assert head.headers["content-type"] == got.headers["content-type"]
     assert head.headers["content-length"] == got.headers["content-length"]
     assert ask(endpoint, "HEAD", query="ASK {").status == 400
-    preflight = ask(endpoint, "OPTIONS", headers={"Origin": "http://x", "Access-Control-Request-Method": "POST"})
-    assert preflight.status == 204
-    assert "POST" in preflight.headers["access-control-allow-methods"]
-    assert "Content-Type" in preflight.headers["access-control-allow-headers"]
-    assert preflight.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    options = ask(endpoint, "OPTIONS")
+    assert (options.status, options.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
 
 
 @pytest.mark.parametrize(

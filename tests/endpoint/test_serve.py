@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -129,7 +130,11 @@ def test_sparqlwrapper(served: str) -> None:
     client.setQuery(ANNAPURNA)
     assert client.queryAndConvert()["results"]["bindings"]
     client.setQuery("SELECT nothing")
-    with pytest.raises(wrapper.SPARQLExceptions.QueryBadFormed):
+    with pytest.raises(wrapper.SPARQLExceptions.QueryBadFormed, match="line 1"):
+        client.query()
+    # Of other statuses it shows the status line alone, as urllib does.
+    client.setQuery("SELECT * { SERVICE <http://127.0.0.1/> { ?s ?p ?o } }")
+    with pytest.raises(HTTPError, match="HTTP Error 403: SERVICE is refused"):
         client.query()
 
 

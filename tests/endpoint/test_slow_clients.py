@@ -34,10 +34,10 @@ from tests.support.serving import Reply, ask, running, serving
 
 #: Bounds that tests can wait for.
 SOON = Bounds(head_timeout=1.0, body_timeout=1.5, idle_timeout=1.0, write_timeout=1.5)
-HALF = b"GET /sparql?query=ASK%20%7B%7D HTTP/1.1\r\nHost: x\r\nAccept: te"
-WHOLE = b"GET /sparql?query=ASK%20%7B%7D HTTP/1.1\r\nHost: x\r\n\r\n"
+HALF = b"GET /sparql?query=ASK%20%7B%7D HTTP/1.1\r\nHost: localhost\r\nAccept: te"
+WHOLE = b"GET /sparql?query=ASK%20%7B%7D HTTP/1.1\r\nHost: localhost\r\n\r\n"
 #: Some 8 million rows.
-POST = b"POST /sparql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/sparql-query\r\n"
+POST = b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/sparql-query\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 #: Ends in no time that anybody has.
 RUNAWAY = quote("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a = ?l) }")
@@ -103,7 +103,7 @@ def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:
         (POST + b"Content-Length: 90\r\n\r\nASK {", b" 408 ", 1.5),
         (CHUNKED + b"4\r\nASK ", b" 408 ", 1.5),
         # Whose answer is there already, and whose body never comes.
-        (b"POST /health HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n", b" 200 ", 1.0),
+        (b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n\r\n", b" 200 ", 1.0),
         (WHOLE, b" 200 ", 1.0),
         (WHOLE + b"\r\n", b" 200 ", 1.0),
         (WHOLE + WHOLE + HALF, b" 200 ", 1.0),
@@ -154,7 +154,7 @@ def test_time_that_the_server_needs_is_not_the_clients(store: Path) -> None:
             taken, size = time.monotonic() - begin, size * 3
         # And a second request, sent ahead in part, waits for the end of the first.
         with connect(url) as sock:
-            sock.sendall(f"GET /sparql?query={quote(slow)} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + HALF)
+            sock.sendall(f"GET /sparql?query={quote(slow)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() + HALF)
             said = ended(sock, 4 * taken + 10)
         assert said is not None
         assert said.startswith(b"HTTP/1.1 200")
@@ -171,7 +171,7 @@ def test_300_half_sent_requests_end(store: Path, tmp_path: Path) -> None:
         eventually(lambda: open_connections(process.pid, url) == 0)
         files = open_files(process.pid)
         half = [connect(url) for _ in range(300)]
-        body = b"POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nContent-Type: application/sparql-query\r\n\r\nASK"
+        body = b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Type: application/sparql-query\r\n\r\nASK"
         for number, sock in enumerate(half):
             sock.sendall((b"", HALF, body)[number % 3])
         eventually(lambda: open_connections(process.pid, url) == 300, 1.5)
@@ -285,10 +285,10 @@ def test_heads_and_requests_sent_ahead_are_bounded(store: Path) -> None:
 
         long = b"a" * 70_000
         for request in (
-            b"GET /" + long + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: x\r\nA: " + long + b"\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: x\r\nA: " + long * 10,
-            b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 20_000 + b"\r\n",
+            b"GET /" + long + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + long + b"\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + long * 10,
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 20_000 + b"\r\n",
         ):
             assert said(request).startswith((b"HTTP/1.1 431 ", b"closed"))
         # A query of 40 kB in the address is fine.
@@ -296,8 +296,11 @@ def test_heads_and_requests_sent_ahead_are_bounded(store: Path) -> None:
         # Headers behind a body are none.
         assert said(CHUNKED + b"6\r\nASK {}\r\n0\r\nAccept: image/png\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         # 16 may wait behind one; thousands may not.
-        assert said(WHOLE * 15 + WHOLE.replace(b"Host: x", b"Host: x\r\nConnection: close")).count(b"HTTP/1.1 200 ") == 16
-        runaway = f"GET /sparql?query={ENDLESS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        assert (
+            said(WHOLE * 15 + WHOLE.replace(b"Host: localhost", b"Host: localhost\r\nConnection: close")).count(b"HTTP/1.1 200 ")
+            == 16
+        )
+        runaway = f"GET /sparql?query={ENDLESS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         begin = time.monotonic()
         assert said(runaway + WHOLE * 5_000).count(b"HTTP/1.1") <= 1
         assert quick_enough(time.monotonic() - begin, 2.5)
@@ -306,7 +309,7 @@ def test_heads_and_requests_sent_ahead_are_bounded(store: Path) -> None:
 
 @pytest.mark.service
 def test_a_query_ends_with_its_client_whatever_was_sent_behind_it(store: Path) -> None:
-    runaway = f"GET /sparql?query={RUNAWAY} HTTP/1.1\r\nHost: x\r\n\r\n"
+    runaway = f"GET /sparql?query={RUNAWAY} HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with running(OxigraphBackend(store, default=GRAPH), Limits(timeout=30.0)) as (url, server):
         with connect(url) as sock:
             sock.sendall(runaway.encode() + WHOLE)
@@ -334,7 +337,7 @@ def test_who_reads_slowly_is_ended(large: Path) -> None:
     with running(backend, Limits(timeout=60.0, rows=None), bounds=SOON) as (url, server):
         slow = [connect(url, receive=4096) for _ in range(8)]
         for sock, path in zip(slow, ["/data?default", f"/sparql?query={three_megabytes}"] * 4, strict=True):
-            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/csv, text/turtle\r\n\r\n".encode())
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv, text/turtle\r\n\r\n".encode())
         # Nothing is read at all: the results that wait for it are thrown away.
         eventually(lambda: len(server.server_state.connections) == 8)
         eventually(lambda: not server.server_state.connections and not server.server_state.tasks)
@@ -347,7 +350,9 @@ def test_who_reads_steadily_gets_everything(large: Path) -> None:
     backend = OxigraphBackend(large, default=GRAPH, workers=2)
     query = quote(f"SELECT ?o {{ ?s <{GRAPH}value> ?o }} LIMIT 3000")
     with serving(backend, Limits(timeout=60.0, rows=None), bounds=SOON) as url, connect(url, receive=4096) as sock:
-        sock.sendall(f"GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\nConnection: close\r\n\r\n".encode())
+        sock.sendall(
+            f"GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\nConnection: close\r\n\r\n".encode()
+        )
         got = b""
         while part := sock.recv(4096):
             got += part
@@ -363,7 +368,7 @@ def test_results_that_nobody_reads_are_bounded(large: Path) -> None:
     with running(OxigraphBackend(large, default=GRAPH), Limits(rows=None), bounds=bounds) as (url, server):
         slow = [connect(url, receive=4096) for _ in range(12)]
         for sock in slow:
-            sock.sendall(f"GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n\r\n".encode())
+            sock.sendall(f"GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n".encode())
         eventually(lambda: server.server_state.total_requests == 12)
         time.sleep(1.0)
         waiting = sum(one.unread for one in server.server_state.connections)
@@ -385,9 +390,9 @@ class Slow(threading.Thread):
             sock = connect(self.url, f"127.0.0.{20 + number % 8}", receive=4096 if kind > 1 else None)
             limit = 20_000 if kind == 2 else 90_000
             query = quote(f"SELECT ?o {{ ?s <{GRAPH}value> ?o }} LIMIT {limit}")
-            whole = f"GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n\r\n"
+            whole = f"GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n"
             body = b"POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\nContent-Type: application/sparql-query\r\n\r\nASK"
-            sock.sendall((HALF, body, whole.encode(), b"GET /data?default HTTP/1.1\r\nHost: x\r\n\r\n")[kind])
+            sock.sendall((HALF, body, whole.encode(), b"GET /data?default HTTP/1.1\r\nHost: localhost\r\n\r\n")[kind])
             sock.setblocking(False)
             selector.register(sock, selectors.EVENT_READ, (number, kind))
             self.came += 1
@@ -479,7 +484,7 @@ def test_behind_a_proxy(store: Path) -> None:
         held = [connect(url, "127.0.0.3") for _ in range(9)]
         for number, sock in enumerate(held):
             client = f"6.6.6.6, 1.2.3.{4 + number // 3}, 10.1.1.1"
-            sock.sendall(f"GET /sparql?query={RUNAWAY} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {client}\r\n\r\n".encode())
+            sock.sendall(f"GET /sparql?query={RUNAWAY} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {client}\r\n\r\n".encode())
         time.sleep(0.5)
         # The bound is of those who ask through it: requests at once.
         assert ask_from(url, "127.0.0.3", "ASK {}", **{"X-Forwarded-For": "1.2.3.4"}).status == 429

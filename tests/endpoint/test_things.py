@@ -130,5 +130,7 @@ def test_a_base_of_ones_own_and_tokens(store: Path, tmp_path: Path) -> None:
         assert (status, "<http://example.org/Nepal> " in body, "a pred:Entity" in body) == (200, True, True)
         is_entity = ox.Triple(ox.NamedNode("http://example.org/Nepal"), ox.NamedNode(RDF_TYPE), ox.NamedNode("pred:Entity"))
         assert is_entity in [quad.triple for quad in ox.parse(body, ox.RdfFormat.TURTLE)]
-        for path in ("/", "/studio/", "/health"):
+        assert got(f"{url}/", "text/html")[0] == 401
+        assert got(f"{url}/", "text/html", **known)[0] == 200
+        for path in ("/studio/", "/health"):
             assert got(f"{url}{path}", "text/html")[0] == 200, path

@@ -91,6 +91,19 @@ def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
     assert len(list(folder_of(tmp_path).glob("g*"))) == 1
     reader.refresh()
     assert reader.kopl("Find(Ann) QueryAttr(height)").texts == ["0 metre", "1 metre", "1.75 metre", "2 metre"]
+    # What is current is not opened again, but for a graph that was removed and has a generation of the same name.
+    opened = reader.current
+    reader.refresh()
+    assert reader.current is opened
+    writer = condgraph.open(tmp_path)
+    names = []
+    for metres in (8, 9):
+        writer.delete()
+        writer.add([Statement("Ann", "height", Quantity(metres, "metre"))])
+        reader.refresh()
+        names.append(reader.current.about["generation"])
+        assert reader.kopl("Find(Ann) QueryAttr(height)").texts == [f"{metres} metre"]
+    assert names[0] == names[1]
 
 
 def test_writers_take_turns(tmp_path: Path) -> None:

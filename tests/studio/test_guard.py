@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from condgraph.endpoint.guard import Guard, Rates, Tokens, hosts_of, is_loopback, origins_of
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
 from condgraph.studio.answers import as_csv, warned
-from condgraph.studio.guard import Guard, Rates, Tokens, is_loopback, origins_of
 from condgraph.studio.requests import from_address
 from condgraph.studio.scratch import ScratchGraphs
 from condgraph.studio.spec import OPERATIONS, read_fields
@@ -23,17 +23,19 @@ TOKEN = "correct-horse-battery-staple"
 LOCAL = {"host": "localhost:7878"}
 
 
-def refused(guard: Guard, client: str = "127.0.0.1", **headers: str) -> int:
+def refused(guard: Guard, client: str = "127.0.0.1", method: str = "GET", **headers: str) -> int:
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        guard.admit(client, headers)
+        guard.enter(method, headers)
+        guard.admit(client, guard.known(client, headers.get("authorization")))
     except ProtocolError as error:
         return 0 if TOKEN in error.message else error.status
     return 200
 
 
 def test_tokens() -> None:
-    guard = Guard(Tokens({"ann": TOKEN}), Rates(0, 0), loopback=False)
-    assert guard.admit("10.0.0.1", {"authorization": f"Bearer {TOKEN}"}) == "ann"
+    guard = Guard(Tokens({"ann": TOKEN}), loopback=False)
+    assert guard.known("10.0.0.1", f"Bearer {TOKEN}") == "ann"
     for wrong in (
         "",
         "Bearer",
@@ -41,14 +43,14 @@ def test_tokens() -> None:
         f"Bearer {TOKEN}x",
         f"Bearer {TOKEN[:-1]}",
         f"Basic {TOKEN}",
+        "Basic ????",
         "Bearer \udcff",
         "Bearer é",
     ):
         assert refused(guard, authorization=wrong) == 401
+    assert refused(guard) == 401
     # SPARQL's clients know passwords only.
-    assert guard.known("10.0.0.1", "Basic YW5uOmNvcnJlY3QtaG9yc2UtYmF0dGVyeS1zdGFwbGU=", basic=True) == "ann"
-    with pytest.raises(ProtocolError):
-        guard.known("10.0.0.1", "Basic ????", basic=True)
+    assert guard.known("10.0.0.1", "Basic YW5uOmNvcnJlY3QtaG9yc2UtYmF0dGVyeS1zdGFwbGU=") == "ann"
 
 
 def test_files_of_tokens(tmp_path: Path) -> None:
@@ -66,22 +68,63 @@ def test_files_of_tokens(tmp_path: Path) -> None:
 
 
 def test_hosts_and_origins() -> None:
-    guard = Guard(Tokens(), Rates(0, 0), origins=origins_of(["https://app.example"]))
-    for host in ("localhost", "localhost:1", "127.0.0.1:7878", "[::1]:7878", "127.8.9.1"):
-        assert refused(guard, host=host) == 200
+    guard = Guard(origins=origins_of(["https://app.example", "http://[::1]:3000/"]), hosts=hosts_of(["data.example", "::2"]))
+    for host in (
+        "localhost",
+        "LOCALHOST:1",
+        "localhost.",
+        "127.0.0.1:7878",
+        "[::1]:7878",
+        "127.8.9.1",
+        "Data.Example:80",
+        "[::2]:7878",
+    ):
+        assert refused(guard, host=host) == 200, host
     # A name of others that points here.
-    for host in ("evil.example", "localhost.evil.example:80", "", "127.0.0.1.evil.example", "10.0.0.1"):
-        assert refused(guard, host=host) == 403
+    for host in (
+        "evil.example", "localhost.evil.example:80", "", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0", "localhost, evil.example",
+        "evil.example:localhost", "localhost@evil.example", "[evil.example]", "2130706433", "sub.data.example", "data.example.evil",
+    ):  # fmt: skip
+        assert refused(guard, host=host) == 403, host
     assert refused(guard, **LOCAL, origin="http://localhost:7878") == 200
     assert refused(guard, **LOCAL, origin="https://app.example") == 200
-    for origin in ("http://localhost:80", "https://evil.example", "null", "http://[", "https://app.example.evil"):
-        assert refused(guard, **LOCAL, origin=origin) == 403
-    assert refused(Guard(Tokens(), Rates(0, 0), closed="closed"), **LOCAL) == 403
+    assert refused(guard, **LOCAL, origin="http://[::1]:3000") == 200
+    for origin in (
+        "http://localhost:80",
+        "http://localhost",
+        "https://evil.example",
+        "null",
+        "http://[",
+        "https://app.example.evil",
+        "",
+    ):
+        assert refused(guard, **LOCAL, origin=origin) == 403, origin
+    # What a page of others embeds names no origin; a link that is followed shows what it asks to nobody but its reader.
+    link = {"sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    for site in ("cross-site", "same-site"):
+        assert refused(guard, **LOCAL, sec_fetch_site=site, sec_fetch_mode="no-cors", sec_fetch_dest="image") == 403
+        assert refused(guard, **LOCAL, sec_fetch_site=site, **{**link, "sec_fetch_dest": "iframe"}) == 403
+        assert refused(guard, "127.0.0.1", "POST", **LOCAL, sec_fetch_site=site, **link) == 403
+        assert refused(guard, **LOCAL, sec_fetch_site=site, **link) == 200
+    for site in ("none", "same-origin"):
+        assert refused(guard, **LOCAL, sec_fetch_site=site, sec_fetch_mode="cors", sec_fetch_dest="empty") == 200
+    assert refused(Guard(origins=origins_of(["*"])), **LOCAL, origin="https://evil.example") == 200
+    # Beyond the machine nothing is served without a token; with one, any name will do.
+    assert refused(Guard(loopback=False), **LOCAL) == 403
+    beyond = Guard(Tokens({"ann": TOKEN}), loopback=False)
+    assert refused(beyond, host="data.example", authorization=f"Bearer {TOKEN}") == 200
+    assert refused(beyond, host="data.example", authorization=f"Bearer {TOKEN}", origin="https://evil.example") == 403
     assert is_loopback("::ffff:127.0.0.1")
     assert not is_loopback("::")
-    for wrong in ("app.example", "file:///x", "https://a.example/path"):
+    for wrong in (
+        "app.example", "file:///x", "https://a.example/path", "null", "https://", "http://[", "https://a@b.example", "https://a.example?x",
+        "https://a.example:port", "https://*.example/x", "**",
+    ):  # fmt: skip
         with pytest.raises(OptionError):
             origins_of([wrong])
+    for wrong in ("", "a.example:80", "https://a.example", "*", "a b"):
+        with pytest.raises(OptionError):
+            hosts_of([wrong])
 
 
 def test_rates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +135,14 @@ def test_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(guard, client="127.0.0.2", **LOCAL) == 200
     now[0] += 0.2
     assert [refused(guard, **LOCAL) for _ in range(3)] == [200, 200, 429]
-    # Who guesses tokens waits soon.
-    guard = Guard(Tokens({"ann": TOKEN}), Rates(10, 40), loopback=False)
-    assert [refused(guard, authorization="Bearer x") for _ in range(4)] == [401, 401, 429, 429]
-    now[0] += 60
+    # Who guesses tokens waits soon, and keeps nobody else behind the same address from asking.
+    guard = Guard(Tokens({"ann": TOKEN, "bob": TOKEN[::-1]}), Rates(10, 40), loopback=False)
+    assert [refused(guard, authorization="Bearer x") for _ in range(5)] == [401, 401, 401, 429, 429]
     assert refused(guard, authorization=f"Bearer {TOKEN}") == 200
+    # A client that sends its token when it is asked for one is asked for it.
+    assert [refused(guard) for _ in range(3)] == [401] * 3
+    assert [refused(guard, authorization=f"Bearer {TOKEN}") for _ in range(41)] == [200] * 39 + [429] * 2
+    assert refused(guard, authorization=f"Bearer {TOKEN[::-1]}") == 200
     assert len(Rates(10, 20)._left) == 0
     many = Rates(10, 20)
     for number in range(20_000):

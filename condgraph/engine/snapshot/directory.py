@@ -94,6 +94,14 @@ def read_generation(directory: Path) -> tuple[dict[str, Any], ArrayFile] | None:
     raise AssertionError("unreachable")  # pragma: no cover
 
 
+def is_current(directory: Path, about: Mapping[str, Any]) -> bool:
+    """Whether the manifest of a generation is the one that is there now. A graph that was removed and
+    loaded again has generations of the same names.
+    """
+    now = _read_manifest(directory)
+    return now is not None and all(now.get(key) == about.get(key) for key in ("generation", "written"))
+
+
 def _read_manifest(directory: Path) -> dict[str, Any] | None:
     path = directory / _MANIFEST
     try:
