@@ -50,8 +50,8 @@ class GraphLoading(Changes, GraphBase):
         append: bool = False,
         **options: Any,
     ) -> LoadReport:
-        """Load a file, a folder, a glob pattern, an http(s) address, a list of these, or a
-        dataframe; all of it or nothing.
+        """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a list of these, or
+        a dataframe; all of it or nothing.
 
         The format is recognised (`format` overrules), and `options` are those of the loader. `name`
         is what the source is called (the file's stem otherwise; a frame gets a name of its own). A
@@ -60,12 +60,11 @@ class GraphLoading(Changes, GraphBase):
         it to that. `on_error="skip"` leaves bad records out and reports them.
         `wait` is how many seconds to wait for another process that is writing.
         """
-        from condgraph.loaders.addresses import has_address
-        from condgraph.loaders.fetch import fetched, told_by_address
+        from condgraph.loaders.fetch import fetched, is_elsewhere, told_by_address
         from condgraph.loaders.fingerprint import known_by
         from condgraph.loaders.recognise import recognise
 
-        if has_address(source):
+        if is_elsewhere(source):
             same: dict[str, Any] = {"format": format, "name": name, "on_error": on_error, "progress": progress, "wait": wait}
             with fetched(source, progress, pages=format is not None) as files:
                 return told_by_address(GraphLoading.load(self, files, replace=replace, append=append, **same, **options), files)

@@ -303,7 +303,7 @@ def test_a_hyphen_for_the_output_is_standard_output(world: Path, tmp_path: Path,
 
 def test_a_bad_record_stops_a_load_or_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "ragged.csv"
-    file.write_text("name,height\nTrisul,7120\nEiger\nToubkal,4167\n", encoding="utf-8")
+    file.write_text("name,height\nTrisul,7120\nEiger,3967,m\nToubkal,4167\n", encoding="utf-8")
     stopped = call("load", tmp_path / "store", file, "--as", "csv")
     assert stopped.exit_code == 1
     assert "ragged.csv" in stopped.stderr

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from condgraph.engine.errors import LoadError, shortened
@@ -41,13 +41,6 @@ def refuse(text: str) -> None:
         if is_address(text):
             raise LoadError("an address is fetched by Graph.load alone", file=shown_address(text), hint=LOCAL)
         raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_WAYS.get(scheme, LOCAL))
-
-
-def has_address(source: Any) -> bool:
-    """Whether a source, or one of a list of sources, is an address that is fetched."""
-    if isinstance(source, (list, tuple, set, frozenset)):
-        return any(map(is_address, source))
-    return is_address(source)
 
 
 def split_address(text: str) -> SplitResult:

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from condgraph.engine.errors import FormatError
 from condgraph.engine.facts import Source
+from condgraph.loaders.archive import is_archive
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.tables import tabs_of
+from condgraph.loaders.fetch import fetched
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.guess import guess as guessed
@@ -30,17 +32,18 @@ def guess(place: str | os.PathLike[str], **options: Any) -> str:
     PostgreSQL or MySQL database; `options` are those of its format. Nothing is written. Raises
     `FormatError` where it is nothing of the kind, and `LoadError`.
     """
-    path = Path(place) if not server.is_url(os.fspath(place)) else None
-    if path is not None and path.is_dir():
-        form, data = folder.FORMAT, path
-    else:
-        found = recognise(place)[0]
-        form, data = found.format, found.data
-    form.check_options(options)
-    # A table that is bad is for a load to refuse.
-    reading = Reading(Source(Path(str(place)).name or "source", location_of(data)), "skip")
-    with _opened(form.name, data, reading, options) as (tabs, said):
-        return guessed(tabs, said, options, path.name if path is not None else location_of(data))
+    with fetched(place) if is_archive(place) else nullcontext(place) as here:
+        path = Path(here) if not server.is_url(os.fspath(here)) else None
+        if path is not None and path.is_dir():
+            form, data = folder.FORMAT, path
+        else:
+            found = recognise(here)[0]
+            form, data = found.format, found.data
+        form.check_options(options)
+        # A table that is bad is for a load to refuse.
+        reading = Reading(Source(Path(str(place)).name or "source", location_of(data)), "skip")
+        with _opened(form.name, data, reading, options) as (tabs, said):
+            return guessed(tabs, said, options, path.name if path is not None else location_of(data))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Files at http, https and s3 addresses: fetched whole into a folder of their own for as long as they
-are loaded, within a size and a time, and told by their address.
+are loaded, within a size and a time, and told by their address. Zip archives, fetched or not, are
+unpacked there (`archive`).
 
 The address of a source may have a login, which is sent to its own server alone. What is shown and
 kept of an address has neither the login nor what stands after a `?`, which may be a key. Redirects
@@ -36,6 +37,7 @@ from condgraph.loaders.addresses import (
     shown_address,
     split_address,
 )
+from condgraph.loaders.archive import is_archive, unpack
 from condgraph.loaders.base import Progress
 from condgraph.loaders.s3 import open_object, told
 
@@ -55,7 +57,9 @@ _OBJECT_BLOCK: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that was fetched: where it lies, and what is shown of its address."""
+    """A file that was fetched, or what an archive holds: where it lies, and what is shown of its
+    address.
+    """
 
     path: Path
     location: str
@@ -64,10 +68,17 @@ class Fetched:
         return str(self.path)
 
 
+def is_elsewhere(source: Any) -> bool:
+    """Whether a source, or one of a list of sources, is an address that is fetched, or an archive."""
+    if isinstance(source, (list, tuple, set, frozenset)):
+        return any(map(is_elsewhere, source))
+    return is_address(source) or is_archive(source)
+
+
 @contextmanager
 def fetched(source: Any, progress: Progress | None = None, *, pages: bool = False) -> Iterator[Any]:
-    """A source, or a list of them, with a `Fetched` for each address, whose file is there until the
-    end; errors in between that name the file name the address.
+    """A source, or a list of them, with a `Fetched` for each address and each archive, whose files are
+    there until the end; errors in between that name a file name its address.
 
     `pages`: whether a page of HTML is taken. Raises `LoadError`, and at the deadline of the call
     `DeadlineError`.
@@ -76,30 +87,51 @@ def fetched(source: Any, progress: Progress | None = None, *, pages: bool = Fals
         folder = Path(name)
         several = isinstance(source, (list, tuple, set, frozenset))
         listed = sorted(source, key=str) if isinstance(source, (set, frozenset)) else list(source) if several else [source]
-        found = [_fetch(one, folder, progress, pages) if is_address(one) else one for one in listed]
-        places = {str(one.path): one.location for one in found if isinstance(one, Fetched)}
-        try:
+        places: dict[str, str] = {}
+        found = []
+        for one in listed:
+            got = _fetch(one, folder, progress, pages) if is_address(one) else one
+            path = got.path if isinstance(got, Fetched) else Path(got) if is_archive(got) else None
+            if path is not None and is_archive(path):
+                shown = got.location if isinstance(got, Fetched) else str(got)
+                with _renamed({str(path): shown}):
+                    inside, location = unpack(path, folder / f"archive-{len(places)}" / "files")
+                got = Fetched(inside, location.replace(str(path), shown))
+            if isinstance(got, Fetched):
+                places[str(got.path)] = got.location
+            found.append(got)
+        with _renamed(places):
             yield found if several else found[0]
-        except CondgraphError as error:
-            _rename(error, places)
-            raise
 
 
 def told_by_address(report: Told, files: Any) -> Told:
     """A report of a load, whose problems name the address of a file that was fetched."""
     places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
     said: Any = report
-    return cast("Told", replace(said, problems=tuple(replace(one, file=places.get(one.file, one.file)) for one in said.problems)))
+    return cast("Told", replace(said, problems=tuple(replace(one, file=shown_place(one.file, places)) for one in said.problems)))
 
 
-def _rename(error: CondgraphError, places: Mapping[str, str]) -> None:
+def shown_place(path: str, places: Mapping[str, str]) -> str:
+    """Where a file is, from where it lies: a file that was fetched, or one below what was."""
+    for below, location in places.items():
+        if path == below or path.startswith(below + os.sep):
+            return location + path[len(below) :]
+    return path
+
+
+@contextmanager
+def _renamed(places: Mapping[str, str]) -> Iterator[None]:
     """Have an error name the address, and not the file that came from it."""
-    for path, location in places.items():
-        error.message = error.message.replace(path, location)
-        error.hint = error.hint.replace(path, location) if error.hint else error.hint
-        if isinstance(error, LoadError) and error.file == path:
-            error.file = location
-    error.args = (error.message,)
+    try:
+        yield
+    except CondgraphError as error:
+        for path, location in places.items():
+            error.message = error.message.replace(path, location)
+            error.hint = error.hint.replace(path, location) if error.hint else error.hint
+        if isinstance(error, LoadError) and error.file:
+            error.file = shown_place(error.file, places)
+        error.args = (error.message,)
+        raise
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -67,7 +67,7 @@ def _content(one: Recognised, options: Mapping[str, Any]) -> str:
         data = "".join(map(_of_path, one.data.paths))
     else:
         # A file that describes tables stands for those beside it.
-        described = one.format is folder.FORMAT and isinstance(one.data, Path) and one.data.is_file()
+        described = one.format.name == folder.FORMAT.name and isinstance(one.data, Path) and one.data.is_file()
         data = _of_path(one.data.parent if described else one.data) if isinstance(one.data, Path) else _of_object(one.data)
     if not data:
         return ""

@@ -24,7 +24,7 @@ from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.export import read as jsonl
-from condgraph.loaders.fetch import Fetched
+from condgraph.loaders.fetch import Fetched, shown_place
 from condgraph.loaders.files import heads_in, read_head, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.load import TableFiles
@@ -97,7 +97,7 @@ def recognise(
         raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
     _no_repeats(found)
     found = _together(found)
-    places = {one.path: one.location for one in _each(source) if isinstance(one, Fetched)}
+    places = {str(one.path): one.location for one in _each(source) if isinstance(one, Fetched)}
     if wanted is None:
         with heads_in(encoding):
             found = _referring(found, options or {}, places)
@@ -108,6 +108,8 @@ def recognise(
         Recognised(form, Source(called, location_of(data, places), form.name), data)
         for (form, data), called in zip(found, names, strict=True)
     ]
+    if places:
+        recognised = [replace(one, format=_located(one.format, places)) for one in recognised]
     if left_out:
         first = recognised[0]
         listed = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
@@ -116,18 +118,15 @@ def recognise(
     return recognised
 
 
-def location_of(data: Any, places: Mapping[Path, str] | None = None) -> str:
+def location_of(data: Any, places: Mapping[str, str] | None = None) -> str:
     """Where a source is: a path, or an address without its password, which is in `places` for a
     file that was fetched; "" for an object.
     """
     if isinstance(data, server.DatabaseUrl):
         return data.location
     if isinstance(data, GraphFiles | TableFiles):
-        first = data.paths[0]
-        return places[first].rpartition("/")[0] if places and first in places else str(first.parent)
-    if places and isinstance(data, Path) and data in places:
-        return places[data]
-    return str(data) if isinstance(data, Path) else ""
+        return shown_place(str(data.paths[0]), places or {}).rpartition("/")[0] or "."
+    return shown_place(str(data), places or {}) if isinstance(data, Path) else ""
 
 
 def sources_of(sources: Sequence[Any]) -> list[str]:
@@ -342,7 +341,7 @@ def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
     return [whole, *((form, data) for form, data in found if data not in files)]
 
 
-def _referring(found: list[tuple[Format, Any]], options: Options, places: Mapping[Path, str]) -> list[tuple[Format, Any]]:
+def _referring(found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str]) -> list[tuple[Format, Any]]:
     """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
     is; all of those that are named in `options` about keys between tables.
     """
@@ -360,7 +359,7 @@ def _referring(found: list[tuple[Format, Any]], options: Options, places: Mappin
     if not joined:
         return found
     parent = joined[0].resolve().parent
-    called = places[joined[0]].rpartition("/")[0].rpartition("/")[2] if joined[0] in places else parent.name
+    called = places[str(joined[0])].rpartition("/")[0].rpartition("/")[2] if str(joined[0]) in places else parent.name
     whole: Any = TableFiles(tuple(joined), called or "tables")
     if not places and len(joined) == len(files) == len(found) and joined == folder.files_of(joined[0].parent):
         whole = joined[0].parent
@@ -384,6 +383,16 @@ def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
             if data in seen:
                 raise FormatError("this file is listed twice", file=str(data))
             seen.add(data)
+
+
+def _located(form: Format, places: Mapping[str, str]) -> Format:
+    """The same format, whose sources are where files were fetched from."""
+
+    def read(data: Any, reading: Reading, options: Options) -> Iterator[Item]:
+        for item in form.read(data, reading, options):
+            yield replace(item, location=shown_place(item.location, places)) if isinstance(item, Source) else item
+
+    return replace(form, read=read)
 
 
 def _with_warning(form: Format, said: str, column: str | None = None, file: str | None = None) -> Format:

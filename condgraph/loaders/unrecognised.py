@@ -18,7 +18,7 @@ _MAGIC: Final = (
     (b"\x89PNG", "a picture (PNG)"),
     (b"\xff\xd8\xff", "a picture (JPEG)"),
     (b"GIF8", "a picture (GIF)"),
-    (b"PK\x03\x04", "a zip archive"),
+    (b"PK\x03\x04", "a zip archive, which only its own path loads, or a damaged one"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"BZh", "packed with bzip2"),
     (b"\xfd7zXZ\x00", "packed with xz"),

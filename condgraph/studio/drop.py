@@ -21,12 +21,14 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) 
     """
     import condgraph
     from condgraph.engine.errors import FormatError, OptionError
+    from condgraph.loaders.fetch import fetched
     from condgraph.loaders.recognise import recognise
 
     path = Path(file)
     options: dict[str, Any] = {}
     try:
-        recognised = recognise(path)
+        with fetched(path) as there:
+            recognised = recognise(there)
     except FormatError as error:
         # The page has no option for the format.
         raise FormatError(

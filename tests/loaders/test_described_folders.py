@@ -1,8 +1,15 @@
-"""Folders that describe their tables themselves: data packages, CSVW metadata, GTFS feeds."""
+"""Folders that describe their tables themselves: data packages, CSVW metadata, GTFS feeds; and zip
+archives of folders and files.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import random
+import stat
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +263,107 @@ def test_guess_writes_what_the_folder_says(tmp_path: Path) -> None:
     text = guess(folder)
     assert 'key = "id"  # declared by the source' in text
     assert '"event.parent" = "event.id"  # declared by the source' in text
+
+
+def zipped(path: Path, files: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content if isinstance(content, (str, bytes)) else json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("files", "formats", "sources"),
+    [
+        ({f"{name}.txt": text for name, text in GTFS.items()}, ("folder",), ["a"]),
+        ({f"feed-main/{name}.txt": text for name, text in GTFS.items()}, ("folder",), ["a"]),
+        ({"dp/datapackage.json": EVENTS, "dp/event.tsv": "id\tparent\tn\ne1\t\t5\n", "__MACOSX/._x": "junk"}, ("folder",), ["a"]),
+        ({**SHOP, "inner.zip": b"PK"}, ("folder",), ["a"]),
+        ({"people.csv": "name,age\nAnn,3\n"}, ("csv",), ["people"]),
+        ({"x/people.csv": "name,age\nAnn,3\n", "x/facts.txt": "a|r|b\nb|r|c\n"}, ("triples", "csv"), ["facts", "people"]),
+        ({"x\\\\people.csv": "name,age\nAnn,3\n"}, ("csv",), ["people"]),
+    ],
+)
+def test_a_zip_archive_is_what_it_holds(
+    tmp_path: Path, files: dict[str, Any], formats: tuple[str, ...], sources: list[str]
+) -> None:
+    graph, report = loaded(zipped(tmp_path / "a.zip", files))
+    assert (report.formats, list(report.sources)) == (formats, sources)
+    places = [one.location for one in graph.status().sources] + [one.file for one in report.problems]
+    assert all(place.startswith(str(tmp_path / "a.zip")) for place in places)
+    assert not any(graph.load(tmp_path / "a.zip").added.values())
+
+
+def test_what_is_wrong_in_an_archive_is_told_where_it_is(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match=r"a\.zip/x\.csv, row 1: 3 fields") as caught:
+        loaded(zipped(tmp_path / "a.zip", {"x.csv": "a,b\n1,2,3\n", "y.csv": "a,b\n"}))
+    assert caught.value.file == str(tmp_path / "a.zip/x.csv")
+    with pytest.raises(condgraph.CondgraphError, match=r"the folder holds files of no known format: z\.bin"):
+        loaded(zipped(tmp_path / "b.zip", {"x.csv": "a,b\n1,2\n", "z.bin": b"\0\1"}))
+    inner = io.BytesIO()
+    zipfile.ZipFile(inner, "w").close()
+    with pytest.raises(condgraph.CondgraphError, match="it looks like"):
+        loaded(zipped(tmp_path / "c.zip", {"c.zip": b"PK\3\4" + inner.getvalue()}))
+    with pytest.raises(LoadError, match="the archive is empty"):
+        loaded(zipped(tmp_path / "d.zip", {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("../x.csv", "no place inside it"),
+        ("/etc/x.csv", "no place inside it"),
+        ("a/../../x.csv", "no place inside it"),
+        ("..\\x.csv", "no place inside it"),
+        ("c:\\x.csv", "no place inside it"),
+        ("d/" * 30 + "x.csv", "no place inside it"),
+        ("x" * 300 + ".csv", "no place inside it"),
+    ],
+)
+def test_names_in_an_archive_stay_inside_it(tmp_path: Path, name: str, error: str) -> None:
+    path = zipped(tmp_path / "a.zip", {"y.csv": "a,b\n1,2\n", name: "a,b\n1,2\n"})
+    with pytest.raises(LoadError, match=error):
+        loaded(path)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.zip"]
+
+
+def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        link = zipfile.ZipInfo("x.csv")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(LoadError, match="a link or a device"):
+        loaded(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.csv", "a,b\n1,2\n")
+        archive.writestr("y.csv", "a,b\n3,4\n")
+    path.write_bytes(path.read_bytes().replace(b"y.csv", b"x.csv"))
+    with pytest.raises(LoadError, match=r"two files 'x\.csv'"):
+        loaded(path)
+    monkeypatch.setattr("condgraph.loaders.archive.MOST_UNPACKED", 1 << 20)
+    bomb = zipped(path, {"x.csv": b"a,b\n" + b"0" * (4 << 20)})
+    with pytest.raises(LoadError, match="unpacks to more than 300 times its size"):
+        loaded(bomb)
+    # What it declares is not believed.
+    content = bytearray(bomb.read_bytes())
+    at = content.index(b"PK\1\2")
+    content[at + 24 : at + 28] = (10).to_bytes(4, "little")
+    bomb.write_bytes(content)
+    with pytest.raises(LoadError):
+        loaded(bomb)
+    monkeypatch.setattr("condgraph.loaders.archive._MOST_ENTRIES", 3)
+    with pytest.raises(LoadError, match="more than 3 files"):
+        loaded(zipped(path, {f"{at}.csv": "a\n" for at in range(4)}))
+
+
+def test_archives_with_bytes_changed(tmp_path: Path) -> None:
+    good = zipped(tmp_path / "a.zip", {f"{name}.txt": text for name, text in GTFS.items()}).read_bytes()
+    dice, path = random.Random(5), tmp_path / "b.zip"
+    for _ in range(40):
+        broken = bytearray(good)
+        for _ in range(dice.randrange(1, 8)):
+            broken[dice.randrange(len(broken))] = dice.randrange(256)
+        path.write_bytes(broken)
+        with suppress(condgraph.CondgraphError):
+            loaded(path)

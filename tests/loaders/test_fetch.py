@@ -48,7 +48,7 @@ class _Answers(BaseHTTPRequestHandler):
         elif what == "drip-headers":
             self._drip(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000)
         else:
-            body = {"bad": PEAKS + b"x\n", "packed": gzip.compress(PEAKS), "empty": b""}.get(what, PEAKS)
+            body = {"bad": PEAKS + b"x,y,z,u,v\n", "packed": gzip.compress(PEAKS), "empty": b""}.get(what, PEAKS)
             body = body * 100 if what in ("large", "unsaid") else body
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8" if what == "page" else "text/csv")
