@@ -256,9 +256,11 @@ def laid_out(builder: Builder) -> Snapshot:
 
 @contextmanager
 def _in_bounds() -> Iterator[None]:
-    """Whole numbers of a graph have a size; those of quantities have none."""
+    """Whole numbers of a graph have a size; those of quantities have none. Memory has one as well."""
     try:
         yield
+    except MemoryError:
+        raise LoadError("there is not enough memory for what the source holds") from None
     except OverflowError as error:
         raise LoadError(
             "a row number has more than 31 bits, or a bound of a time more than 63", hint="numbers of that size can be quantities"

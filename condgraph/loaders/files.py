@@ -12,6 +12,7 @@ import gc
 import gzip
 import io
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,25 @@ def file_errors(path: Path) -> Iterator[None]:
         raise LoadError(f"the text cannot be decoded ({error})", file=str(path), hint="encoding= names another encoding") from None
     except OSError as error:
         raise LoadError(f"the file cannot be read ({error.strerror or error})", file=str(path)) from None
+    except MemoryError:
+        raise LoadError("there is not enough memory for what the file holds", file=str(path)) from None
+
+
+def regular(path: Path) -> Path:
+    """The path itself; raises `LoadError` where it is neither a file nor a folder, such as a pipe or a
+    device, which may never give anything, or never end. One that is not there is for others to report.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return path
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return path
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    kind = next((name for test, name in kinds if test(mode)), "a device")
+    raise LoadError(
+        f"this is {kind}, not a file: a source is read more than once", file=str(path), hint="write what it gives to a file"
+    )
 
 
 @contextmanager
@@ -87,7 +107,7 @@ def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading bytes; gzip is recognised by its first bytes and unpacked. Raises
     `LoadError`.
     """
-    where = Path(path)
+    where = regular(Path(path))
     with file_errors(where):
         raw = where.open("rb")
         try:

@@ -25,7 +25,7 @@ from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.documents import is_document
 from condgraph.loaders.export import read as jsonl
 from condgraph.loaders.fetch import Fetched, shown_place
-from condgraph.loaders.files import heads_in, read_head, stem_of, suffix_of
+from condgraph.loaders.files import heads_in, read_head, regular, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.load import TableFiles
 from condgraph.loaders.kqapro import load as kqapro
@@ -249,7 +249,7 @@ def _neighbours(path: Path) -> list[str]:
 
 def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[tuple[Format, Path]]:
     """A file, or what a folder is: itself, or its files."""
-    if not path.is_dir():
+    if not regular(path).is_dir():
         yield wanted or _sniffed(path), path
         return
     for whole in (property_graph.FORMAT, folder.FORMAT, table.PARQUET):
@@ -265,7 +265,7 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
         elif is_document(one):
             left_out.append(one)
         elif wanted is not None:
-            found.append((wanted, one))
+            found.append((wanted, regular(one)))
         else:
             scores = _scores(one)
             if scores:

@@ -6,16 +6,28 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import condgraph
 from condgraph.engine.errors import LoadError
+from condgraph.engine.facts import EntityKind, Member, Statement, Subclass
+from condgraph.engine.snapshot.closure import closed_members, components
+from condgraph.graph import Graph
 from tests.support.lanes import by_lane
+from tests.support.pace import quick_enough
 
 _HEAD = (
     '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"><rdf:Description rdf:about="http://e/a">'
@@ -141,3 +153,152 @@ def test_years_that_no_clock_reaches(year: str, tmp_path: Path) -> None:
     path.write_text(f'{{"condgraph": 1}}\n{{"s": "a", "p": "born", "o": {{"t": "{year}"}}}}\n')
     with pytest.raises(LoadError, match="years away"):
         condgraph.open("memory:").load(path)
+
+
+@pytest.mark.parametrize("format", [None, "csv", "excel", "sqlite", "parquet", "json", "rdf"])
+@pytest.mark.parametrize("within", [False, True], ids=["alone", "in a folder"])
+def test_a_pipe_is_no_file(format: str | None, within: bool, tmp_path: Path) -> None:
+    """Nobody writes into it: opening it would wait for ever."""
+    pipe = tmp_path / "a.csv"
+    os.mkfifo(pipe)
+    if within and format is None:
+        (tmp_path / "b.csv").write_text("name\nAnn\n")
+    with pytest.raises(LoadError, match="a pipe, not a file"):
+        condgraph.open("memory:").load(tmp_path if within else pipe, format=format)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_no_file(device: str) -> None:
+    with pytest.raises(LoadError, match="a device, not a file"):
+        condgraph.open("memory:").load(device)
+
+
+@pytest.mark.parametrize("suffix", ["ttl", "nt", "trig", "nq"])
+def test_a_literal_that_is_longer_than_the_parser_reads(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    good = '<http://e/a> <http://e/p> "short" .\n'
+    path.write_text(good + f'<http://e/a> <http://e/p> "{"x" * 17_000_000}" .\n' + good.replace("/a", "/b"))
+    with pytest.raises(LoadError, match="16 MiB"):
+        condgraph.open("memory:").load(path)
+    if suffix in ("nt", "nq"):
+        report = condgraph.open("memory:").load(path, on_error="skip")
+        assert report.statements == 2
+        assert any("16 MiB" in str(problem) for problem in report.problems)
+
+
+def test_memory_that_is_not_there_is_an_error_of_the_load() -> None:
+    def items() -> Iterator[Statement]:
+        yield Statement("a", "p", "b")
+        raise MemoryError
+
+    graph = condgraph.open("memory:")
+    with pytest.raises(LoadError, match="not enough memory"):
+        graph.add(items())
+    graph.add([Statement("a", "p", "c")])
+    assert graph.kopl("Find(a) QueryAttr(p)").texts == ["c"]
+
+
+def database(path: Path, *statements: str) -> Path:
+    """An SQLite file."""
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(";".join(statements))
+        made.commit()
+    return path
+
+
+def test_columns_and_views_of_sqlite_that_are_worked_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell, a table, and the work of a view have a size, whatever the size of the file; those that are of a
+    usual size are loaded.
+    """
+    many = "with recursive c(i) as (select 1 union all select i + 1 from c where i < 200) select i from c"
+    endless = "with recursive c(i) as (select 1 union all select i + 1 from c)"
+    path = database(
+        tmp_path / "a.sqlite",
+        "create table cell (id integer primary key, b text generated always as (hex(zeroblob(400000000))) virtual)",
+        "insert into cell (id) values (1)",
+        "create table good (id integer primary key, b text generated always as ('number ' || id) virtual)",
+        "insert into good (id) values (7), (8)",
+        f"create view wide as select i, hex(zeroblob(40000 + i)) b from ({many})",
+        f"create view endless as {endless} select count(*) n from c",
+        f"create view rows as {endless} select i, 'abc' t from c",
+    )
+
+    def load(*tables: str) -> Graph:
+        graph = condgraph.open("memory:")
+        graph.load(path, tables=list(tables))
+        return graph
+
+    assert load("good").kopl("FindAll() FilterStr(b, number 8) Count()").texts == ["1"]
+    with pytest.raises(LoadError, match=r"'cell'.*too big.*64,000,000 bytes"):
+        load("cell")
+    monkeypatch.setattr("condgraph.loaders.database.sqlite._MOST_CHARACTERS", 10_000_000)
+    with pytest.raises(LoadError, match=r"300 times the size.*'wide'"):
+        load("wide")
+    monkeypatch.setattr("condgraph.loaders.database.sqlite._MOST_STEPS", 3_000_000)
+    monkeypatch.setattr("condgraph.loaders.database.sqlite._STEPS_A_BYTE", 0)
+    for view in ("endless", "rows"):
+        with pytest.raises(LoadError, match="more than 3,000,000 steps"):
+            load(view)
+
+
+def chain(size: int) -> str:
+    """Concepts that each lie under the next, and one entity in the lowest."""
+    concepts = {f"c{at}": {"name": f"concept {at}", "instanceOf": [f"c{at + 1}"] if at < size - 1 else []} for at in range(size)}
+    return json.dumps(
+        {"concepts": concepts, "entities": {"e": {"name": "Ann", "instanceOf": ["c0"], "attributes": [], "relations": []}}}
+    )
+
+
+def test_a_chain_of_subclasses_takes_linear_time(tmp_path: Path) -> None:
+    """Concepts one under the other are looked at once each."""
+    looks: list[int] = []
+
+    class Below(dict[int, list[int]]):
+        def get(self, concept: int, default: Any = None) -> Any:
+            looks.append(concept)
+            return super().get(concept, default)
+
+    found = list(components(Below({at + 1: [at] for at in range(10_000)}), list(range(10_001))))
+    assert found == [[at] for at in range(10_001)]
+    assert len(looks) == 10_001
+    path = tmp_path / "kb.json"
+    path.write_text(chain(3_000))
+    graph = condgraph.open("memory:")
+    begin = time.process_time()
+    graph.load(path)
+    # Looking below every concept by itself takes eight seconds.
+    assert quick_enough(time.process_time() - begin, 2.0)
+    for concept in (0, 1500, 2999):
+        assert graph.kopl(f"FindAll() FilterConcept(concept {concept}) QueryName()").texts == ["Ann"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=16),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(8, 12)), max_size=10, unique=True),
+)
+def test_members_of_any_hierarchy(under: list[tuple[int, int]], members: list[tuple[int, int]]) -> None:
+    """Each concept holds the members of all that lies under it, in cycles and without."""
+    stated = sorted(members)
+    columns = {
+        "ent.kind": np.array([EntityKind.CONCEPT] * 8 + [EntityKind.ENTITY] * 5, np.int8),
+        "mem.c": np.array([concept for concept, _ in stated], np.int32),
+        "mem.e": np.array([entity for _, entity in stated], np.int32),
+        "sub.c": np.array([child for child, _ in under], np.int32),
+        "sub.p": np.array([parent for _, parent in under], np.int32),
+    }
+    found = closed_members(columns)
+    for concept in range(8):
+        below = {concept}
+        while more := {child for child, parent in under if parent in below} - below:
+            below |= more
+        begin, end = found["con.offsets"][concept : concept + 2]
+        assert found["con.items"][begin:end].tolist() == sorted({entity for one, entity in stated if one in below})
+
+
+def test_a_hierarchy_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member of each of many concepts that lie under each other."""
+    monkeypatch.setattr("condgraph.engine.snapshot.closure.MOST", 10_000)
+    monkeypatch.setattr("condgraph.engine.snapshot.closure._TIMES", 1)
+    items: list[Any] = [Subclass(f"c{at}", f"c{at + 1}") for at in range(300)] + [Member(f"e{at}", f"c{at}") for at in range(300)]
+    with pytest.raises(LoadError, match="of 300 that are stated"):
+        condgraph.open("memory:").add(items)

@@ -16,12 +16,21 @@ from condgraph.engine.errors import CondgraphError, LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database.tables import DATABASE_OPTIONS, ROWS, SqlTable, ordered_by, quoted, read_database, told
-from condgraph.loaders.files import file_errors, path_of
+from condgraph.loaders.files import LONGEST_LINE, MOST_GROWTH, file_errors, path_of, regular
 from condgraph.loaders.folder.texts import cell_text
 
 MAGIC: Final = b"SQLite format 3\0"
 #: Steps of SQLite's machine between two looks at the deadline.
 _STEPS: Final = 100_000
+#: Steps that reading one table or view may take, whatever the size of the file, and for each of its bytes:
+#: more than any view that people write takes of a file of that size.
+_MOST_STEPS: Final = 2_000_000_000
+_STEPS_A_BYTE: Final = 10_000
+#: Bytes of a cell, and of the cells that are read together.
+LONGEST_CELL: Final = LONGEST_LINE
+_TOGETHER: Final = 1 << 24
+#: Characters that all cells may have, whatever the size of the file.
+_MOST_CHARACTERS: Final = 1 << 28
 
 
 class Sqlite:
@@ -33,11 +42,22 @@ class Sqlite:
         self.location = str(path)
         self.connection = connection
         self._stopped: CondgraphError | None = None
+        size = path.stat().st_size
+        #: Steps that the table at hand has left, and characters that all have left.
+        self._most_steps = self._steps = _MOST_STEPS + _STEPS_A_BYTE * size
+        self._characters = max(_MOST_CHARACTERS, MOST_GROWTH * size)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
         connection.set_progress_handler(self._check, _STEPS)
 
     def _check(self) -> int:
         try:
             check()
+            self._steps -= _STEPS
+            if self._steps < 0:
+                raise LoadError(
+                    f"a table or view takes SQLite more than {self._most_steps:,} steps", file=self.location,
+                    hint="tables= leaves it out, or copy it into a table",
+                )  # fmt: skip
         except CondgraphError as error:
             self._stopped = error
             return 1
@@ -48,11 +68,12 @@ class Sqlite:
         """Turn what SQLite raises into a `LoadError`, or into the error of the deadline."""
         try:
             yield
-        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             if self._stopped is not None:
                 raise self._stopped from None
             where = f"the table {table!r}" if table is not None else "this"
-            raise LoadError(f"SQLite cannot read {where}: {told(error)}", file=self.location) from None
+            hint = f"a cell may have {LONGEST_CELL:,} bytes" if "too big" in str(error) else None
+            raise LoadError(f"SQLite cannot read {where}: {told(error)}", file=self.location, hint=hint) from None
 
     def _all(self, text: str, *parameters: str) -> list[tuple[Any, ...]]:
         with closing(self.connection.execute(text, parameters)) as cursor:
@@ -103,17 +124,39 @@ class Sqlite:
     def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
         """The rows of a table, by its key, else as they lie."""
         with self.errors(table.name):
+            self._steps = self._most_steps
             columns = ", ".join(quoted((one,)) for one in table.columns)
             with closing(self.connection.execute(f"SELECT {columns} FROM {quoted(table.path)}{ordered_by(table)}")) as cursor:
-                while rows := cursor.fetchmany(ROWS):
-                    yield [list(map(cell_text, row)) for row in rows]
+                rows: list[list[str]] = []
+                size = 0
+                # Columns that are worked out, and views, may be of any size, whatever the size of the file.
+                for row in cursor:
+                    texts = list(map(cell_text, row))
+                    rows.append(texts)
+                    size += sum(map(len, texts))
+                    if len(rows) >= ROWS or size > _TOGETHER:
+                        self._take(table, size)
+                        yield rows
+                        rows, size = [], 0
+                self._take(table, size)
+                if rows:
+                    yield rows
+
+    def _take(self, table: SqlTable, size: int) -> None:
+        self._characters -= size
+        if self._characters < 0:
+            raise LoadError(
+                f"the tables have more than {MOST_GROWTH} times the size of the file, and more than {_MOST_CHARACTERS >> 20} MiB",
+                file=self.location,
+                hint=f"the table {table.name!r} has columns that are worked out, or is a view: tables= leaves it out",
+            )
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Sqlite]:
     """An SQLite file, open for reading, in one transaction."""
     with file_errors(path):
-        path.open("rb").close()
+        regular(path).open("rb").close()
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, isolation_level=None, check_same_thread=False

@@ -161,6 +161,8 @@ def quads(
                 quad = next(parser)
             except StopIteration:
                 break
+            except MemoryError as error:
+                raise LoadError(_too_long(error), file=str(place), hint=f"it follows triple {row:,}") from None
             except SyntaxError as error:
                 errors += 1
                 found = _said(error)
@@ -222,7 +224,7 @@ def _by_lines(
             rows = [at for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(b"#")]
             try:
                 found = list(pyoxigraph.parse(data, form))
-            except SyntaxError:
+            except (SyntaxError, MemoryError):
                 found = []
             if len(found) == len(rows):
                 yield from zip(rows, found, strict=True)
@@ -253,12 +255,12 @@ def _line_by_line(
     for row, line in enumerate(lines, first):
         try:
             found = list(pyoxigraph.parse(line + b"\n", pyoxigraph.RdfFormat.N_QUADS))
-        except SyntaxError as error:
+        except (SyntaxError, MemoryError) as error:
+            said = _too_long(error) if isinstance(error, MemoryError) else _said(error)
             if reading.on_error == "raise":
-                said = _said(error)
                 raise LoadError(said, file=str(place), row=row, hint=_hint(said)) from None
             if aloud:
-                reading.bad(_said(error), row=row)
+                reading.bad(said, row=row)
             continue
         yield from ((row, quad) for quad in found)
 
@@ -266,6 +268,16 @@ def _line_by_line(
 def _position(stream: Any) -> int:
     raw = getattr(stream, "raw_file", stream)
     return int(raw.tell())
+
+
+def _too_long(error: MemoryError) -> str:
+    """What is wrong with a text for which the parser's buffer is too small; raises the error again where it is
+    another one.
+    """
+    found = re.search(r"maximal size of (\d+)", str(error))
+    if found is None:
+        raise error
+    return f"a literal, an IRI or a comment has more than {int(found[1]) >> 20} MiB, the most that the parser reads"
 
 
 def _said(error: SyntaxError) -> str:

@@ -22,7 +22,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import LoadError, MissingExtraError, nearest, numbered
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
-from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, suffix_of
+from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, regular, suffix_of
 from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, OpenCells, Tab
@@ -87,7 +87,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     except ImportError:
         raise MissingExtraError("python-calamine", "excel") from None
     with file_errors(path):
-        path.open("rb").close()
+        regular(path).open("rb").close()
     _warnings(path, reading)
     tabs: list[Tab] = []
     # Its errors have several bases, and a panic of its Rust is none of them.

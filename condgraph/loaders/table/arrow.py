@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.files import file_errors, path_of
+from condgraph.loaders.files import file_errors, path_of, regular
 from condgraph.loaders.table.leaf import Leaf
 from condgraph.loaders.table.nested import Part, flattened, leaves_of, only_rows, part_of, readable
 from condgraph.loaders.table.options import TableOptions
@@ -129,7 +129,7 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
         yield from _read_pieces(path, reading, options)
         return
     with file_errors(path):
-        path.open("rb").close()
+        regular(path).open("rb").close()
     with arrow_errors(str(path)), pq.ParquetFile(path) as file:
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:

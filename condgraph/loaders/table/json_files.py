@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from condgraph.engine.errors import LoadError, numbered
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.files import file_errors, open_text, path_of, raw_position
+from condgraph.loaders.files import file_errors, open_text, path_of, raw_position, regular
 from condgraph.loaders.table.flat import Repeated, flatten, json_text
 from condgraph.loaders.table.objects import BadRecord, Digits
 from condgraph.loaders.table.records import Record, bad_of, read_records
@@ -47,7 +47,7 @@ def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item
                 yield (number, flat), min(1.0, raw_position(stream) / size)
 
     with file_errors(path):
-        path.open("rb").close()
+        regular(path).open("rb").close()
     yield from read_records(records, reading, options)
 
 
