@@ -584,3 +584,38 @@ def test_too_many_files_are_not_looked_through(tmp_path: Path) -> None:
     report = graph.load(place)
     assert len(report.sources) == 101
     assert "101 tables are too much to look for references between them" in report.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "its 12 different values (S00, S01, S02) are keys of 'stations': join={'start': 'stations'} makes it refer"),
+        ({"refs": ["start"]}, "are keys of 'stations', and the entities that it names are others: join={'start': 'stations'}"),
+        ({"join": {"start": "stations"}}, ""),
+        ({"join": False}, ""),
+    ],
+)
+@pytest.mark.parametrize("named", [{}, {"name_column": "stop"}])
+def test_a_table_that_comes_alone_is_asked_about(options: dict[str, Any], said: str, named: dict[str, str], tmp_path: Path) -> None:
+    place = folder_of(tmp_path, {"stations.csv": STATIONS, "trips.csv": TRIPS})
+    rows = [dict(zip(("trip", "start", "minutes"), line.split(","), strict=True)) for line in TRIPS.splitlines()[1:]]
+    for source in (place / "trips.csv", rows):
+        graph = condgraph.open("memory:")
+        assert graph.load(place / "stations.csv", key="station", **named).problems == ()
+        problems = graph.load(source, name="trips", key="trip", **options).problems
+        assert [one.field for one in problems] == (["start"] if said else [])
+        assert all(said in one.message for one in problems)
+
+
+def test_what_a_table_alone_is_not_asked_about() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"id": i, "x": f"x{i}"} for i in range(1, 9)], name="customers", key="id")
+    graph.load([{"letter": letter} for letter in "ABCDEFGH"], name="letters")
+    # Numbers are keys by their name alone, half of them at least; and rows without a key have none.
+    rows = [{"no": 10 + i, "customer_id": i + 4, "rank": i, "mark": "ABCDEFGH"[i - 1]} for i in range(1, 9)]
+    (problem,) = graph.load(rows, name="orders", key="no").problems
+    assert (problem.field, problem.message.partition(":")[0]) == (
+        "customer_id",
+        "4 of its 8 different values are keys of 'customers'",
+    )
+    assert graph.load([{"no": 10 + i, "customer_id": i + 5} for i in range(1, 9)], name="further", key="no").problems == ()

@@ -19,7 +19,7 @@ from condgraph.engine.errors import numbered, shortened
 from condgraph.loaders.base import Options
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.keys import CONTAINED, Key, Reference, find_keys, points
-from condgraph.loaders.folder.spelling import key_names, plain
+from condgraph.loaders.folder.spelling import is_number, key_names, plain
 from condgraph.loaders.folder.tab import Tab
 
 #: Different cells of a column that are remembered.
@@ -149,7 +149,7 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
         itself = next((one for one in found if one[0] == tab.name and _SELF.search(plain(name))), None)
         if itself is not None:
             target, key, share = itself
-        texts = sum(not _is_number(one) for one in mine)
+        texts = sum(not is_number(one) for one in mine)
         believed = share == 2.0 or itself is not None or (texts >= _MANY and texts == len(mine) and len(found) == 1)
         if (believed and tabs[target].name != tab.name) or itself is not None:
             one = Reference((at,), ((target, key),))
@@ -170,11 +170,6 @@ def _called_key(tab: Tab, at: int) -> bool:
     """Whether a column is called like a key of its table."""
     name = plain(tab.names[at])
     return name == "id" or name in key_names(tab.name) or bool(_KEY_NAME.search(name))
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is a number; digits after zeros are a code."""
-    return not (len(text) > 1 and text[0] == "0" and text[1] != ".") and text.replace(".", "", 1).replace("-", "", 1).isdigit()
 
 
 # -- while tables are loaded -----------------------------------------------------------------------
@@ -212,7 +207,7 @@ class _First:
             return at != key and bool(_SELF.search(name))
         called = name != "id" and (name == plain(other.tab.names[key]) or name in key_names(other.tab.name))
         if not other.whole:
-            return called or (not all(map(_is_number, mine)) and self.looks[at] <= other.looks[key])
+            return called or (not all(map(is_number, mine)) and self.looks[at] <= other.looks[key])
         return mine <= keys or (called and len(mine & keys) >= CONTAINED * len(mine))
 
 
@@ -253,7 +248,7 @@ def join_by_cells(tabs: Mapping[str, Tab], said: Declared) -> tuple[Reasons, lis
         for at, target, key in _by_cells(tab, tabs, reasons)
         # Numbers are keys of many tables: of one whose key is called so, and not where it is a key itself.
         if tab.names[at] not in said.keys.get(tab.name, ())
-        and (_called_key(tabs[target], key[0]) or not any(map(_is_number, tab.columns.values[at,])))
+        and (_called_key(tabs[target], key[0]) or not any(map(is_number, tab.columns.values[at,])))
     ]
     referred = {target for tab in tabs.values() for one in tab.columns.foreign for target, _ in one.targets}
     for tab in tried:

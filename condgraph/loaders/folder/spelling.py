@@ -69,3 +69,12 @@ def key_names(table: str) -> frozenset[str]:
     """What a key of a table may be called, as plain names, apart from `id`."""
     stems = {plain(table), singular(plain(table))}
     return frozenset(stem + ending for stem in stems for ending in _ENDINGS) | {"id" + stem for stem in stems}
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number; digits after zeros are a code.
+
+    >>> [is_number(text) for text in ("12", "-1.5", "0", "007", "S09")]
+    [True, True, True, False, False]
+    """
+    return not (len(text) > 1 and text[0] == "0" and text[1] != ".") and text.replace(".", "", 1).replace("-", "", 1).isdigit()

@@ -26,6 +26,7 @@ from condgraph.loaders.table.options import TABLE_OPTIONS, TableOptions
 from condgraph.loaders.table.records import is_records, read_dicts
 from condgraph.loaders.table.rows import Table, column_names
 from condgraph.loaders.table.sniff import sniff_csv, sniff_json, sniff_jsonl, sniff_parquet, sniff_tsv
+from condgraph.loaders.table.targets import asking
 from condgraph.loaders.table.text import Chunk, TextTable
 from condgraph.loaders.table.totals import warn_of_totals
 
@@ -107,27 +108,27 @@ def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[
     yield from (read_dicts if is_records(source) else read_frame)(source, reading, options)
 
 
-CSV: Final = Format("csv", "a table of comma-separated values", read_csv, _TEXT_OPTIONS, sniff_csv)
-TSV: Final = Format("tsv", "a table of tab-separated values", read_tsv, _TEXT_OPTIONS, sniff_tsv)
+CSV: Final = Format("csv", "a table of comma-separated values", asking(read_csv), _TEXT_OPTIONS, sniff_csv)
+TSV: Final = Format("tsv", "a table of tab-separated values", asking(read_tsv), _TEXT_OPTIONS, sniff_tsv)
 JSONL: Final = Format(
     "jsonl-table",
     "a table as JSON lines: one object, one row, a line",
-    read_jsonl,
+    asking(read_jsonl),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_jsonl,
 )
 JSON: Final = Format(
     "json",
     "a JSON document: a list of objects, each a row, or one object; lists of objects inside are further tables",
-    read_json,
+    asking(read_json),
     {**TABLE_OPTIONS, "encoding": ENCODING_HELP},
     sniff_json,
 )
-PARQUET: Final = Format("parquet", "a table in a Parquet file", read_parquet, TABLE_OPTIONS, sniff_parquet)
+PARQUET: Final = Format("parquet", "a table in a Parquet file", asking(read_parquet), TABLE_OPTIONS, sniff_parquet)
 DATAFRAME: Final = Format(
     "dataframe",
     "a table of pandas, polars or Arrow, or a list of dictionaries",
-    read_dataframe,
+    asking(read_dataframe),
     TABLE_OPTIONS,
     claims=lambda source: is_frame(source) or is_records(source),
 )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Rows of a table that are looked at to find which column is its key: from the first to the last.
 _LOOKED_AT: Final = 50
+#: Of more tables it is not looked for keys that columns of another one have.
+_MOST_TABLES: Final = 100
 
 
 def called_alike(column: str, key: str, table: str) -> bool:
@@ -147,6 +149,34 @@ class Meeting:
             for name, _, keys in self._sources
             if name != self.own and any(called_alike(column, key, name) for key in keys or ())
         ]
+
+    def keyed(self) -> list[tuple[str, frozenset[str]]]:
+        """The tables whose rows have keys, but for its own, with the names of the columns that may be
+        these; none of too many tables.
+        """
+        if len(self._tables) > _MOST_TABLES:
+            return []
+        return [(name, keys) for name, _, keys in self._sources if keys is not None and name != self.own]
+
+    def inside(self, table: str, cells: Collection[str], least: float) -> int:
+        """How many cells are keys of rows of a table; 0 where more than a part of them are none, which
+        ends the search.
+        """
+        snapshot, prefix, found = self.snapshot, self.ident(table, ""), 0
+        assert snapshot is not None
+        for at, cell in enumerate(cells):
+            number = snapshot.identified(prefix + cell)
+            if number < 0 and not cell.startswith(prefix):
+                # A row has the id by which it was referred to before.
+                number = snapshot.identified(cell)
+            found += number >= 0 and snapshot.entity_kind[number] == EntityKind.ROW and self._row_of(snapshot, number) == table
+            if at + 1 - found > (1 - least) * len(cells):
+                return 0
+        return found
+
+    def _row_of(self, snapshot: Snapshot, number: int) -> str:
+        owner = int(snapshot.arrays.get("ent.source")[number])
+        return snapshot.source_of(owner).name if owner >= 0 else ""
 
     def called(self, table: str) -> str:
         """The source that `join=` names: the one of that name, or the one table of a folder."""

@@ -21,7 +21,7 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "name_column": "the column that names the rows",
     "missing": "further texts that stand for a missing cell",
     "refs": "columns whose cells are names of entities rather than values",
-    "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, whichever is loaded first",
+    "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, in any order; False: ask nothing",
     "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
     "decimal": "what stands before decimals, a comma or a point (default: decided by column and file)",
     "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",

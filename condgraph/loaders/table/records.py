@@ -256,7 +256,7 @@ def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict
             for name, value in said.items():
                 for path, column in owners.get(collapse(str(name)), [("", name)]):
                     given[path].setdefault(option, {})[column] = value
-        elif said is not None:
+        elif said is not None and not (option == "join" and said is False):
             for name in texts_option(options, option):
                 for path, column in owners.get(collapse(name), [("", name)]):
                     given[path].setdefault(option, []).append(column)

@@ -4,12 +4,22 @@ references are; what is said of references to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from condgraph.engine.errors import shortened
-from condgraph.loaders.table.meeting import Meeting, To
+from condgraph.engine.facts import Batch, Ids, Item, Numbers, Texts
+from condgraph.engine.values import NO_UNIT, collapse
+from condgraph.loaders.base import Options, Read, Reading
+from condgraph.loaders.folder.keys import CONTAINED
+from condgraph.loaders.folder.spelling import is_number
+from condgraph.loaders.table.fields import Fields
+from condgraph.loaders.table.meeting import Meeting, To, called_alike
 
+#: Cells of a column that are looked at to see whether they are keys of a table.
+_FIRST: Final = 1000
 #: References to nothing that are said of one column.
 _MOST_SAID: Final = 1000
 
@@ -119,3 +129,62 @@ class Targets:
         lost = [(cell, row) for cell, row in self._first.items() if cell not in keys]
         for cell, row in lost[:_MOST_SAID]:
             self._say(cell, row)
+
+
+def asking(read: Read) -> Read:
+    """The same loader of a single table, which warns of columns whose cells are keys of tables of the
+    graph, and which refer to none: the first cells of each decide.
+    """
+
+    def asked(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
+        meeting = Meeting(reading.known, reading.source.name, reading.gone)
+        join = options.get("join")
+        seen = {collapse(str(options.get("key") or "")), *(map(collapse, join) if isinstance(join, Mapping) else ())}
+        for item in read(source, reading, options):
+            yield item
+            if isinstance(item, Batch) and isinstance(item.predicates, str) and item.predicates not in seen:
+                seen.add(item.predicates)
+                if join is not False:
+                    _ask(item, item.predicates, meeting, reading)
+
+    return asked
+
+
+def _ask(batch: Batch, column: str, meeting: Meeting, reading: Reading) -> None:
+    cells = _first_cells(batch) if meeting.snapshot is not None and meeting.keyed() else []
+    if len(cells) < 2:
+        return
+    coded = not any(map(is_number, cells))
+    for table, keys in meeting.keyed():
+        called = any(called_alike(column, key, table) for key in keys)
+        inside = meeting.inside(table, cells, CONTAINED if called else 1.0) if called or coded else 0
+        if not inside:
+            continue
+        some = shortened(", ".join(cells[:3]), 60)
+        first = "its" if len(batch) <= _FIRST else "its first"
+        others = ", and the entities that it names are others" if isinstance(batch.objects, Ids) else ""
+        reading.warn(
+            f"{first} {len(cells):,} different values ({some}) are keys of {table!r}{others}: join={{{column!r}: {table!r}}} makes "
+            "it refer to these rows"
+            if inside == len(cells)
+            else f"{inside:,} of {first} {len(cells):,} different values are keys of {table!r}{others}: join={{{column!r}: "
+            f"{table!r}}} makes it refer to these rows",
+            field=column,
+        )
+        return
+
+
+def _first_cells(batch: Batch) -> list[str]:
+    """The different texts of the first cells of a column that may be keys; none of one with other values."""
+    objects, most = batch.objects, min(len(batch), _FIRST)
+    if isinstance(objects, Numbers):
+        if objects.unit != NO_UNIT or objects.numbers.dtype.kind != "i":
+            return []
+        found = list(map(str, objects.numbers[:most].tolist()))
+    elif isinstance(objects, Ids | Texts):
+        listed = objects.ids if isinstance(objects, Ids) else objects.texts
+        found = listed.some(np.arange(most)) if isinstance(listed, Fields) else list(listed[:most])
+    else:
+        return []
+    raws = batch.raws[:most] if isinstance(batch.raws, list) else [None] * most
+    return list(dict.fromkeys(collapse(text if raw is None else raw) for text, raw in zip(found, raws, strict=True)))
