@@ -19,6 +19,7 @@ from condgraph.engine.operands import (
     alike,
     exact,
     plain,
+    quotient,
     unit_of_product,
     year_of,
 )
@@ -196,7 +197,7 @@ def divide(arguments: Sequence[Operand], options: Options) -> list[Any]:
             with suppress(Inapplicable):
                 a, b, _ = alike(a, b, "divide")
                 unit = NO_UNIT
-    return [Quantity(plain(exact(a.number) / exact(b.number)), unit)]
+    return [Quantity(quotient(exact(a.number) / exact(b.number)), unit)]
 
 
 def remainder(arguments: Sequence[Operand], options: Options) -> list[Any]:
@@ -218,7 +219,7 @@ def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
     except Inapplicable as error:
         # Wins of matches are a percentage as well, euros of dollars are none.
         arguments[0].remarks.append(str(error))
-    return [Quantity(plain(exact(a.number) * 100 / exact(b.number)), "%")]
+    return [Quantity(quotient(exact(a.number) * 100 / exact(b.number)), "%")]
 
 
 def absolute(arguments: Sequence[Operand], options: Options) -> list[Any]:

@@ -16,10 +16,13 @@ from condgraph.engine.values import (
     MOST_DIGITS,
     NO_UNIT,
     OPEN_START,
+    Number,
     Quantity,
     Time,
     as_number,
     civil,
+    nearest_number,
+    parse_number,
 )
 
 
@@ -91,13 +94,12 @@ def measure_of(value: Any) -> Measure | None:
     return None
 
 
-def number_in(text: str) -> int | float:
+def number_in(text: str) -> Number:
     """A number as a text has it, with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
     if len(digits) > MOST_DIGITS:
         raise Inapplicable(f"a number of more than {MOST_DIGITS} digits is no number")
-    number = float(digits) if "." in digits else int(digits)
-    return number if number - number == 0 else int(digits.partition(".")[0])
+    return parse_number(digits)
 
 
 def exact(number: Any) -> Fraction:
@@ -105,11 +107,20 @@ def exact(number: Any) -> Fraction:
     return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
 
 
-def plain(number: Fraction) -> int | float:
+def plain(number: Fraction) -> Number:
     """`as_number`, of a result that can be printed."""
+    return as_number(_printable(number))
+
+
+def quotient(number: Fraction) -> Number:
+    """`nearest_number`, of a result that can be printed."""
+    return nearest_number(_printable(number))
+
+
+def _printable(number: Fraction) -> Fraction:
     if abs(number) >= _TOO_LARGE:
         raise Inapplicable(f"the result has more than {MOST_DIGITS} digits")
-    return as_number(number)
+    return number
 
 
 def year_of(value: Time) -> int:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from condgraph.engine.values import NO_UNIT, Number, Quantity
+from condgraph.engine.values import NO_UNIT, Quantity, format_number, nearest_number
 
 
 @lru_cache(maxsize=1)
@@ -24,6 +26,8 @@ def _registry() -> Any:
 #: What the library is not asked about: it works out whatever stands there, `9**9**9**9` as well.
 _NO_UNIT: Final = re.compile(r"\d\d|(?:\*\*|\^)[\s_-]*\(|\d[\s_)]*(?:\*\*|\^)").search
 _LONGEST: Final = 60
+#: Numbers from here on have more digits than a factor that is a float is good for.
+_LONG: Final = 10**12
 
 
 @lru_cache(maxsize=4096)
@@ -53,17 +57,15 @@ def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
     for unit in units:
         factor = _factor(quantity.unit, unit)
         # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
-        if factor is not None and (number := float(f"{_float(quantity.number) * factor:.12g}")) - number == 0:
+        if factor is None:
+            continue
+        if isinstance(quantity.number, Decimal) or abs(quantity.number) >= _LONG:
+            # More digits than the factor has: 1/12 and 0.45359237 are what it means.
+            number = nearest_number(Fraction(format_number(quantity.number)) * Fraction(repr(factor)).limit_denominator(10**9))
             found.append(Quantity(number, unit))
+        elif (short := float(f"{quantity.number * factor:.12g}")) - short == 0:
+            found.append(Quantity(short, unit))
     return found
-
-
-def _float(number: Number) -> float:
-    """A number as a float; an infinite one where it has more digits than a float can say."""
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")
 
 
 _SAME: Final = {

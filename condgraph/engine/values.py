@@ -275,16 +275,64 @@ def as_float(quantity: Quantity) -> tuple[float, bool]:
     return nearest, exact
 
 
-def as_number(exact: Fraction) -> int | float:
-    """An exact number as an integer where it is one, else the nearest float."""
+def as_number(exact: Fraction) -> Number:
+    """An exact number without loss: an integer, a float whose shortest text it is, or a decimal.
+    Where its decimals do not end, or are more than a number may have, as `nearest_number`.
+
+    >>> as_number(Fraction(3, 10)), as_number(Fraction(12345678901234567890123, 100)), as_number(Fraction(1, 3))
+    (0.3, Decimal('123456789012345678901.23'), 0.3333333333333333)
+    """
     if exact.denominator == 1:
         return int(exact)
-    try:
-        return float(exact)
-    except OverflowError:
-        # A number too large for a float: what is left out is less than all that a float of its size
-        # could tell.
+    scale, rest = divmod(_SCALE, exact.denominator)
+    if not rest and abs(exact.numerator) * scale < _CERTAIN:
+        # A float keeps fifteen digits.
+        return exact.numerator / exact.denominator
+    decimals = _decimals(exact.denominator)
+    if decimals is None:
+        return nearest_number(exact)
+    digits = exact.numerator * 10**decimals // exact.denominator
+    if abs(digits) >= _LARGEST:
+        return nearest_number(exact)
+    found = Decimal((digits < 0, tuple(map(int, str(abs(digits)))), -decimals))
+    number = float(found)
+    return number if math.isfinite(number) and Decimal(repr(number)) == found else found
+
+
+def nearest_number(exact: Fraction) -> Number:
+    """A quotient: an integer, or the nearest float; a decimal of `_PLACES` places where a float would
+    print digits that it does not have.
+    """
+    if exact.denominator == 1:
+        return int(exact)
+    if abs(exact) < _INTEGRAL:
+        return exact.numerator / exact.denominator
+    digits = round(exact * 10**_PLACES)
+    if abs(digits) >= _LARGEST:
         return round(exact)
+    return as_number(Fraction(digits, 10**_PLACES))
+
+
+def _decimals(denominator: int) -> int | None:
+    """Digits after the point of a fraction in lowest terms; None where they do not end."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest > 1 and fives < MOST_DIGITS:
+        rest, remainder = divmod(rest, 5)
+        if remainder:
+            return None
+        fives += 1
+    return max(twos, fives) if rest == 1 and twos < MOST_DIGITS else None
+
+
+#: Numbers of as many digits as a float keeps, with so many after the point.
+_SCALE: Final = 10**9
+_CERTAIN: Final = 10**15
+#: Floats from here on are all whole, and print as such.
+_INTEGRAL: Final = 2**53
+#: Digits after the point of quotients that are larger.
+_PLACES: Final = 6
+_LARGEST: Final = 10**MOST_DIGITS
 
 
 def parse_number(text: str) -> Number:

@@ -44,7 +44,10 @@ def graph_of(*values: Any) -> Graph:
         ([Quantity(5), Quantity(5), Quantity(5), Quantity(100)], ["5"]),
         # Of floats as they were written: 0.15, and not 0.15000000000000002.
         ([Quantity(0.1), Quantity(0.2)], ["0.15"]),
-        ([Quantity(-1.5), Quantity(2), Quantity(Decimal("0.1000000000000000055511151231257827"))], ["0.1"]),
+        (
+            [Quantity(-1.5), Quantity(2), Quantity(Decimal("0.1000000000000000055511151231257827"))],
+            ["0.1000000000000000055511151231257827"],
+        ),
         # Numbers that one float stands for.
         ([Quantity(2**53 + 1), Quantity(2**53), Quantity(2**53 + 2)], [str(2**53 + 1)]),
         ([Quantity(10**400), Quantity(1), Quantity(3 * 10**400)], ["1" + "0" * 400]),

@@ -20,10 +20,10 @@ from condgraph.engine.execute.factset import FEW
 from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbered
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
-from condgraph.engine.operands import Inapplicable, exact, plain
+from condgraph.engine.operands import Inapplicable, exact, plain, quotient
 from condgraph.engine.pieces import mapped, set_of, tally, watched
 from condgraph.engine.snapshot.ordered import Cells, add_types
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, as_float, format_number, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, as_float, format_number, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -253,10 +253,10 @@ def middle(numbers: list[Any]) -> Fraction:
     return sum(found, Fraction(0)) / 2
 
 
-def _bounded(number: Fraction) -> int | float:
+def _bounded(number: Fraction, of: Callable[[Fraction], Number] = plain) -> Number:
     """A result that can be printed; of an operator, one that cannot is an error."""
     try:
-        return plain(number)
+        return of(number)
     except Inapplicable as error:
         raise PlanError(str(error)) from None
 
@@ -270,20 +270,20 @@ def total(run: Run, node: Sum) -> Bag:
 
 def mean(run: Run, node: Mean) -> Bag:
     """The mean of all numbers; nothing, with a warning, of none."""
-    return _of_numbers(run, node, "mean", lambda numbers: exact_sum(numbers) / len(numbers))
+    return _of_numbers(run, node, "mean", lambda numbers: _bounded(exact_sum(numbers) / len(numbers), quotient))
 
 
 def median(run: Run, node: Median) -> Bag:
     """The median of all numbers; nothing, with a warning, of none."""
-    return _of_numbers(run, node, "median", middle)
+    return _of_numbers(run, node, "median", lambda numbers: _bounded(middle(numbers)))
 
 
-def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Fraction]) -> Bag:
+def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Number]) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), what)
     if not numbers:
         run.warn(f"the {what} of no numbers is nothing")
         return _given(run, [])
-    return _given(run, [Quantity(_bounded(of(numbers)), unit)])
+    return _given(run, [Quantity(of(numbers), unit)])
 
 
 def median_of(numbers: list[Any], unit: str) -> Quantity:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from condgraph.engine.algebra.expressions import CellTest, Computed, Either, Expression, Given, No, Summed, Test, Way
 from condgraph.engine.execute.bags import shown
-from condgraph.engine.operands import Inapplicable, alike, exact, plain, unit_of_product
+from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, OPEN_START, Precision, Quantity, Time, civil
 
 #: What has values of its own, of which others are calculated.
@@ -109,7 +109,7 @@ def _arithmetic(expression: Computed, left: Any, right: Any) -> Quantity:
                 raise Inapplicable(by)
             left, right = _in_one_unit(left, right, by)
             unit = NO_UNIT
-        return Quantity(plain(exact(left.number) / exact(right.number)), unit)
+        return Quantity(quotient(exact(left.number) / exact(right.number)), unit)
     left, right = _in_one_unit(left, right, f"{expression.name}: numbers in {left.unit} and in {right.unit}")
     a, b = exact(left.number), exact(right.number)
     return Quantity(plain(a + b if function == "+" else a - b), right.unit if left.unit == NO_UNIT else left.unit)

@@ -16,9 +16,9 @@ from condgraph.engine.execute.aggregates import exact_sum, middle
 from condgraph.engine.execute.grid import Cell, Competing, competing, fixed_order, group_of, identity, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.operands import Inapplicable, plain
+from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.pieces import PIECE, places_in_order, watched
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, collapse
+from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -94,15 +94,15 @@ class Column:
 
     def _mean(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(lambda: exact_sum(numbers) / len(numbers), unit) if numbers else self._nothing()
+        return self._number(lambda: exact_sum(numbers) / len(numbers), unit, quotient) if numbers else self._nothing()
 
     def _median(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
         return self._number(lambda: middle(numbers), unit) if numbers else self._nothing()
 
-    def _number(self, work: Callable[[], Any], unit: str) -> Cell | None:
+    def _number(self, work: Callable[[], Any], unit: str, of: Callable[[Any], Number] = plain) -> Cell | None:
         try:
-            return text_cell(Quantity(plain(work()), unit))
+            return text_cell(Quantity(of(work()), unit))
         except Inapplicable as error:
             self.run.warn(f"{self.measure.name}: {error}")
             return None

@@ -33,7 +33,8 @@ the `ColumnType` it gives reads the cells. The rules:
 - **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
   like "profit"); otherwise text.
 - **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
-  being numbers. 5E1 is text unless other cells have decimals or a signed exponent. Decimals of
+  being numbers. 5E1 is text unless other cells have decimals, separators or a signed
+  exponent. Decimals of
   several lengths are text under a header like "version" or "code", with a warning elsewhere where
   some end in 0 and none begins with it.
 - **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column.

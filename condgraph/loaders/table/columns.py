@@ -209,7 +209,7 @@ class _Evidence:
             tags.append("minus")
         if lists:
             tags.append("list")
-        if self.has("exp")[0] or self.has("en")[0]:
+        if any(self.has(tag, note="")[0] for tag in ("exp", "en", "comma", "cont")):
             tags.append("sci")
         if self.has("space")[0] * 10 >= numbers[0]:
             tags.append("space")
