@@ -264,3 +264,36 @@ def test_one_row_in_too_many_groups() -> None:
     assert len(ask(found, "group by a, b", "FindAll()").values) == 48_400
     with pytest.raises(PlanError, match="10,648,000 ways from rows to keys are too many"):
         ask(found, "group by a, b, c", "FindAll()")
+
+
+#: Tables over numbers of more digits than a float has, with their rows.
+LONG = "123456789012345678901234567890.12"
+DIGITS = {
+    "show sum(x), mean(x), max(x)": [("123456789012345678901234567890.52", "41152263004115226300411522630.173333", LONG)],
+    "group by g show sum(x), mean(x)": [
+        ("a", "123456789012345678901234567890.22", "61728394506172839450617283945.11"),
+        ("b", "0.3", "0.3"),
+    ],
+    "show self, x + 0.1 limit 1": [("1", "123456789012345678901234567890.22")],
+    "show sum(y), mean(y)": [("1234567890123456.59", "411522630041152.2")],
+}
+
+
+def long_numbers() -> Graph:
+    found = condgraph.open("memory:")
+    rows = [
+        {"k": 1, "g": "a", "x": LONG, "y": "1234567890123456.25"},
+        {"k": 2, "g": "a", "x": "0.1", "y": "0.12"},
+        {"k": 3, "g": "b", "x": "0.3", "y": "0.22"},
+    ]
+    found.load(rows, name="t", key="k")
+    return found
+
+
+@pytest.mark.parametrize("engine", ["snapshot", "sparql"])
+def test_sums_keep_their_digits(engine: str) -> None:
+    found = long_numbers()
+    for clause, rows in DIGITS.items():
+        assert found.query("FindAll()", table=clause, engine=engine).cells == rows, clause
+    program = "Query1: \"get_information(relation='x')\"\nQuery2: \"sum(set='output_of_query1')\""
+    assert found.query(program, engine=engine).texts == ["123456789012345678901234567890.52"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from condgraph.graph import Graph
+from tests.engine.test_groups import DIGITS, long_numbers
 from tests.support import bazaar, column_names, keyed_shop, library_and_league, sql_questions
 from tests.support.differential import outcome
 from tests.support.lanes import by_lane
@@ -51,6 +52,15 @@ def pair(request: pytest.FixtureRequest, opener: Any) -> Iterator[tuple[Graph, A
     yield here, there, request.param
     there.store.delete()
     there.close()
+
+
+def test_sums_keep_their_digits(opener: Any) -> None:
+    with opener("digits") as there:
+        there.store.delete()
+        there.push(long_numbers())
+        for clause, rows in DIGITS.items():
+            assert there.query("FindAll()", table=clause).cells == rows, clause
+        there.store.delete()
 
 
 def test_the_same_tables(pair: tuple[Graph, Any, str]) -> None:

@@ -24,7 +24,7 @@ class Count(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Scalar):
-    """The exactly rounded sum of all numbers of the bag; 0 of none."""
+    """The exact sum of all numbers of the bag; 0 of none."""
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(
