@@ -8,13 +8,13 @@ from typing import Final
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Source
-from condgraph.loaders.base import MOST_PROBLEMS, Problem, Reading
+from condgraph.loaders.base import MOST_PROBLEMS, Problem, ProblemKind, Reading, gathered
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
     """What a load did. `added` counts what the graph has more than before; `problems` are the first
-    thousand of them.
+    thousand of them, `kinds` all of them by kind, one line each.
     """
 
     sources: tuple[str, ...]
@@ -29,6 +29,7 @@ class LoadReport:
     seconds: float
     #: Columns of several tables that were found to refer to rows of others, with what speaks for it.
     joins: tuple[str, ...] = ()
+    kinds: tuple[ProblemKind, ...] = ()
 
     def __str__(self) -> str:
         named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
@@ -119,6 +120,12 @@ def report(
 ) -> LoadReport:
     """What a load did, from the counts before and after it and what its sources were read with."""
     problems = [problem for reading in readings for problem in reading.problems]
+    kinds: dict[tuple[bool, str], ProblemKind] = {}
+    for reading in readings:
+        for key, kind in reading.problems.kinds.items():
+            known_kind = kinds.setdefault(key, ProblemKind(0, []))
+            known_kind.count += kind.count
+            known_kind.examples = [*known_kind.examples, *kind.examples][:2]
     known = ("entities", "concepts")
     return LoadReport(
         sources,
@@ -129,7 +136,8 @@ def report(
         sum(reading.skipped for reading in readings),
         sum(reading.warned for reading in readings),
         tuple(problems[:MOST_PROBLEMS]),
-        tuple(warnings),
+        tuple(gathered(warnings)),
         time.perf_counter() - begin,
         tuple(one for reading in readings for one in reading.joins),
+        tuple(kinds.values()),
     )

@@ -19,8 +19,8 @@ from condgraph.cli.options import loader_options
 from condgraph.cli.progress import counting_progress, loading_progress
 from condgraph.cli.render import printable
 
-#: Problems of a load that are shown; the rest is counted.
-SHOWN_PROBLEMS = 20
+#: Kinds of problems of a load, and joins, that are shown; the rest is counted.
+SHOWN_KINDS = 50
 
 
 class OnError(StrEnum):
@@ -98,15 +98,15 @@ def load(
                 append=append,
                 **options,
             )
-        for join in report.joins[:SHOWN_PROBLEMS]:
+        for join in report.joins[:SHOWN_KINDS]:
             complain(f"joined: {printable(join)}")
-        if len(report.joins) > SHOWN_PROBLEMS:
-            complain(f"and {len(report.joins) - SHOWN_PROBLEMS} more joins")
-        for problem in report.problems[:SHOWN_PROBLEMS]:
-            complain(f"{'left out' if problem.skipped else 'warning'}: {printable(str(problem))}")
-        more = report.skipped + report.warned - min(len(report.problems), SHOWN_PROBLEMS)
-        if more:
-            complain(f"and {more} more")
+        if len(report.joins) > SHOWN_KINDS:
+            complain(f"and {len(report.joins) - SHOWN_KINDS} more joins")
+        for kind in report.kinds[:SHOWN_KINDS]:
+            complain(f"{'left out' if kind.skipped else 'warning'}: {printable(str(kind))}")
+        more = len(report.kinds) - SHOWN_KINDS
+        if more > 0:
+            complain(f"and {more} more kinds of problems")
         for warning in report.warnings:
             complain(f"warning: {printable(warning)}")
         typer.echo(str(report))

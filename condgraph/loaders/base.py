@@ -9,10 +9,11 @@ not mean what its author meant. Nothing is left out without one of the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from condgraph.engine.errors import LoadError, OptionError, nearest, shortened
 from condgraph.engine.facts import Item, Source
@@ -47,6 +48,83 @@ class Problem:
         return str(LoadError(self.message, file=self.file, table=self.table, row=self.row, field=self.field))
 
 
+#: Kinds of problems that are told apart; those beyond are one.
+_MOST_KINDS: Final = 500
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"")
+_DIGITS: Final = str.maketrans("", "", "0123456789,.")
+
+
+def kind_of(message: str) -> str:
+    """A message without what differs between messages of one kind: what it quotes, and numbers.
+
+    >>> kind_of("'S77' is no key of 'stops'") == kind_of("\\"it's\\" is no key of 'stops'")
+    True
+    """
+    if '"' in message:
+        plain = _QUOTED.sub("'", message)
+    else:
+        # Quicker, and there may be a million of them.
+        plain = "'".join(message.split("'")[::2])
+    return plain.translate(_DIGITS)
+
+
+@dataclass(slots=True)
+class ProblemKind:
+    """Problems that say the same of different cells, rows and files: how many there are, and the
+    first two; as a text, one line.
+    """
+
+    count: int
+    examples: list[Problem]
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the records were left out."""
+        return self.examples[0].skipped
+
+    def __str__(self) -> str:
+        return one_line(self.count, list(map(str, self.examples)))
+
+
+def one_line(count: int, examples: Sequence[str]) -> str:
+    """The first example of a kind, and how many there are with a second one."""
+    return examples[0] if count == 1 else f"{examples[0]} ({count:,} of this kind; another is: {examples[1]})"
+
+
+def gathered(messages: Iterable[str]) -> list[str]:
+    """Messages as one line a kind, in the order of the first of each."""
+    kinds: dict[str, list[str]] = {}
+    for message in messages:
+        kinds.setdefault(kind_of(message), []).append(message)
+    return [one_line(len(several), several) for several in kinds.values()]
+
+
+class Problems(list[Problem]):
+    """The first thousand problems of a load, and all of them by kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: dict[tuple[bool, str], ProblemKind] = {}
+
+    def note(self, message: str, file: str, row: int | None, field: str | None, skipped: bool, table: str | None) -> None:
+        """Remember a problem, whose parts are those of `Problem`."""
+        message = shortened(message)
+        key = skipped, kind_of(message)
+        kind = self.kinds.get(key)
+        if kind is None:
+            if len(self.kinds) >= _MOST_KINDS:
+                key = skipped, ""
+            kind = self.kinds.setdefault(key, ProblemKind(0, []))
+        kind.count += 1
+        if kind.count > 2 and len(self) >= MOST_PROBLEMS:
+            return
+        problem = Problem(message, file, row, field, skipped, table)
+        if kind.count <= 2:
+            kind.examples.append(problem)
+        if len(self) < MOST_PROBLEMS:
+            self.append(problem)
+
+
 @dataclass(slots=True)
 class Reading:
     """One source while it is read: its `Source`, what to do with bad records, and what has been
@@ -56,7 +134,7 @@ class Reading:
     source: Source
     on_error: OnError = "raise"
     progress: Progress | None = None
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
     skipped: int = 0
     warned: int = 0
     records: int = 0
@@ -96,12 +174,12 @@ class Reading:
                 hint="on_error='skip' leaves such records out and reports them",
             )
         self.skipped += 1
-        self._remember(Problem(shortened(message), file or self.source.location, row, field, True, self.table))
+        self.problems.note(message, file or self.source.location, row, field, True, self.table)
 
     def warn(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
         """A record that is kept, with something a user should know."""
         self.warned += 1
-        self._remember(Problem(shortened(message), file or self.source.location, row, field, False, self.table))
+        self.problems.note(message, file or self.source.location, row, field, False, self.table)
 
     def advance(self, records: int, fraction: float | None = None) -> None:
         """Report to the progress callback that `records` more were read; call it once a batch, not
@@ -110,10 +188,6 @@ class Reading:
         self.records += records
         if self.progress is not None:
             self.progress(self.source.location, self.records, fraction)
-
-    def _remember(self, problem: Problem) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(problem)
 
 
 Options: TypeAlias = Mapping[str, Any]

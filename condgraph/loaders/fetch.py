@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,7 +38,7 @@ from condgraph.loaders.addresses import (
     split_address,
 )
 from condgraph.loaders.archive import is_archive, unpack
-from condgraph.loaders.base import Progress
+from condgraph.loaders.base import Problem, Progress
 from condgraph.loaders.s3 import open_object, told
 
 #: Bytes that are fetched of an address, and seconds that it may take.
@@ -108,7 +108,12 @@ def told_by_address(report: Told, files: Any) -> Told:
     """A report of a load, whose problems name the address of a file that was fetched."""
     places = {str(one.path): one.location for one in (files if isinstance(files, list) else [files]) if isinstance(one, Fetched)}
     said: Any = report
-    return cast("Told", replace(said, problems=tuple(replace(one, file=shown_place(one.file, places)) for one in said.problems)))
+
+    def told(problems: Iterable[Problem]) -> Iterator[Problem]:
+        return (replace(one, file=shown_place(one.file, places)) for one in problems)
+
+    kinds = tuple(replace(one, examples=list(told(one.examples))) for one in said.kinds)
+    return cast("Told", replace(said, problems=tuple(told(said.problems)), kinds=kinds))
 
 
 def shown_place(path: str, places: Mapping[str, str]) -> str:

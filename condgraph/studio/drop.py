@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from condgraph.studio.answers import warned
 
-#: Problems of records that are told one by one.
-_PROBLEMS: Final = 100
+#: Kinds of problems of records that are told.
+_KINDS: Final = 100
 
 
 def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) 
     with condgraph.open(place) as graph:
         report = graph.load(path, name=name, on_error="skip", **options)
         counts = dict(graph.status().counts)
-    problems = [without(str(one), file, name) for one in islice(report.problems, _PROBLEMS)]
+    problems = [without(str(one), file, name) for one in islice(report.kinds, _KINDS)]
     return {
         "sources": list(report.sources),
         "formats": list(report.formats),

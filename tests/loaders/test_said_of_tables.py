@@ -81,3 +81,31 @@ def test_tables_of_an_extension(tmp_path: Path) -> None:
     database.close()
     (said,) = warnings_of(tmp_path / "shop.db")
     assert "virtual tables are left out: 'found'" in said
+
+
+def test_problems_are_one_line_a_kind(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "customers.csv").write_text("customerID,name\n" + "".join(f"c{at},n{at}\n" for at in range(2000)))
+    keys = [f"c{at}" if at < 2500 else f"{at}'" for at in range(4000)]
+    rows = [f"{at},{key},1\n" for at, key in enumerate(keys)]
+    (folder / "orders.csv").write_text("orderID,customerID,n\n" + "".join(rows) + "x,c1\ny,c2\n")
+    report = condgraph.open("memory:").load(folder)
+    assert sum(one.count for one in report.kinds) == report.warned
+    assert len(report.problems) == 1000
+    assert len(report.kinds) < 5
+    lines = [str(one) for one in report.kinds]
+    (dangling,) = [line for line in lines if "is no key of" in line]
+    assert "row 2001, field 'customerID': 'c2000' is no key of 'customers'" in dangling
+    assert "(2,000 of this kind; another is: " in dangling
+    assert "row 2002" in dangling
+
+
+def test_names_that_differ_are_one_line(tmp_path: Path) -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"id": str(at), "name": f"a{at}"} for at in range(50)], key="id", name_column="name", name="t")
+    report = graph.load(
+        [{"id": str(at), "name": f"b{at}"} for at in range(50)], key="id", name_column="name", name="t", append=True
+    )
+    (said,) = [warning for warning in report.warnings if "the first name stays" in warning]
+    assert "(50 of this kind; another is: entity 't/1'" in said
