@@ -20,7 +20,7 @@ from machine import machine
 from condgraph.links.edges import Edges
 from condgraph.links.ranks import rank_edges
 from condgraph.links.train import TrainOptions, train
-from condgraph.logic.evaluation.queries import read_triples
+from condgraph.logic.evaluation.sampler import read_triples
 
 #: Of QTO, Table 1, NELL995, MRR in percent.
 PAPER = {

@@ -24,9 +24,8 @@ import condgraph
 from condgraph.languages.logic import tree as trees
 from condgraph.languages.logic.convert import tree_of
 from condgraph.languages.logic.structures import STRUCTURES, named
-from condgraph.logic.forward import Forward
-from condgraph.logic.matrix import Rows, adjacency
-from condgraph.logic.top import ranked
+from condgraph.logic.ask import ranked
+from condgraph.logic.propagation import Forward, Rows, adjacency
 
 ENTRIES = 364
 

@@ -23,10 +23,10 @@ import numpy as np
 
 import condgraph
 from condgraph.links.embeddings import Embeddings
-from condgraph.logic.evaluation.queries import read_cases, read_triples
-from condgraph.logic.matrix import adjacency
+from condgraph.logic.ask import ranked
+from condgraph.logic.evaluation.sampler import read_cases, read_triples
 from condgraph.logic.predicted import Predicted
-from condgraph.logic.top import ranked
+from condgraph.logic.propagation import adjacency
 
 
 def repeated(model: Embeddings, times: int) -> Embeddings:

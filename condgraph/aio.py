@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from condgraph.aio_state import StateAsync, in_thread
-from condgraph.ask.streams import AskAsync
+from condgraph.ask.methods import AskAsync
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.check import Checked
@@ -28,14 +28,14 @@ from condgraph.reports import LoadReport, Status, UnloadReport
 from condgraph.vectors.stored import IndexReport
 
 if TYPE_CHECKING:
-    from condgraph.chains.answer import Reasoned
+    from condgraph.chains.reason import Reasoned
     from condgraph.chains.verify import Verdict as ChainVerdict
     from condgraph.claims.verdict import Verdict
     from condgraph.grammars.grammar import Grammar
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training
     from condgraph.logic.answers import LogicAnswers
-    from condgraph.logic.evaluation.figures import Evaluation
+    from condgraph.logic.evaluation.run import Evaluation
     from condgraph.logic.evaluation.sampler import Sampled
     from condgraph.overview.schema import GraphSchema
     from condgraph.questions.generate import Questions

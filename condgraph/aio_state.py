@@ -16,7 +16,7 @@ from condgraph.languages.table.builder import AsyncTableQuery
 from condgraph.languages.table.tree import Clause
 
 if TYPE_CHECKING:
-    from condgraph.ask.learn import LearningDemos
+    from condgraph.ask.demos import LearningDemos
     from condgraph.chains.chain import Chain
     from condgraph.engine.facts import Item
     from condgraph.graph import Graph

@@ -1,8 +1,4 @@
-"""Demonstrations: questions with programs that answer them, kept with the graph (TrustUQA, 3.3).
-
-A question is kept with its things and numbers masked, so that questions of one form are alike
-whatever they are about. A program is kept only if it runs, and gives the answer where one is said.
-"""
+"""Demonstrations: questions with programs that are right, the ones most similar to a question, and those learned from answers."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
@@ -18,17 +14,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.ask.known import Known, known_of
-from condgraph.ask.mentions import masked, mentions
+from condgraph.ask.prompt import Known, known_of, masked, mentions_in
 from condgraph.engine.algebra import postorder
-from condgraph.engine.bounds import within
+from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import OptionError, PlanError, ReadOnlyError, shortened
 from condgraph.languages.registry import detect
+from condgraph.models.base import Usage
 from condgraph.names.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from condgraph.ask.host import Host
+    from condgraph.ask.methods import Host
     from condgraph.engine.answer import Answer
+
+
+# -- demos -------------------------------------------------------------------------------------------
+# A question is kept with its things and numbers masked, so that questions of one form are alike
+# whatever they are about. A program is kept only if it runs, and gives the answer where one is said.
+
 
 #: Characters of a question, and of a program, that is kept.
 MOST_QUESTION: Final = 2_000
@@ -116,7 +118,7 @@ class Demos:
         """Keep a question with a program that was run already, and gave `given`."""
         known = known_of(self._graph._store_of(None), self._graph._survey())
         via = {"llm_query": "query"}.get(given.language, given.language)
-        form = masked(question, mentions(question, known))
+        form = masked(question, mentions_in(question, known))
         demo = Demo(" ".join(question.split()), program, via, form, _names(given, known, program), source)
         with self._lock:
             items = self._read()
@@ -311,3 +313,82 @@ def _names(given: Answer, known: Known, program: str) -> tuple[str, ...]:
 
 def _same(texts: Iterable[Any]) -> list[str]:
     return sorted({" ".join(str(text).split()).casefold() for text in texts})
+
+
+# -- learn -------------------------------------------------------------------------------------------
+# Demonstrations from questions of which only the answers are known (TrustUQA, section 3.3): the
+# model writes programs, and those are kept whose execution is right.
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What was learned: the demonstrations that are kept, how many questions were tried, how many
+    of them gave another answer, and how many none; what it cost.
+    """
+
+    kept: tuple[Demo, ...]
+    tried: int
+    wrong: int
+    failed: int
+    calls: int
+    usage: Usage
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.kept)} kept of {self.tried} tried: {self.wrong} gave another answer, {self.failed} none; {self.calls} calls"
+        )
+
+
+class LearningDemos(Demos):
+    """Demonstrations that are added, or learned from answers."""
+
+    def learn(
+        self,
+        pairs: Iterable[tuple[str, Iterable[str]]],
+        llm: Any,
+        *,
+        question: str | None = None,
+        m: int = 15,
+        k: int = 8,
+        on_tried: Callable[[str, bool], None] | None = None,
+        **options: Any,
+    ) -> Learned:
+        """Have a model write programs for questions whose answers are known, and keep those that give
+        exactly these, until there are `k`.
+
+        With `question`, the `m` pairs most similar to it are tried, the most similar first; else all,
+        in their order. Each program that is kept helps with the next. `options` are those of `ask`.
+        """
+        if m < 1 or k < 1:
+            raise OptionError("m and k are 1 or more")
+        asked = [(one, sorted({" ".join(str(text).split()).casefold() for text in texts})) for one, texts in pairs]
+        if question is not None:
+            known = known_of(self._graph._store_of(None), self._graph._survey())
+            forms = [masked(one, mentions_in(one, known)) for one, _ in asked]
+            scores = Vocabulary(forms).similarities(masked(question, mentions_in(question, known)))
+            order = sorted(range(len(asked)), key=lambda at: (-scores[at], at))[:m]
+            asked = [asked[at] for at in order]
+        kept: list[Demo] = []
+        tried = wrong = failed = calls = 0
+        usage = Usage()
+        for one, wanted in asked:
+            if len(kept) >= k:
+                break
+            check()
+            tried += 1
+            found = self._graph.ask(one, llm, **options)
+            calls, usage = calls + found.calls, usage + found.usage
+            right = [
+                attempt
+                for attempt in found.attempts
+                if attempt.answer is not None and sorted({" ".join(t.split()).casefold() for t in attempt.answer.texts}) == wanted
+            ]
+            if right and right[0].answer is not None:
+                kept.append(self.keep(one, right[0].program, right[0].answer, source=right[0].source))
+            elif found.answer is not None:
+                wrong += 1
+            else:
+                failed += 1
+            if on_tried is not None:
+                on_tried(one, bool(right))
+        return Learned(tuple(kept), tried, wrong, failed, calls, usage)

@@ -1,22 +1,70 @@
-"""What `Graph` has of asking in words: `ask`, `excerpt`, `demos`."""
+"""Methods of Graph and AsyncGraph for questions in words, and the protocol of a graph that can be asked."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError
 
 if TYPE_CHECKING:
-    from condgraph.ask.excerpt import Excerpt
-    from condgraph.ask.host import Host
-    from condgraph.ask.learn import LearningDemos
+    from condgraph.ask.demos import LearningDemos
+    from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Via
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.store import Store
     from condgraph.models.budget import Budget
+    from condgraph.overview.survey import Survey
+
+
+# -- the graph that is asked -------------------------------------------------------------------------
+# What asking needs of a graph: `Graph` has it, on every store.
+
+
+class Host(Protocol):
+    """A graph that is asked in words."""
+
+    place: str
+    read_only: bool
+    timeout: float | None
+    _directory: Path | None
+
+    @property
+    def demos(self) -> Any:
+        """Its demonstrations (`ask.demos.Demos`)."""
+        ...
+
+    def ask(self, question: str, llm: Any, **options: Any) -> Asked:
+        """As `Graph.ask`."""
+        ...
+
+    def query(self, program: Any, *, language: str | None = None, **options: Any) -> Answer:
+        """As `Graph.query`."""
+        ...
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: Any = None,
+        stretch: bool = False,
+        leave_out: bool = False,
+        limit: int | None = None,
+    ) -> Answer:
+        """As `Graph.match`."""
+        ...
+
+    def _store_of(self, engine: str | None) -> Store: ...
+
+    def _survey(self) -> Survey: ...
+
+
+# -- Graph -------------------------------------------------------------------------------------------
 
 
 class AskMethods:
@@ -68,8 +116,8 @@ class AskMethods:
         Raises `OptionError` for options that make no sense, `UnknownNameError` for a source that
         there is none of, `StoreMissingError` where nothing was loaded.
         """
-        from condgraph.ask.options import AskOptions
         from condgraph.ask.pipeline import Asking
+        from condgraph.ask.records import AskOptions
         from condgraph.models.adapters import model_of
         from condgraph.models.budget import Budget as Bounds
 
@@ -119,9 +167,7 @@ class AskMethods:
         `cells=False` leaves out what stands in the graph but names, and so does a source among
         `untrusted`. `timeout` is in seconds.
         """
-        from condgraph.ask.excerpt import excerpt
-        from condgraph.ask.known import known_of
-        from condgraph.ask.mentions import masked, mentions
+        from condgraph.ask.prompt import excerpt, known_of, masked, mentions_in
         from condgraph.engine.errors import UnknownNameError, nearest
 
         graph = cast("Host", self)
@@ -130,7 +176,7 @@ class AskMethods:
             known = known_of(store, graph._survey())
             if source is not None and source not in known.sources.names:
                 raise UnknownNameError("source", source, candidates=nearest(source, known.sources.names))
-            found = mentions(question, known)
+            found = mentions_in(question, known)
             similar = self.demos.similar(masked(question, found), demos, without=" ".join(question.split()))
             weights = self.demos.weights(similar)
             return excerpt(
@@ -144,10 +190,58 @@ class AskMethods:
         of a folder are kept with it; those of other graphs last as long as this object, or are kept
         in a file: `demos.keep_in(path)`.
         """
-        from condgraph.ask.learn import LearningDemos
+        from condgraph.ask.demos import LearningDemos
         from condgraph.engine.snapshot.directory import DEMONSTRATIONS
 
         if self._demos is None:
             graph = cast("Host", self)
             self._demos = LearningDemos(graph, None if graph._directory is None else graph._directory / DEMONSTRATIONS)
         return self._demos
+
+
+# -- AsyncGraph --------------------------------------------------------------------------------------
+# Asking for asyncio: `AsyncGraph.ask`, and its steps as they are done.
+
+
+class AskAsync:
+    """Methods of `AsyncGraph` for questions in words."""
+
+    async def ask(self, question: str, llm: Any, **options: Any) -> Asked:
+        """`Graph.ask`; the model is called in a worker thread. Cancelling the task ends it."""
+        own = cast("Any", self)
+        ended = options.pop("cancelled", None) or Event()
+
+        def ask() -> Asked:
+            return cast("Asked", own.graph.ask(question, llm, cancelled=ended, **options))
+
+        return cast("Asked", await own._cancellable(ask, options.get("timeout"), ended))
+
+    async def asking(self, question: str, llm: Any, **options: Any) -> AsyncIterator[AskStep | Asked]:
+        """The steps of `ask` as they are done, and the outcome at last."""
+        from asyncio import Queue, create_task, get_running_loop
+
+        loop = get_running_loop()
+        steps: Queue[AskStep | None] = Queue()
+        told = options.pop("on_step", None)
+
+        def tell(step: AskStep) -> None:
+            if told is not None:
+                told(step)
+            loop.call_soon_threadsafe(steps.put_nowait, step)
+
+        task = create_task(self.ask(question, llm, on_step=tell, **options))
+        task.add_done_callback(lambda _: steps.put_nowait(None))
+        try:
+            while (step := await steps.get()) is not None:
+                yield step
+            yield await task
+        finally:
+            task.cancel()
+
+    async def excerpt(self, question: str, tokens: int = 500, **options: Any) -> Excerpt:
+        """`Graph.excerpt`."""
+        own = cast("Any", self)
+        return cast(
+            "Excerpt",
+            await own._cancellable(lambda: own.graph.excerpt(question, tokens, **options), options.get("timeout")),
+        )

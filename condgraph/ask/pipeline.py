@@ -1,29 +1,288 @@
-"""A question on its way: look, excerpt, write, read, resolve, run, vote, say (TrustUQA, section 3).
-
-Every step is timed and told; every attempt is kept with where it ended. A model is asked again with
-what went wrong; a program that it writes twice is not run twice, and ends the asking. Nothing but
-the text of a completion is ever read as a program.
-"""
+"""The pipeline of a question in words: prompt, program, run, vote, outcome (TrustUQA, section 3)."""
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.attempt import Runner
-from condgraph.ask.cite import checked, facts_of, plain
-from condgraph.ask.excerpt import Excerpt
-from condgraph.ask.feedback import feedback_of
-from condgraph.ask.held import written
-from condgraph.ask.known import Known
-from condgraph.ask.preparing import Preparing
-from condgraph.ask.prompt import block, mark_of
-from condgraph.ask.records import Asked, Attempt, Stage, Status, Vote
-from condgraph.ask.reply import declines, gives_up, program_in
-from condgraph.engine.bounds import check, within
-from condgraph.engine.errors import BudgetError, DeadlineError, ModelError, shortened
-from condgraph.models.base import Completion, Message
+from condgraph.ask.demos import Demos, Similar
+from condgraph.ask.prompt import (
+    Excerpt,
+    Known,
+    Mention,
+    Prompts,
+    asked_about,
+    block,
+    excerpt,
+    known_of,
+    mark_of,
+    masked,
+    mentions_in,
+    not_looked_at,
+    rank_sources,
+)
+from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, Attempt, Stage, Status, Vote
+from condgraph.ask.reply import declines, feedback_of, gives_up, program_in
+from condgraph.engine.bounds import check, current, within
+from condgraph.engine.errors import (
+    BudgetError,
+    DeadlineError,
+    ModelError,
+    OptionError,
+    ParseError,
+    UnknownNameError,
+    nearest,
+    shortened,
+)
+from condgraph.engine.outside import FunctionCall
+from condgraph.grammars.grammar import Grammar, constraint
+from condgraph.models.base import ChatModel, Completion, Message
+from condgraph.models.budget import Metered
+from condgraph.models.tokens import estimate
+from condgraph.names.words import STOP, WORD, stem
+from condgraph.overview.words import quoted, unmarked
+from condgraph.vectors.encoder import fold
+
+if TYPE_CHECKING:
+    from condgraph.ask.demos import Similar
+    from condgraph.ask.methods import Host
+    from condgraph.ask.prompt import Known, Mention
+    from condgraph.engine.answer import Answer
+    from condgraph.grammars.grammar import Grammar
+    from condgraph.grammars.vocabulary import Asking as NamedGraph
+    from condgraph.models.base import ChatModel
+
+
+# -- language of a question --------------------------------------------------------------------------
+# Which language a question is asked in, by a written rule (`via="auto"`).
+#
+# 1. The language of the similar demonstrations, where at least one has the question's form (0.5).
+# 2. KoPL and LLM queries both answer over graphs; rows of tables, and times of facts, are asked in LLM
+#    queries alone. So it is `query` where a source that may be meant has rows, or where the graph has
+#    facts with times.
+# 3. It is `kopl` where statements have qualifiers, which it filters by.
+# 4. Otherwise `query`.
+#
+# A pattern is written where it is asked for, or where the demonstrations are patterns.
+
+
+#: A demonstration as similar as this has the form of the question.
+ALIKE: Final = 0.5
+
+
+def route(known: Known, sources: Sequence[str], similar: Sequence[Similar]) -> tuple[str, str]:
+    """The language ("query", "kopl" or "pattern") and the reason, in words."""
+    alike = [one for one in similar if one.score >= ALIKE]
+    if alike:
+        weights: Counter[str] = Counter()
+        for one in alike:
+            weights[one.demo.language] += round(1000 * one.score)
+        via = max(sorted(weights), key=lambda language: weights[language])
+        return via, f"{len(alike)} demonstrations of this form are written so"
+    tables = [name for name in sources if name in known.linker.tables]
+    if tables:
+        return "query", f"{tables[0]!r}, which may be meant, has rows"
+    if known.linker.temporal:
+        return "query", "facts of the graph have times"
+    if known.qualifiers.names:
+        return "kopl", "statements of the graph have qualifiers"
+    return "query", "nothing says otherwise"
+
+
+# -- the model as a function -------------------------------------------------------------------------
+# The LLM function of TrustUQA (Appendix F): a function that no engine has is worked out by the
+# model from its values, and the answer says which data it was shown.
+
+
+#: Values of an argument that are shown, characters of each, and values that are taken back.
+MOST_VALUES: Final = 100
+_LONGEST: Final = 200
+_MOST_GIVEN: Final = 1_000
+
+
+class Functions:
+    """A model as a function from outside; what it is shown is added to `shown`."""
+
+    def __init__(self, model: ChatModel, prompts: Prompts, mark: str, question: str, seed: int, shown: list[str]) -> None:
+        self._model, self._prompts, self._mark = model, prompts, mark
+        self._question, self._seed, self._shown = question, seed, shown
+
+    def __call__(self, call: FunctionCall) -> Any:
+        """The values that the model gives. Raises `ModelError` where they are no JSON list."""
+        lines = []
+        for number, argument in enumerate(call.arguments, start=1):
+            values = ", ".join(quoted(text, _LONGEST) for text in argument.texts[:MOST_VALUES])
+            more = f" and {len(argument.texts) - MOST_VALUES} more" if len(argument.texts) > MOST_VALUES else ""
+            lines.append(f"{quoted(argument.name or f'argument {number}')}: [{values}]{more}")
+        lines += [f"{quoted(name)}: {quoted(text, _LONGEST)}" for name, text in call.options.items()]
+        values = "\n".join(lines)
+        self._shown.append(f"{call.name}: {values}")
+        prompt = self._prompts.fill(
+            "function", mark=self._mark, question=" ".join(self._question.split()), step=quoted(call.words, _LONGEST),
+            function=quoted(call.name), values=block(self._mark, values.replace(self._mark, "")),
+        )  # fmt: skip
+        found = self._model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self._seed)
+        return _listed(found[0].text if found else "", call.name)
+
+
+def _listed(text: str, name: str) -> list[Any]:
+    """The texts and numbers of a JSON list; one text or number is a list of it."""
+    inside = text[text.find("[") : text.rfind("]") + 1] if "[" in text else text
+    try:
+        given = json.loads(inside)
+    except (ValueError, RecursionError):
+        raise ModelError(f"the model gave no JSON list for the function {name!r}: {shortened(text, 80)!r}") from None
+    values = given if isinstance(given, list) else [given]
+    kept = [one for one in values if isinstance(one, (str, int, float)) and not isinstance(one, bool)]
+    if len(kept) != len(values) or len(kept) > _MOST_GIVEN:
+        raise ModelError(f"the model gave more than texts and numbers for the function {name!r}")
+    return kept
+
+
+# -- grammar that holds the model --------------------------------------------------------------------
+# What a model is held to while it writes: the grammar of the graph, where its server takes one.
+
+
+def held_to(
+    graph: Host,
+    model: ChatModel,
+    via: str,
+    question: str,
+    found: Sequence[Mention],
+    source: str | None = None,
+    *,
+    aware: bool = False,
+) -> Grammar | None:
+    """The grammar of programs over the names that the question may mean, in a source where one is said;
+    None where the model takes none, or the graph has no names. With `aware` it knows what these have.
+    """
+    # The nodes of a pattern are compared with names, and may be what the question says.
+    names = [name for one in found for name in (one.names or ((one.text,) if via == "pattern" else ()))]
+    try:
+        language = "llm_query" if via == "query" else via
+        scope = source if language == "llm_query" else None
+        return constraint(cast("NamedGraph", graph), model, language, question, names, scope, aware=aware)
+    except OptionError:
+        return None
+
+
+def written(grammar: Grammar | None, reply: str) -> str:
+    """A reply as a text of its language; as it came, where the server did not hold the model."""
+    if grammar is None:
+        return reply
+    try:
+        return grammar.program(reply)
+    except ParseError:
+        return reply
+
+
+# -- the answer in words -----------------------------------------------------------------------------
+# An answer in words, with the numbers of the statements that it rests on.
+#
+# The plain form needs no model. A text that a model writes is taken only if every number in brackets
+# is that of a statement it was shown, and if everything it says stands in the answer, the question or
+# the statements; otherwise the plain form is given, and a warning says why.
+
+
+#: Values that are said, statements that are cited, and statements looked through for those.
+MOST_CITED_VALUES: Final = 20
+MOST_CITED: Final = 10
+_MOST_SEEN: Final = 200
+_CITED: Final = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+
+
+def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
+    """The values of an answer with the numbers of statements, and these statements."""
+    texts = answer.texts
+    if not texts:
+        return "", ()
+    statements = cited(answer)
+    said = []
+    for text in texts[:MOST_CITED_VALUES]:
+        numbers = [number for number, one in enumerate(statements, start=1) if _stands(text, one)][:3]
+        said.append(text + "".join(f" [{number}]" for number in numbers))
+    more = f" and {len(texts) - MOST_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
+    if not any("[" in one for one in said) and statements:
+        # A count, or a verification: it stands in no statement.
+        said[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
+    return "; ".join(said) + more, tuple(statements)
+
+
+def cited(answer: Answer) -> list[str]:
+    """The statements that show the values of an answer; the first ones where none does."""
+    seen = [str(one) for one in islice(answer.evidence, _MOST_SEEN)]
+    texts = answer.texts[:MOST_CITED_VALUES]
+    showing = [one for one in seen if any(_stands(text, one) for text in texts)]
+    return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
+
+
+def facts_of(answer: Answer, statements: Sequence[str]) -> str:
+    """What a model is shown to say an answer with: values and numbered statements, a JSON string
+    each.
+    """
+    values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
+    lines = [f"[{number}] {quoted(one, 300)}" for number, one in enumerate(statements, start=1)]
+    return "\n".join([f"Answer: {values}", *lines])
+
+
+def checked(text: str, question: str, answer: Answer, statements: Sequence[str]) -> str:
+    """What is wrong with a text that a model wrote of an answer; "" where nothing is."""
+    if not text.strip():
+        return "it is empty"
+    numbers = [int(number) for found in _CITED.finditer(text) for number in found[1].split(",")]
+    if not numbers:
+        return "it cites no statement"
+    wrong = [number for number in numbers if not 1 <= number <= len(statements)]
+    if wrong:
+        return f"it cites [{wrong[0]}], and {len(statements)} statements were shown"
+    values = answer.texts[:MOST_CITED_VALUES]
+    if values and not any(_stands(one, text) for one in values):
+        return "it says no value of the answer"
+    known = {stem(word) for place in (question, *statements, *values) for word in WORD.findall(fold(place))}
+    body = _CITED.sub(" ", text)
+    for found in WORD.finditer(body):
+        word = found[0]
+        first = not body[: found.start()].strip() or body[: found.start()].rstrip()[-1:] in ".!?:"
+        claims = any(c.isdigit() for c in word) or (word[:1].isupper() and not (first and word.casefold() in STOP))
+        if claims and stem(fold(word)) not in known and word.casefold() not in STOP and not (first and word[:1].isupper()):
+            return f"it says {word!r}, which is neither in the answer nor in the statements"
+    return ""
+
+
+def _stands(text: str, statement: str) -> bool:
+    """Whether a value stands in a text as words of it."""
+    wanted, place = fold(text), fold(statement)
+    at = place.find(wanted)
+    while wanted and at >= 0:
+        before, after = place[at - 1 : at], place[at + len(wanted) : at + len(wanted) + 1]
+        if not (before.isalnum() or after.isalnum()):
+            return True
+        at = place.find(wanted, at + 1)
+    return False
+
+
+# -- prompt ------------------------------------------------------------------------------------------
+# A question before a model is asked: what it names, which language suits it, what of the schema and
+# which demonstrations the model is shown, within a budget of tokens (TrustUQA, section 3.2).
+
+
+#: Which part of what a prompt has room for is left for a second try, and which demonstrations take.
+_FOR_RETRY, _FOR_DEMOS = 0.25, 0.45
+
+
+# -- pipeline ----------------------------------------------------------------------------------------
+# Every step is timed and told; every attempt is kept with where it ended. A model is asked again with
+# what went wrong; a program that it writes twice is not run twice, and ends the asking. Nothing but
+# the text of a completion is ever read as a program.
+
 
 #: Tokens of a reply, and characters of one that is shown to the model again.
 MOST_REPLY: Final = 800
@@ -32,8 +291,170 @@ _SHOWN: Final = 2_000
 _LATE: Final = 1.0
 
 
-class Asking(Preparing):
+class Asking:
     """One question being asked; `run` gives its outcome."""
+
+    def __init__(self, graph: Host, question: str, model: ChatModel, options: AskOptions) -> None:
+        self.graph, self.question, self.options = graph, question, options
+        self.model = Metered(model, options.budget)
+        self.prompts = Prompts(options.prompts)
+        self.steps: list[AskStep] = []
+        self.attempts: list[Attempt] = []
+        self.warnings: list[str] = []
+        self.shown: list[str] = []
+        # What an entity has is in grammars of KoPL alone.
+        self.via = "kopl" if options.aware and options.via == "auto" else options.via
+        self.excerpt: Excerpt | None = None
+        self.grammar: Grammar | None = None
+        #: What marks the data of the prompt.
+        self.mark = ""
+        self.declined = 0
+        #: What bounds the call itself; the seconds of the budget may end before it does.
+        self.bounds = current()
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has: by the model's tokenizer, or estimated."""
+        found = self.model.count(text)
+        return estimate(text) if found is None else found
+
+    def tell(self, name: str, seconds: float, about: str = "") -> None:
+        """A step is done."""
+        step = AskStep(name, seconds, about)
+        self.steps.append(step)
+        if self.options.on_step is not None:
+            self.options.on_step(step)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[list[str]]:
+        """Time a step; what is put into the list is told of it."""
+        about: list[str] = []
+        begin = time.perf_counter()
+        try:
+            yield about
+        finally:
+            self.tell(name, time.perf_counter() - begin, "; ".join(about))
+
+    def prepared(self) -> tuple[list[Message], Runner, Known]:
+        """The prompt, what runs programs, and what is known of the graph; raises `BudgetError` where not
+        even the question fits.
+        """
+        options = self.options
+        store = self.graph._store_of(None)
+        with self.step("look") as about:
+            known = known_of(store, self.graph._survey())
+            sources = known.sources.names
+            source = options.source
+            if source is not None and source not in sources:
+                raise UnknownNameError("source", source, candidates=nearest(source, sources))
+            if self._frame_tokens() > 0.8 * (options.budget.prompt_tokens or 10**9):
+                raise BudgetError(
+                    f"the question and the instructions take {self._frame_tokens():,} of the {options.budget.prompt_tokens:,} "
+                    "tokens of a prompt",
+                    hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
+                )
+            found = mentions_in(self.question, known)
+            form = masked(self.question, found)
+            scores = known.predicates.scores(asked_about(self.question, found))
+            ranked = (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, found))[:10])
+            most = MOST_DEMOS if options.demos is None else options.demos
+            similar = self._similar(form, most)
+            if self.via == "auto":
+                self.via, why = route(known, ranked[:3], similar)
+                about.append(f"{self.via}, since {why}")
+            elif options.via == "auto":
+                about.append("kopl, since what entities have is asked for")
+            about += self._linked(found, known)
+            if source is None and len(sources) > 1:
+                about.append(f"sources: {', '.join(ranked[:3])}")
+            similar = [one for one in similar if one.demo.language == self.via]
+            self.grammar = held_to(self.graph, self.model, self.via, self.asked, found, source, aware=options.aware)
+            about += self._held()
+        with self.step("excerpt") as about:
+            messages = self._messages(known, found, similar, most, ranked)
+            assert self.excerpt is not None
+            about.append(f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens")
+        runner = Runner(self.graph, self.question, source, ranked, options.choose, limit=options.limit)
+        if options.function:
+            mark = mark_of(options.seed + 1, [self.question])
+            runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
+        return messages, runner, known
+
+    def _held(self) -> list[str]:
+        """What is said of the grammar; where it was to know what entities have, and does not, a warning too."""
+        made = self.grammar
+        if made is None:
+            if self.options.aware:
+                self.warnings.append("aware= has no effect: the model is held to no grammar, since its server takes none that fits")
+            return []
+        if not made.aware:
+            self.warnings += made.warnings if self.options.aware else ()
+            return [f"held to a grammar ({made.format})"]
+        several = "an entity has" if len(made.entities) == 1 else f"{len(made.entities)} entities have"
+        return [f"held to a grammar ({made.format}) that knows what {several}"]
+
+    def _similar(self, form: str, most: int) -> list[Similar]:
+        """The demonstrations whose questions are of a similar form, of any language that may be
+        chosen.
+        """
+        via = None if self.via == "auto" else self.via
+        demos: Demos = self.graph.demos
+        return demos.similar(form, most, via=via, without=None if self.options.same_question else self.asked)
+
+    @property
+    def asked(self) -> str:
+        """The question on one line."""
+        return " ".join(self.question.split())
+
+    def _linked(self, found: list[Mention], known: Known) -> list[str]:
+        """What the question names; names of nothing are warned of, and what was not looked at."""
+        if (left := not_looked_at(self.question)) is not None:
+            self.warnings.append(left)
+        for one in found:
+            if not one.names and not known.schema.has_text(one.text):
+                self.warnings.append(f"the graph has no name like {shortened(one.text, 80)!r}, which the question says")
+        return [f"{one.text!r} is {', '.join(map(repr, one.names[:3]))}" for one in found[:5] if one.names]
+
+    @property
+    def _language(self) -> str:
+        """The language of programs, as the prompt says it."""
+        text = self.prompts.fill(self.via if self.via != "auto" else "query")
+        return text if self.grammar is None else f"{text}\n{self.grammar.told}".strip()
+
+    def _frame(self, mark: str, excerpt_text: str, demonstrations: str) -> list[Message]:
+        system = self.prompts.fill("system", mark=mark, language=self._language)
+        user = self.prompts.fill("user", excerpt=excerpt_text, demonstrations=demonstrations, question=self.asked)
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+    def _frame_tokens(self) -> int:
+        return sum(self.count(one["content"]) + 8 for one in self._frame("DATA-0123456789abcdef", "", "")) + 40
+
+    def _messages(
+        self, known: Known, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
+    ) -> list[Message]:
+        """The prompt, within the budget of tokens: demonstrations as they fit, and the excerpt."""
+        options = self.options
+        whole = options.budget.prompt_tokens
+        left = 10**6 if whole is None else int((whole - self._frame_tokens()) * (1 - _FOR_RETRY))
+        shown, texts, used = [], [], 0
+        own = self.graph.demos.static(self.via, max(min(most, 4) - len(similar), 0)) if most else []
+        for one in [*similar, *own]:
+            text = f"Question: {one.demo.question}\nProgram:\n{one.demo.program}\n\n"
+            cost = self.count(text)
+            if used + cost > _FOR_DEMOS * left:
+                break
+            shown.append(one)
+            texts.append(text)
+            used += cost
+        weights = self.graph.demos.weights(similar)
+        self.excerpt = excerpt(
+            known, self.graph._store_of(None), self.question, max(min(options.excerpt_tokens, left - used), 0),
+            source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
+            untrusted=options.untrusted, mentions=found, sources=ranked,
+        )  # fmt: skip
+        # The most similar stands nearest to the question.
+        demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
+        mark = self.mark = mark_of(options.seed, [self.question, self.excerpt.text, demonstrations])
+        return self._frame(mark, block(mark, self.excerpt.text), demonstrations)
 
     #: Whether the model may still be asked.
     asks = True

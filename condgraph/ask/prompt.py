@@ -1,23 +1,652 @@
-"""Prompts: versioned files that users can replace, filled with names and cells that cannot leave
-their place.
-
-A prompt is a text file `NAME.vN.txt` in `prompts`; a folder given as `prompts=` is looked into
-first, for files of the same names. What is filled in stands between braces. Data of the graph
-stands in a block between two marks with a nonce, which no name can say, as JSON strings without
-control characters (`overview.words.quoted`).
+"""What a model is shown of a graph: the names that a question mentions, an excerpt of the schema and of the data, and the text
+around them (TrustUQA, section 3.2).
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import ByName, Constants, Distinct, Predicates, Reached, Scan
+from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.instead import around
+from condgraph.engine.lowered import Lowered
+from condgraph.engine.store import Request, plan_texts
+from condgraph.models.tokens import estimate
+from condgraph.names.graph_names import ENTITY_THRESHOLD, Linker
+from condgraph.names.resolve import resolve
+from condgraph.names.vocabulary import DIMENSION, Vocabulary
+from condgraph.names.words import STOP, WORD, others, stem, words_of
+from condgraph.overview.describe import concept_schema, predicate_schema
+from condgraph.overview.records import ConceptSchema, PredicateSchema
+from condgraph.overview.survey import Survey
+from condgraph.overview.text import predicate_line
+from condgraph.overview.words import quoted
+from condgraph.vectors.encoder import LexicalEncoder, fold
+
+if TYPE_CHECKING:
+    from condgraph.engine.store import KnownSchema, Store
+
+
+# -- known -------------------------------------------------------------------------------------------
+# What asking knows of one state of a graph: its names with their words, prepared once and kept
+# with that state.
+
+
+#: What a word counts that stands for another one, next to the word itself.
+_OTHER: Final = 0.5
+#: How much the likeness of letters counts, next to whole words.
+_LETTERS: Final = 0.6
+_ENCODER: Final = LexicalEncoder(DIMENSION)
+
+
+@lru_cache(maxsize=64)
+def _encoded(text: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The columns of a text's vector, and its values there; a question meets several vocabularies."""
+    found = _ENCODER.sparse([text])
+    return found.indices, found.data
+
+
+class Names:
+    """Names of one kind, and how well each fits the words of a question."""
+
+    def __init__(self, names: Sequence[str], sizes: Sequence[int]) -> None:
+        self.names, self.sizes = names, sizes
+        self._places: dict[str, list[int]] = {}
+        spread: Counter[str] = Counter()
+        stems = [[stem(word) for word in words_of(name)] for name in names]
+        for one in stems:
+            spread.update(set(one))
+        many = max(len(names), 1)
+        self._weight = {word: math.log(1 + many / count) * (0.2 if word in STOP else 1.0) for word, count in spread.items()}
+        self._total = np.array([sum(self._weight[word] for word in set(one)) or 1.0 for one in stems])
+        for place, one in enumerate(stems):
+            for word in set(one):
+                self._places.setdefault(word, []).append(place)
+        self._vocabulary = Vocabulary(list(names))
+
+    @cached
+    def _sizes_of_grams(self) -> NDArray[np.float64]:
+        rows = self._vocabulary.encoder.sparse(self._vocabulary.names)
+        return np.sqrt(np.maximum(np.diff(rows.indptr), 1))
+
+    def scores(self, question: str) -> NDArray[np.float64]:
+        """How well each name fits, from 0 to about 1.6: the share of its words that the question
+        says (rare ones count more), and the share of its letters, in pieces of two to four.
+        """
+        found = np.zeros(len(self.names))
+        if not len(self.names):
+            return found
+        said: dict[str, float] = {}
+        for word in words_of(question):
+            said[stem(word)] = 1.0
+            for other in others(word):
+                said.setdefault(stem(other), _OTHER)
+        for word, worth in said.items():
+            places = self._places.get(word)
+            if places:
+                found[places] += worth * self._weight[word]
+        found /= self._total
+        # The encoder's vectors have length one; what is wanted is the share of the name alone.
+        indices, data = _encoded(question)
+        starts, members, weights = self._vocabulary.prepare()
+        hits = [slice(starts[column], starts[column + 1]) for column in indices]
+        if not hits:
+            return found
+        at = np.concatenate([members[hit] for hit in hits])
+        parts = np.concatenate([weights[hit] * weight for hit, weight in zip(hits, data, strict=True)])
+        letters = np.bincount(at, weights=parts, minlength=len(self.names)) * math.sqrt(len(indices)) / self._sizes_of_grams
+        return found + _LETTERS * np.minimum(letters, 1.0) ** 2
+
+
+class Known:
+    """The names of one state of a graph, for asking. Use `known_of`, which keeps it."""
+
+    def __init__(self, schema: KnownSchema, survey: Survey) -> None:
+        self.schema, self.survey = schema, survey
+        self.linker: Linker = Linker.of(schema)  # type: ignore[arg-type]
+        rows = survey["predicates"]
+        self.places = {str(one[0]): place for place, one in enumerate(rows)}
+        self.predicates = Names([one[0] for one in rows], [one[1] + one[2] for one in rows])
+        self._concepts = [place for place, one in enumerate(survey["kinds"]) if one[0] == "concept"]
+        kinds = survey["kinds"]
+        self.concepts = Names([kinds[place][1] for place in self._concepts], [kinds[place][3] for place in self._concepts])
+        #: Words of predicates, concepts and keys.
+        self.words = frozenset(
+            word for one in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(one)
+        )
+        self.words -= STOP
+        #: What stands around names, as it was looked up.
+        self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._of_source: dict[str, list[int]] = {}
+        for place, one in enumerate(rows):
+            for source, _ in one[5]:
+                self._of_source.setdefault(source, []).append(place)
+
+    @cached
+    def qualifiers(self) -> Names:
+        """The keys of qualifiers."""
+        sizes: Counter[str] = Counter()
+        for one in self.survey["predicates"]:
+            for key, values in one[4]:
+                sizes[key] += sum(value[2] for value in values)
+        for key in getattr(self.schema, "qualifiers", ()):
+            sizes.setdefault(key, 0)
+        return Names(list(sizes), list(sizes.values()))
+
+    @cached
+    def sources(self) -> Names:
+        """The sources by name."""
+        return Names([one[0] for one in self.survey["sources"]], [one[2] for one in self.survey["sources"]])
+
+    def rows_named(self, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that name a row of a table; other names are in `linker.entities`."""
+        if not texts or not self.linker.tables:
+            return frozenset()
+        missing = getattr(self.schema, "missing", None)
+        if missing is not None:
+            return frozenset(texts) - frozenset(missing(texts))
+        return frozenset(text for text in texts if self.schema.has_entity(text))
+
+    def of_kind(self, kind: str) -> list[int]:
+        """The places of the predicates that are relations ("relation"), attributes ("attribute"), or of
+        all; of the concepts for "concept".
+        """
+        if kind == "concept":
+            return list(range(len(self.concepts.names)))
+        column = {"relation": 1, "attribute": 2}.get(kind)
+        rows = self.survey["predicates"]
+        return [place for place, one in enumerate(rows) if column is None or one[column]]
+
+    def of_source(self, source: str) -> list[int]:
+        """The places of the predicates that stand in a source."""
+        return self._of_source.get(source, [])
+
+    def predicate(self, place: int) -> PredicateSchema:
+        """What is known of a predicate."""
+        return predicate_schema(self.survey, place)
+
+    def concept(self, place: int) -> ConceptSchema:
+        """What is known of a concept, by its place among `concepts`."""
+        return concept_schema(self.survey["kinds"], self.survey["kinds"][self._concepts[place]])
+
+
+def known_of(store: Store, survey: Survey) -> Known:
+    """What is known of the state that a store has now, made once for each."""
+    schema = schema_of(store)
+    found: Any = schema.kept.get("ask")
+    if found is None or found.survey is not survey:
+        found = schema.kept["ask"] = Known(schema, survey)
+    assert isinstance(found, Known)
+    return found
+
+
+def schema_of(store: Store) -> KnownSchema:
+    """The schema that a store has programs lowered against, with the names of the graph."""
+    seen: list[KnownSchema] = []
+
+    def look(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+        seen.append(schema)
+        plan = Constants(("",))
+        return Lowered(plan, [("", plan)], order=[plan])
+
+    store.explain(Request("", "llm_query", {}, None, look))
+    return seen[-1]
+
+
+# -- mentions ----------------------------------------------------------------------------------------
+# What a question names: entities of the graph by their names, as they are or nearly so; texts
+# between quotes or brackets.
+
+
+#: Words of a question that are looked at, quoted texts too, and words of the longest name in it.
+MOST_WORDS: Final = 200
+LONGEST: Final = 10
+#: Names that are looked for by likeness, since none is the same.
+_MOST_SIMILAR: Final = 4
+_QUOTED: Final = re.compile(r'"([^"\n]{1,200})"|“([^”\n]{1,200})”|\[([^\]\n]{1,200})\]|‘([^’\n]{1,200})’')
+_PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van", "der", "du", "di", "da"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A part of a question, from `start` to `end`, and the names in the graph that it may be; none
+    where there is nothing like it. `exact` says that it is the name, but for case and accents.
+    """
+
+    text: str
+    start: int
+    end: int
+    names: tuple[str, ...]
+    exact: bool = True
+
+
+def mentions_in(question: str, known: Known) -> list[Mention]:
+    """What a question names, in the order of the question; no two overlap, the longest is taken."""
+    spans = [(found.start(), found.end()) for found in WORD.finditer(question)][:MOST_WORDS]
+    vocabulary = known.linker.entities
+    taken: list[Mention] = []
+    for found in islice(_QUOTED.finditer(question), MOST_WORDS):
+        check()
+        inner = next(text for text in found.groups() if text is not None)
+        names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(inner)))
+        if names:
+            taken.append(Mention(inner, found.start(), found.end(), names))
+        else:
+            near = resolve(inner, vocabulary, threshold=ENTITY_THRESHOLD)
+            taken.append(
+                Mention(inner, found.start(), found.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
+            )
+    rows = known.rows_named(_capital_runs(question, spans))
+    for length in range(min(LONGEST, len(spans)), 0, -1):
+        check()
+        for first in range(len(spans) - length + 1):
+            start, end = spans[first][0], spans[first + length - 1][1]
+            text = question[start:end]
+            if _overlaps(taken, start, end) or not _may_name(question, spans[first : first + length], text, known):
+                continue
+            places = vocabulary.folded(text)
+            if not places and question[end : end + 1] == ".":
+                places = vocabulary.folded(text + ".")
+            if places:
+                taken.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
+            elif text in rows:
+                taken.append(Mention(text, start, end, (text,)))
+    taken += _similar(question, spans, taken, known)
+    return sorted(taken, key=lambda one: one.start)
+
+
+def not_looked_at(question: str) -> str | None:
+    """What of a long question names are not looked for in, in words; None where all was looked at."""
+    words = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
+    texts = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
+    if words is None and texts is None:
+        return None
+    what = "words" if texts is None else "quoted texts" if words is None else "words, and the first quoted texts,"
+    first = f"the first {MOST_WORDS} {what} of the question"
+    return f"names of the graph are looked for among {first}: what stands behind may be named too"
+
+
+def masked(question: str, found: Sequence[Mention]) -> str:
+    """A question with a mark for each thing it names and for each number, so that questions of one
+    form look alike.
+    """
+    parts, at = [], 0
+    for one in found:
+        parts += [question[at : one.start], "~"]
+        at = one.end
+    return re.sub(r"\d[\d.,:-]*", "#", "".join([*parts, question[at:]]))
+
+
+def asked_about(question: str, found: Sequence[Mention]) -> str:
+    """A question without the names that it says as they are: the words that say what is asked of
+    these.
+    """
+    parts, at = [], 0
+    for one in found:
+        if one.exact and one.names:
+            parts += [question[at : one.start], "~"]
+            at = one.end
+    return "".join([*parts, question[at:]])
+
+
+def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
+    return any(one.start < end and start < one.end for one in taken)
+
+
+def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: Known) -> bool:
+    """Whether words of a question may be a name: not those that every question has, and a single
+    word in small letters only where it is no word of the schema.
+    """
+    said = [question[start:end] for start, end in words]
+    if all(word.casefold() in STOP for word in said):
+        # "It" and "Up" are films; in the middle of a question a capital says so.
+        return len(said) == 1 and words[0][0] > 0 and said[0][:1].isupper() and len(said[0]) > 1 and said[0] != "I"
+    if len(said) == 1 and said[0].islower():
+        return fold(text) not in known.words
+    return not (len(said) > 1 and said[0].casefold() in STOP and said[0].islower() and not text[:1].isupper() and len(said) == 2)
+
+
+def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Runs of words that begin with a capital or a digit: what may name a row."""
+    texts: dict[str, None] = {}
+    for first, (start, _) in enumerate(spans):
+        if question[start].isupper() or question[start].isdigit():
+            for _, end in spans[first : first + LONGEST]:
+                texts[question[start:end]] = None
+    return list(texts)
+
+
+def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+    """Runs of words with capitals that are no name as they stand, and the names most like them."""
+    found: list[Mention] = []
+    run: list[tuple[int, int]] = []
+    for number, (start, end) in enumerate([*spans, (len(question), len(question))]):
+        word = question[start:end]
+        inside = bool(word) and not _overlaps(taken, start, end)
+        capital = inside and (word[:1].isupper() or word[:1].isdigit()) and not (number == 0 and word.casefold() in STOP)
+        # What is a word of the schema is asked about, and is no part of a name.
+        capital = capital and fold(word) not in known.words
+        if capital or (run and inside and word in _PARTICLES):
+            run.append((start, end))
+            continue
+        while run and question[slice(*run[-1])] in _PARTICLES:
+            run.pop()
+        if run and any(question[a:b][:1].isupper() for a, b in run) and len(found) < _MOST_SIMILAR:
+            text = question[run[0][0] : run[-1][1]]
+            if not (len(run) == 1 and run[0][0] == 0):
+                near = resolve(text, known.linker.entities, threshold=ENTITY_THRESHOLD)
+                names = tuple(dict.fromkeys(match.name for match in near.matches))[:5]
+                found.append(Mention(text, run[0][0], run[-1][1], names, exact=False))
+        run = []
+    return found
+
+
+# -- excerpt -----------------------------------------------------------------------------------------
+# The part of a schema that a question needs, as text within a budget of tokens (TrustUQA, E.3).
+#
+# What comes first: things that the question names with the relations one and two steps from them; the
+# names in similar demonstrations; then the names nearest to the words of the question. The best are
+# told at length, as `schema().text()` tells them; as many others as fit by name alone.
+
+
+#: Things of a question whose relations are looked up, and names that one thing may have.
+_MOST_THINGS: Final = 3
+#: Statements around a thing beyond which two steps from it are not looked at.
+_MOST_AROUND: Final = 2_000
+#: Sources that are offered where none is said.
+MOST_SOURCES: Final = 3
+#: Which part of a budget each section may take at most; names take what is left.
+_SHARES: Final = {"things": 0.2, "told": 0.2, "concepts": 0.12, "keys": 0.2}
+#: What a name is worth that is one and two steps from a thing, next to one that the question says.
+#: Of fewer tokens no predicate is told at length.
+_SMALL: Final = 800
+#: Names that are listed whatever the question says, and what others have to fit.
+_IN_ANY_CASE: Final = 4
+_FITS: Final = 0.25
+_ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a schema: its `text` of at most as many `tokens` as were asked for, and the names
+    that it holds. `sources` are those offered, best first.
+    """
+
+    text: str
+    tokens: int
+    predicates: tuple[str, ...]
+    concepts: tuple[str, ...]
+    qualifiers: tuple[str, ...]
+    mentions: tuple[Mention, ...]
+    sources: tuple[str, ...]
+    masked: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def excerpt(
+    known: Known,
+    store: Store,
+    question: str,
+    tokens: int,
+    *,
+    source: str | None = None,
+    demonstrated: Mapping[str, float] | None = None,
+    count: Callable[[str], int] | None = None,
+    samples: bool = True,
+    untrusted: Collection[str] = (),
+    mentions: Sequence[Mention] | None = None,
+    sources: Sequence[str] | None = None,
+) -> Excerpt:
+    """The part of a schema that a question needs, in at most so many tokens.
+
+    `sources` are those that may be meant, the likeliest first, where they were ranked before.
+    `demonstrated` are names that similar questions used, with a weight from 0 to 1. `samples=False`
+    leaves out everything that stands in the graph but its names; so does a source among
+    `untrusted`, for its predicates.
+    """
+    if type(tokens) is not int or tokens < 0:
+        raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
+    counted = estimate if count is None else count
+    found = tuple(mentions_in(question, known) if mentions is None else mentions)
+    form, words = masked(question, found), asked_about(question, found)
+    scores = known.predicates.scores(words)
+    for name, weight in (demonstrated or {}).items():
+        if (place := known.places.get(name)) is not None:
+            scores[place] += _DEMONSTRATED * weight
+    things = _things(known, store, found, scores)
+    ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
+    offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
+    allowed = _allowed(known, source, offered)
+    order = _order(scores, known.predicates.sizes, allowed)
+    concepts = known.concepts.scores(words)
+    _add(concepts, known.concepts.names, demonstrated)
+    writer = _Writer(known, counted, tokens, samples=samples, untrusted=frozenset(untrusted))
+    writer.sources(offered, source)
+    writer.things(things)
+    # A table is small: its columns are all told, in the order that they have.
+    writer.predicates(order, scores)
+    writer.concepts(_fitting(concepts, known.concepts.sizes) if source is None else [])
+    keys = known.qualifiers.scores(words)
+    _add(keys, known.qualifiers.names, demonstrated)
+    writer.keys(_fitting(keys, known.qualifiers.sizes))
+    text, names = writer.done(order)
+    return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), found, offered, form)
+
+
+def _fitting(scores: NDArray[np.float64], sizes: Sequence[int]) -> list[int]:
+    """Places in order, of those that fit the question somewhat; some in any case."""
+    order = _order(scores, sizes, None)
+    return [at for number, at in enumerate(order) if number < _IN_ANY_CASE or scores[at] >= _FITS]
+
+
+def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
+    """What names gain that similar questions used."""
+    if demonstrated:
+        for at, name in enumerate(names):
+            scores[at] += _DEMONSTRATED * demonstrated.get(name, 0.0)
+
+
+def _order(scores: NDArray[np.float64], sizes: Sequence[int], allowed: NDArray[np.bool_] | None) -> list[int]:
+    """Places by falling score, then size, then place."""
+    order = np.lexsort((np.arange(len(scores)), -np.asarray(sizes, np.int64), -np.round(scores, 6)))
+    kept: list[int] = (order if allowed is None else order[allowed[order]]).tolist()
+    return kept
+
+
+def _allowed(known: Known, source: str | None, sources: Sequence[str]) -> NDArray[np.bool_] | None:
+    """Which predicates may be told: those of a source, or where there are many sources, of the
+    offered ones.
+    """
+    many = len(known.sources.names) > 10
+    if source is None and not many:
+        return None
+    mask = np.zeros(len(known.predicates.names), np.bool_)
+    for one in (source,) if source is not None else sources:
+        mask[known.of_source(one)] = True
+    return mask
+
+
+def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> list[str]:
+    """All sources, the likeliest first: those whose predicates, and whose name, the question says."""
+    named = known.sources.scores(question)
+    best = np.zeros(len(known.sources.names))
+    for at, name in enumerate(known.sources.names):
+        some = scores[known.of_source(name)]
+        top = np.sort(some)[::-1][:4]
+        best[at] = float((top * np.array([1.0, 0.7, 0.5, 0.3])[: len(top)]).sum()) + 0.5 * named[at]
+    return [known.sources.names[at] for at in _order(best, known.sources.sizes, None)]
+
+
+# -- what stands around the things of a question ---------------------------------------------------
+
+
+def _things(known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64]) -> list[tuple[Mention, list[str]]]:
+    """The first things with their predicates, those that fit the question first; the predicates
+    around them gain in `scores`.
+    """
+    things: list[tuple[Mention, list[str]]] = []
+    for one in [one for one in found if one.names][:_MOST_THINGS]:
+        check()
+        near = _kept_around(known, store, one.names)
+        told: dict[str, str] = {}
+        for way, sign in (("forward", "→"), ("backward", "←"), ("value", "=")):
+            for name in near.get(way, ()):
+                told[name] = told.get(name, "") + sign
+        for names, gain in ((told, _ONE_STEP), (near.get("beyond", ()), _TWO_STEPS)):
+            for name in names:
+                if (place := known.places.get(name)) is not None:
+                    scores[place] += gain
+        order = sorted(told, key=lambda name: (-scores[known.places[name]] if name in known.places else 0.0, name))
+        things.append((one, [f"{quoted(name)} {told[name]}" for name in order[:8]]))
+    return things
+
+
+def _kept_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """What stands around things, looked up once while the graph stays as it is."""
+    kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
+    found = kept.get(names)
+    if found is None:
+        found = {way: plan_texts(store, plan) for way, plan in around(ByName(names)).items()}
+        steps = Scan(ByName(names), None, "subject", "object", "relation")
+        back = Scan(ByName(names), None, "object", "subject", "relation")
+        if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
+            beyond = Predicates(Scan(Reached(steps), None)), Predicates(Scan(Reached(back), None))
+            found["beyond"] = [text for plan in beyond for text in plan_texts(store, Distinct(plan))]
+        if len(kept) > 4_096:
+            kept.clear()
+        kept[names] = found
+    return found
+
+
+# -- the text --------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Lines within a budget: each section has a share, and what it leaves is for names."""
+
+    def __init__(
+        self, known: Known, counted: Callable[[str], int], tokens: int, *, samples: bool, untrusted: frozenset[str]
+    ) -> None:
+        self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
+        self._samples, self._untrusted = samples, untrusted
+        self._lines: list[str] = []
+        self._told: list[str] = []
+        self.named: list[str] = []
+        self.keyed: list[str] = []
+
+    def _add(self, lines: Sequence[str], most: float) -> int:
+        """Add the lines that fit into so many tokens; how many."""
+        used = 0
+        for number, line in enumerate(lines):
+            cost = self._counted(line + "\n")
+            if used + cost > min(most, self._left):
+                return number
+            self._lines.append(line)
+            self._left -= cost
+            used += cost
+        return len(lines)
+
+    def sources(self, sources: Sequence[str], source: str | None) -> None:
+        """The sources that may be meant."""
+        if source is None and len(self._known.sources.names) > 1 and sources:
+            self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
+
+    def things(self, things: Sequence[tuple[Mention, list[str]]]) -> None:
+        """What the question names, with what is known of it."""
+        lines = [
+            f"- {', '.join(quoted(name) for name in one.names[:3])} has {', '.join(predicates) or 'nothing'}"
+            for one, predicates in things
+            if self._samples
+        ]
+        if lines:
+            self._add(["Named in the question (→ forward, ← backward, = value):", *lines], _SHARES["things"] * self._tokens)
+
+    def predicates(self, order: Sequence[int], scores: NDArray[np.float64]) -> None:
+        """The best predicates at length: as long as they fit, then shorter."""
+        share = _SHARES["told"] * self._tokens * (0.6 if self._tokens < _SMALL else 1.0)
+        used, lines = 0.0, ["Predicates, with statements: subjects → objects:"]
+        used = self._counted(lines[0] + "\n")
+        for place in order[:40]:
+            check()
+            one = self._known.predicate(place)
+            trusted = self._samples and not self._untrusted & {source.name for source in one.sources}
+            for length in range(2 if self._tokens < _SMALL else min(int(3 * used // max(share, 1)), 2), 3):
+                line = predicate_line(one, length, examples=trusted)
+                cost = self._counted(line + "\n")
+                if used + cost <= share:
+                    lines.append(line)
+                    self._told.append(one.name)
+                    used += cost
+                    break
+            else:
+                break
+        if len(lines) > 1:
+            self._add(lines, share)
+
+    def concepts(self, order: Sequence[int]) -> None:
+        """The nearest concepts by name."""
+        self.named = self._listed("Concepts: ", [self._known.concepts.names[at] for at in order], _SHARES["concepts"])
+
+    def keys(self, order: Sequence[int]) -> None:
+        """The nearest keys of qualifiers."""
+        self.keyed = self._listed("Qualifiers: ", [self._known.qualifiers.names[at] for at in order], _SHARES["keys"])
+
+    def _listed(self, title: str, names: Sequence[str], share: float) -> list[str]:
+        line, kept = self._names(title, names, min(share * self._tokens, self._left))
+        if kept:
+            self._lines.append(line)
+            self._left -= self._counted(line + "\n")
+        return kept
+
+    def _names(self, title: str, names: Sequence[str], most: float) -> tuple[str, list[str]]:
+        """As many names as fit into one line."""
+        kept: list[str] = []
+        used: float = self._counted(title + "\n")
+        for name in names:
+            used += self._counted(quoted(name) + ", ")
+            if used > most:
+                break
+            kept.append(name)
+        return title + ", ".join(quoted(name) for name in kept), kept
+
+    def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
+        """The text, and the predicates in it; the names that follow take what is left."""
+        known = self._known.predicates.names
+        rest = [known[place] for place in order if known[place] not in set(self._told)]
+        line, kept = self._names("More predicates: ", rest[:400], self._left)
+        lines = [*self._lines, line] if kept else self._lines
+        text = "\n".join(lines)
+        # Tokens of a tokenizer may run over ends of lines.
+        while lines and self._counted(text) > self._tokens:
+            lines = lines[:-1]
+            kept = []
+            text = "\n".join(lines)
+        told = [name for name in self._told if quoted(name) in text]
+        return text, [*told, *kept]
+
+
+# -- prompt ------------------------------------------------------------------------------------------
+# A prompt is a text file `NAME.vN.txt` in `prompts`; a folder given as `prompts=` is looked into
+# first, for files of the same names. What is filled in stands between braces. Data of the graph
+# stands in a block between two marks with a nonce, which no name can say, as JSON strings without
+# control characters (`overview.words.quoted`).
+
 
 #: The prompts, and which fields each may have.
 FIELDS: Final[Mapping[str, frozenset[str]]] = {

@@ -1,20 +1,26 @@
-"""What `ask` gives: the outcome, its attempts, the steps with their times, what was to be chosen."""
+"""Records of asking in words: the options of a question, its steps, attempts and outcome."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine import html
-from condgraph.engine.errors import CondgraphError, shortened
+from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
 from condgraph.models.base import Usage
+from condgraph.models.budget import Budget
 
 if TYPE_CHECKING:
-    from condgraph.ask.excerpt import Excerpt
+    from condgraph.ask.prompt import Excerpt
     from condgraph.engine.answer import Answer
     from condgraph.engine.lowered import Lowered
+
+
+# -- records -----------------------------------------------------------------------------------------
+
 
 #: How asking ended: with an answer; with a program that ran and gave nothing; with a name that a
 #: person has to choose the meaning of; without any program that ran; with a model that declined;
@@ -232,3 +238,62 @@ class Asked:
 
 def _option(one: Option) -> dict[str, Any]:
     return {"key": one.key, "name": one.name, "about": one.about, "answers": list(one.texts)}
+
+
+# -- options -----------------------------------------------------------------------------------------
+# What may be said of how a question is asked, checked once.
+
+
+#: Demonstrations in a prompt, and samples of one question.
+MOST_DEMOS: Final = 8
+MOST_SAMPLES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """As the parameters of `Graph.ask`."""
+
+    via: str = "auto"
+    demos: int | None = None
+    budget: Budget = field(default_factory=Budget)
+    samples: int = 1
+    retries: int = 3
+    source: str | None = None
+    verbalise: bool = False
+    function: bool = False
+    seed: int = 0
+    temperature: float | None = None
+    limit: int | None = None
+    excerpt_tokens: int = 1200
+    cells: bool = True
+    untrusted: Collection[str] = ()
+    choose: Mapping[str, str] = field(default_factory=dict)
+    prompts: str | os.PathLike[str] | None = None
+    on_step: Callable[[AskStep], Any] | None = None
+    aware: bool = False
+    same_question: bool = False
+
+    def __post_init__(self) -> None:
+        if self.via not in VIAS:
+            raise OptionError(f"via is one of {', '.join(VIAS)}, not {self.via!r}", candidates=nearest(str(self.via), VIAS))
+        if self.aware and self.via not in ("auto", "kopl"):
+            raise OptionError(
+                f"aware= is an option of programs in KoPL, and via is {self.via!r}", hint='via="kopl" or "auto", or aware=False'
+            )
+        for name, least, most in (("samples", 1, MOST_SAMPLES), ("retries", 0, 20), ("excerpt_tokens", 0, 10**6)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                raise OptionError(f"{name} is a whole number from {least} to {most:,}, not {value!r}")
+        if self.demos is not None and (type(self.demos) is not int or self.demos < 0):
+            raise OptionError(f"demos is how many demonstrations are shown, 0 or more, not {self.demos!r}")
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise OptionError(f"temperature is from 0 to 2, not {self.temperature!r}")
+        if isinstance(self.untrusted, str):
+            raise OptionError("untrusted is a list of names of sources")
+
+    @property
+    def heat(self) -> float:
+        """The temperature: 0 for one sample, so that it is the likeliest program; 0.7 for several,
+        so that they differ.
+        """
+        return self.temperature if self.temperature is not None else 0.0 if self.samples == 1 else 0.7

@@ -1,28 +1,452 @@
-"""The constraint: which token may come next, so that a model writes well-formed chains and nothing
-else (DoG, sections 2.2 and 2.3).
-
-Nothing is built that grows with the graph. The triples that may follow are read part by part: heads
-as sorted runs of ranks, one for each visited entity; relations and tails when their head, and their
-relation, is written. What is not there is not allowed: a chain without an entity to begin at, a
-token that no triple has, a graph without a neighbour all leave an empty set of tokens.
-"""
+"""The constraint: which token may come next, so that a model writes well-formed chains alone (DoG, sections 2.2 and 2.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.chains.lexicon import Loose, Ranked, Run
-from condgraph.chains.place import Numbers, Place
-from condgraph.chains.shared import Shared
-from condgraph.chains.text import named
+from condgraph.chains.place import LocalPlace, Numbers, Place
+from condgraph.chains.text import entity_text, named
 from condgraph.chains.tokens import Coder, Ids, coder_of
 from condgraph.chains.walk import Triple, Walk, triple_of
+from condgraph.engine.bounds import check
 from condgraph.engine.errors import ChainError
 from condgraph.engine.facts import Entity
+
+# -- lexicon -----------------------------------------------------------------------------------------
+# Token sequences in order, as ranges of which a prefix takes a part: the tries of the constraint,
+# without their nodes.
+#
+# The names of a graph in process are encoded and sorted once a tokenizer (`Lexicon`); what a triple
+# may be is then a sorted array of their ranks. Other texts (values, names on servers) are encoded when
+# they are reached (`Loose`).
+
+
+#: The most entities whose names are encoded ahead; names of larger graphs are encoded when reached.
+MOST_INDEXED: Final = 1_000_000
+_FEW: Final = 24
+_TOGETHER: Final = 8192
+
+
+class Run(Protocol):
+    """Sorted sequences, none of which begins another one, each with what it stands for."""
+
+    def __len__(self) -> int: ...
+
+    def next(self, low: int, high: int, depth: int) -> list[int]:
+        """The distinct tokens at a depth in a range, rising; none where the sequences end there."""
+        ...
+
+    def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
+        """The part of a range that has a token at a depth."""
+        ...
+
+    def ends(self, low: int, depth: int) -> bool:
+        """Whether a sequence has no token at a depth."""
+        ...
+
+    def of(self, low: int, high: int) -> list[int]:
+        """What the sequences of a range stand for."""
+        ...
+
+
+class Loose:
+    """Sequences that were encoded for this place in a chain. `payload` has one entry for each."""
+
+    def __init__(self, sequences: Sequence[Ids], payload: Sequence[int]) -> None:
+        order = sorted(range(len(sequences)), key=sequences.__getitem__)
+        kept: list[int] = []
+        longer: Ids = ()
+        for at in reversed(order):
+            mine = sequences[at]
+            # What has no tokens, or begins another one, cannot be told apart, and is left out.
+            if mine and not (len(longer) > len(mine) and longer[: len(mine)] == mine):
+                kept.append(at)
+                longer = mine
+        kept.reverse()
+        self.sequences = [sequences[at] for at in kept]
+        self.payload = [payload[at] for at in kept]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def next(self, low: int, high: int, depth: int) -> list[int]:
+        """The distinct tokens at a depth in a range."""
+        found, at, all_of = [], low, self.sequences
+        if len(all_of[low]) == depth:
+            return []
+        while at < high:
+            token = all_of[at][depth]
+            found.append(token)
+            at = bisect_right(all_of, token, at, high, key=lambda one: one[depth])
+        return found
+
+    def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
+        """The part of a range that has a token at a depth."""
+        all_of = self.sequences
+        if high - low == 1:
+            return low, low + (all_of[low][depth] == token)
+        low = bisect_left(all_of, token, low, high, key=lambda one: one[depth])
+        return low, bisect_right(all_of, token, low, high, key=lambda one: one[depth])
+
+    def ends(self, low: int, depth: int) -> bool:
+        """Whether a sequence has no token at a depth."""
+        return len(self.sequences[low]) == depth
+
+    def of(self, low: int, high: int) -> list[int]:
+        """What the sequences of a range stand for."""
+        return self.payload[low:high]
+
+
+class Lexicon:
+    """The names of all entities of a snapshot as token sequences with a close behind them: flat
+    tokens, int32; offsets, int64; and the rank of each entity, int32, -1 where its name cannot be
+    written.
+    """
+
+    def __init__(self, sequences: Sequence[Ids], suffix: Ids) -> None:
+        size = len(sequences)
+        counts = np.fromiter((len(one) + len(suffix) if one else 0 for one in sequences), np.int64, size)
+        order = sorted(range(size), key=lambda one: (*sequences[one], *suffix))
+        order = [one for one in order if sequences[one]]
+        self.rank = np.full(size, -1, np.int32)
+        self.rank[order] = np.arange(len(order), dtype=np.int32)
+        self.offsets = np.zeros(len(order) + 1, np.int64)
+        np.cumsum(counts[order], out=self.offsets[1:])
+        self.flat = np.fromiter((token for one in order for token in (*sequences[one], *suffix)), np.int32, int(self.offsets[-1]))
+        self.flat_view, self.offset_view, self._rank_view = self.flat.data, self.offsets.data, self.rank.data
+
+    def of(self, entity: int) -> list[int]:
+        """The tokens of an entity's name, with what follows it; the name can be written."""
+        rank, offsets = self._rank_view[entity], self.offset_view
+        return self.flat_view[offsets[rank] : offsets[rank + 1]].tolist()
+
+
+class Ranked:
+    """Entities in the order of a lexicon. `payload` has one entry for each, int64."""
+
+    def __init__(self, lexicon: Lexicon, entities: NDArray[np.int64], payload: NDArray[np.int64]) -> None:
+        ranks = lexicon.rank.take(entities)
+        order = np.argsort(ranks, kind="stable")
+        order = order[np.searchsorted(ranks, 0, sorter=order) :]
+        self._set(lexicon, ranks[order], payload[order])
+
+    def _set(self, lexicon: Lexicon, ranks: NDArray[np.int32], payload: NDArray[np.int64]) -> None:
+        self._lexicon, self.ranks, self.payload = lexicon, ranks, payload
+        self._view, self._flat, self._offsets = self.ranks.data, lexicon.flat_view, lexicon.offset_view
+        self._first: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def next(self, low: int, high: int, depth: int) -> list[int]:
+        """The distinct tokens at a depth in a range."""
+        if depth == 0 and high - low == len(self.ranks):
+            if self._first is None:
+                self._first = self._next(low, high, 0)
+            return self._first
+        return self._next(low, high, depth)
+
+    def _next(self, low: int, high: int, depth: int) -> list[int]:
+        if self.ends(low, depth):
+            return []
+        view, flat, offsets = self._view, self._flat, self._offsets
+        if high - low <= _FEW:
+            found, last = [], -1
+            for at in range(low, high):
+                token = flat[offsets[view[at]] + depth]
+                if token != last:
+                    found.append(token)
+                    last = token
+            return found
+        tokens = self._lexicon.flat.take(self._lexicon.offsets.take(self.ranks[low:high]) + depth)
+        keep = np.flatnonzero(tokens[1:] != tokens[:-1])
+        return [int(tokens[0]), *tokens[keep + 1].tolist()]
+
+    def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
+        """The part of a range that has a token at a depth."""
+        flat, offsets = self._flat, self._offsets
+        if high - low == 1:
+            return low, low + (flat[offsets[self._view[low]] + depth] == token)
+
+        def key(rank: int) -> int:
+            found: int = flat[offsets[rank] + depth]
+            return found
+
+        low = bisect_left(self._view, token, low, high, key=key)
+        return low, bisect_right(self._view, token, low, high, key=key)
+
+    def without(self, entities: Sequence[int]) -> Ranked:
+        """The same but for some entities."""
+        keep = ~np.isin(self.ranks, self._lexicon.rank.take(np.array(entities, np.int64)))
+        found = Ranked.__new__(Ranked)
+        found._set(self._lexicon, self.ranks[keep], self.payload[keep])
+        return found
+
+    def place_of(self, entity: int) -> bool:
+        """Whether an entity is here."""
+        rank = int(self._lexicon.rank[entity])
+        at = bisect_left(self._view, rank)
+        return at < len(self._view) and self._view[at] == rank
+
+    def ends(self, low: int, depth: int) -> bool:
+        """Whether a sequence has no token at a depth."""
+        rank = self._view[low]
+        return bool(self._offsets[rank + 1] - self._offsets[rank] == depth)
+
+    def of(self, low: int, high: int) -> list[int]:
+        """What the entities of a range stand for."""
+        found: list[int] = self.payload[low:high].tolist()
+        return found
+
+
+class Names:
+    """The names of one snapshot for one tokenizer: as heads, with an arrow behind, and as tails,
+    with a close.
+    """
+
+    def __init__(self, place: LocalPlace, coder: Coder) -> None:
+        snapshot = place.snapshot
+        texts = snapshot.texts.take(snapshot.entity_name)
+        shared = snapshot.entity_name[1:] == snapshot.entity_name[:-1]
+        alone = ~(np.concatenate([[False], shared]) | np.concatenate([shared, [False]]))[: len(texts)]
+        ids = snapshot.texts.take(snapshot.entity_id)
+        written = [" " + entity_text(*one) for one in zip(texts, ids, alone.tolist(), strict=True)]
+        found: list[Ids] = []
+        for at in range(0, len(written), _TOGETHER):
+            check()
+            found += coder.encode_many(written[at : at + _TOGETHER])
+        closing = coder.closing
+        found = [one if closing.isdisjoint(one) else () for one in found]
+        again = _alike(found)
+        # Some tokenizers give different names the same tokens; these are told apart by their ids.
+        written = [" " + entity_text(texts[one], ids[one], False) for one in again]
+        for one, sequence in zip(again, coder.encode_many(written), strict=True):
+            found[one] = sequence if closing.isdisjoint(sequence) else ()
+        for one in _alike(found):
+            found[one] = ()
+        self.heads, self.tails = Lexicon(found, coder.arrow), Lexicon(found, coder.close)
+        #: How many entities cannot be written by this tokenizer.
+        self.unwritten = sum(1 for one in found if not one)
+        self.again = frozenset(again)
+
+
+def _alike(sequences: Sequence[Ids]) -> list[int]:
+    """The places of sequences that stand there more than once."""
+    seen: dict[Ids, int] = {}
+    found: dict[int, None] = {}
+    for at, one in enumerate(sequences):
+        if not one:
+            continue
+        before = seen.setdefault(one, at)
+        if before != at:
+            found[before] = found[at] = None
+    return list(found)
+
+
+def names_of(place: LocalPlace, coder: Coder) -> Names | None:
+    """The names of a snapshot by a coder, made once and kept with the snapshot; None of a graph
+    with too many, or of a tokenizer that whole triples have to be encoded with.
+    """
+    snapshot = place.snapshot
+    if coder.how == "whole triples" or snapshot.entities > MOST_INDEXED or not snapshot.entities:
+        return None
+    kept = snapshot.schema.kept.setdefault("chain names", {})
+    found = kept.get(id(coder))
+    if found is None or found[0] is not coder:
+        if len(kept) >= 8:
+            kept.clear()
+        found = kept[id(coder)] = coder, Names(place, coder)
+    names: Names = found[1]
+    return names
+
+
+# -- shared ------------------------------------------------------------------------------------------
+# What the chains over one graph and one tokenizer share: names by their tokens, and the heads of the
+# statements that lead to an entity.
+
+
+#: The most entries of all the runs of heads that are kept.
+_MOST_KEPT: Final = 4_000_000
+
+
+class Shared:
+    """What chains over one place and one tokenizer have in common."""
+
+    def __init__(self, place: Place, coder: Coder) -> None:
+        self.place, self.coder = place, coder
+        self.names: Names | None = names_of(place, coder) if isinstance(place, LocalPlace) else None
+        self._runs: dict[int, Run] = {}
+        self._size = 0
+
+    def leading(self, entity: int) -> Run:
+        """The heads of the statements that lead to an entity."""
+        found = self._runs.get(entity)
+        if found is None:
+            statements = self.place.incoming(entity)
+            found = self.heads(self.place.subjects(statements), statements)
+            self._size += len(found)
+            if self._size > _MOST_KEPT:
+                self._runs.clear()
+                self._size = len(found)
+            self._runs[entity] = found
+        return found
+
+    def heads(self, entities: Numbers, payload: Numbers) -> Run:
+        """Entities as heads."""
+        if self.names is not None:
+            return Ranked(self.names.heads, entities, payload)
+        place = self.place
+        written = {one: " " + place.head(one) for one in np.unique(entities).tolist()}
+        self.coder.learn(written.values())
+        known = {one: self.sequence(text, self.coder.arrow) for one, text in written.items()}
+        return Loose([known[one] for one in entities.tolist()], payload.tolist())
+
+    def sequence(self, text: str, suffix: Ids) -> Ids:
+        """A piece with what follows it; none where a name would have the signs of a triple."""
+        found = self.coder.encode(text)
+        return (*found, *suffix) if found and self.coder.closing.isdisjoint(found) else ()
+
+    def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> Loose:
+        """Texts that are encoded now."""
+        self.coder.learn(texts)
+        return Loose([self.sequence(text, suffix) for text in texts], payload)
+
+
+# -- every -------------------------------------------------------------------------------------------
+# All triples that may follow as token sequences, put together at once instead of token by token:
+# for grammars, which need every one of them before the first token.
+#
+# Around a hub most heads go on alike (`-> has_genre -> Drama >`), so that heads, and what follows
+# them, are kept apart: a grammar has each of the second once.
+
+
+@dataclass(slots=True)
+class Parts:
+    """Token sequences of triples in two pieces: `heads` are beginnings, rising, each with the number
+    of what may follow it; `ends` are what may follow, rising each. No beginning begins another one.
+    """
+
+    heads: list[tuple[Ids, int]] = field(default_factory=list)
+    ends: list[list[Ids]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(len(self.ends[end]) for _, end in self.heads)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest triple."""
+        most = [max(map(len, one), default=0) for one in self.ends]
+        return max((len(head) + most[end] for head, end in self.heads), default=0)
+
+    def sequences(self) -> list[Ids]:
+        """Every triple as one sequence, rising."""
+        return sorted((*head, *one) for head, end in self.heads for one in self.ends[end])
+
+
+def every(chain: Chain, through: Callable[[Chain], Iterator[Chain]], most: int) -> Parts | None:
+    """The sequences of all triples that may follow; None where there are more than `most`.
+
+    A head whose statements are all relations without qualifiers has sequences made of its names'.
+    Other heads, and a triple that is begun, are gone `through` token by token.
+    """
+    names, place = chain._shared.names, chain.walk.place
+    if names is None or chain.ids:
+        taken = _taken((one.ids for one in through(chain)), most)
+        return None if taken is None else Parts([((), 0)], [taken]) if taken else Parts()
+    if not len(found := chain.walk.statements):
+        return Parts()
+    kinds = place.relations(found)
+    written = {kind: _relation(chain, kind) for kind in np.unique(kinds).tolist()}
+    # Relations whose tokens begin others', or are others', are told apart token by token.
+    clear = len(Loose(list(written.values()), list(written))) == len(written) == len(set(written.values()))
+    subjects, bare = place.subjects(found), place.bare(found)
+    odd = np.unique(subjects[bare < 0]) if clear else np.unique(subjects)
+    plain = ~np.isin(subjects, odd) & (names.heads.rank.take(subjects) >= 0)
+    plain &= names.tails.rank.take(np.maximum(bare, 0)) >= 0
+    made = _made(chain, names.heads, names.tails, np.stack([subjects[plain], kinds[plain], bare[plain]]), written)
+    left = most - len(made)
+    if left < 0:
+        return None
+    odd_ones = np.isin(subjects, odd)
+    chain.coder.learn(" " + place.tail(one) for one in found[odd_ones & (bare < 0)].tolist())
+    for head in odd.tolist():
+        check()
+        if (branch := _at(chain, names.heads, head)) is not None:
+            more = _taken((one.ids[len(branch.ids) :] for one in through(branch)), left)
+            if more is None:
+                return None
+            if more:
+                made.heads.append((branch.ids, len(made.ends)))
+                made.ends.append(more)
+                left -= len(more)
+    if len(odd):
+        made.heads.sort()
+    return made
+
+
+def _taken(found: Iterator[Ids], most: int) -> list[Ids] | None:
+    taken: list[Ids] = []
+    for one in found:
+        if len(taken) >= most:
+            return None
+        taken.append(one)
+    return sorted(taken)
+
+
+def _relation(chain: Chain, kind: int) -> Ids:
+    return chain._shared.sequence(" " + named(chain.walk.place.relation(kind)), chain.coder.arrow)
+
+
+def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, written: dict[int, Ids]) -> Parts:
+    """The heads of triples (subjects, relations and objects: int64, 3 by triples) with what follows
+    each; a triple that is said twice is one.
+    """
+    found = Parts()
+    if not triples.shape[1]:
+        return found
+    # Heads rise by their ranks; what each goes on with rises too, so that the same is the same.
+    triples = triples[:, np.lexsort((triples[2], triples[1], heads.rank.take(triples[0])))]
+    again = np.all(triples[:, 1:] == triples[:, :-1], axis=0)
+    triples = triples[:, np.concatenate([[True], ~again])]
+    subjects, opened = triples[0], chain.coder.open
+    # Rows of relation and object, so that what follows a head is a slice.
+    following = np.ascontiguousarray(triples[1:].T)
+    bounds = [0, *(np.flatnonzero(subjects[1:] != subjects[:-1]) + 1).tolist(), len(subjects)]
+    numbers: dict[bytes, int] = {}
+    for low, high in pairwise(bounds):
+        key = following[low:high].tobytes()
+        end = numbers.get(key)
+        if end is None:
+            end = numbers[key] = len(found.ends)
+            pairs = following[low:high].tolist()
+            found.ends.append(sorted((*written[kind], *tails.of(thing)) for kind, thing in pairs))
+        found.heads.append(((*opened, *heads.of(int(subjects[low]))), end))
+    return found
+
+
+def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
+    """The chain behind a head; None of one that cannot be written."""
+    if heads.rank[head] < 0:
+        return None
+    found = chain.copy()
+    for token in (*chain.coder.open, *heads.of(head)):
+        found.advance(token)
+    return found
+
+
+# -- chain -------------------------------------------------------------------------------------------
+# Nothing is built that grows with the graph. The triples that may follow are read part by part: heads
+# as sorted runs of ranks, one for each visited entity; relations and tails when their head, and their
+# relation, is written. What is not there is not allowed: a chain without an entity to begin at, a
+# token that no triple has, a graph without a neighbour all leave an empty set of tokens.
+
 
 _OPEN: Final = 0
 _HEAD: Final = 1

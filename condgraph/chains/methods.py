@@ -10,9 +10,9 @@ from condgraph.engine.bounds import within
 from condgraph.engine.facts import Entity
 
 if TYPE_CHECKING:
-    from condgraph.chains.answer import Reasoned
     from condgraph.chains.chain import Chain
     from condgraph.chains.place import Place
+    from condgraph.chains.reason import Reasoned
     from condgraph.chains.verify import Verdict
     from condgraph.engine.store import Store
     from condgraph.vectors.encoder import Encoder

@@ -1,30 +1,355 @@
-"""From a question to an entity or value: Algorithm 1 of DoG, with any backend.
-
-Each step lets every chain write triples that may follow, and keeps the best chains; between triples
-a model may say in words what it found, and whether it goes on. The answer is one of the things in
-the best chain.
-"""
+"""Algorithm 1 of DoG, from a question to an entity or value: its prompt, the part of the graph it reads, and its answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal
 
-from condgraph.chains.answer import Reached, Reasoned
-from condgraph.chains.backends.base import Backend, Prompt, Score
-from condgraph.chains.backends.choosing import mentioned
-from condgraph.chains.part import SHOWN, Part, in_sight, likest, shown
-from condgraph.chains.place import Place
-from condgraph.chains.prompt import THEREFORE, Method, prompt_of
-from condgraph.chains.verify import verify
-from condgraph.chains.walk import MOST_STEPS, Walk
+import numpy as np
+
+from condgraph.chains.backends.base import Backend, Prompt, Score, mentioned
+from condgraph.chains.place import Numbers, Place
+from condgraph.chains.verify import Verdict, verify
+from condgraph.chains.walk import MOST_STEPS, Triple, Walk, triple_of
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Value, text_of
-from condgraph.vectors.encoder import Encoder
+from condgraph.vectors.encoder import Encoder, LexicalEncoder
+from condgraph.vectors.encoders import encode
+
+# -- answer ------------------------------------------------------------------------------------------
+# What a question gives that a model reasoned about: the entity or value, the chain to it with its
+# statements, and apart from these what the model said.
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A chain that the search kept: its triples, its score (None where the model's server tells
+    none), and the free text between, which is the model's and not the graph's.
+    """
+
+    triples: tuple[Triple, ...]
+    score: float | None
+    said: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.triples))
+
+
+@dataclass(frozen=True)
+class Reasoned:
+    """The answer to a question by a chain.
+
+    `value` is an entity or value of the chain, which the model chose; None where it chose none.
+    `backend` says how the model was kept to the graph, `score` and `combined` what the scores of
+    `chains` are. `said` is free text of the model: it stands for nothing in the graph.
+    """
+
+    question: str
+    value: Entity | Value | None
+    chains: tuple[Reached, ...]
+    backend: str
+    model: str
+    score: str
+    combined: str
+    query: tuple[Entity, ...]
+    said: str = ""
+    verdict: Verdict | None = None
+    warnings: tuple[str, ...] = ()
+    walk: Walk | None = field(default=None, repr=False)
+
+    @property
+    def chain(self) -> tuple[Triple, ...]:
+        """The triples of the best chain."""
+        return self.chains[0].triples if self.chains else ()
+
+    @property
+    def values(self) -> list[Entity | Value]:
+        """The answer as a list of one, or of none."""
+        return [] if self.value is None else [self.value]
+
+    @property
+    def texts(self) -> list[str]:
+        """The answer as text: the name of an entity, or the text of a value."""
+        return [_text(one) for one in self.values]
+
+    @property
+    def entities(self) -> list[Entity]:
+        """The answer where it is an entity."""
+        return [one for one in self.values if isinstance(one, Entity)]
+
+    @cached_property
+    def evidence(self) -> list[Evidence]:
+        """The statements of the chain with their sources, each once."""
+        return list({repr(one): one for triple in self.chain for one in triple.evidence}.values())
+
+    @cached_property
+    def alike(self) -> list[Evidence]:
+        """The statements that say the same of other things: of the triple that gave the answer, all
+        that have its relation and its other end.
+        """
+        triple = next((one for one in reversed(self.chain) if self.value is not None and self.value in one.ends), None)
+        if triple is None:
+            return []
+        place, first = triple.place, triple.statements[0]
+        head, tail = place.ends(first)
+        backward = triple.ends[0] == self.value and tail >= 0
+        around = place.incoming(tail) if backward else place.outgoing(head)
+        kind = int(place.relations(np.array([first]))[0])
+        return [place.evidence(one) for one in around[place.relations(around) == kind].tolist()]
+
+    def data(self) -> list[dict[str, Any]]:
+        """One record a triple of the chain, with its sources."""
+        return [
+            {
+                "triple": str(triple), "head": triple.ends[0].name, "relation": triple.evidence[0].predicate,
+                "tail": _text(triple.ends[1]),
+                "sources": [(source.name, row) for one in triple.evidence for source, row in one.sources],
+            }
+            for triple in self.chain
+        ]  # fmt: skip
+
+    def __iter__(self) -> Iterator[Entity | Value]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.texts, *map(str, self.chain)])
+
+
+def _text(value: Entity | Value) -> str:
+    return value.name if isinstance(value, Entity) else text_of(value)
+
+
+# -- prompt ------------------------------------------------------------------------------------------
+# What a model is told before it writes a chain: instruction, three examples with their contexts, the
+# context of the question (DoG, Table 6, in words of our own).
+
+
+#: How a question is asked: by a chain, at once, or by a chain that nothing keeps to the graph.
+Method = Literal["chains", "direct", "cot"]
+_TASK: Final = (
+    "You read statements of a knowledge graph and answer a question from them. First give the steps that lead "
+    "from the question to its answer, each a statement in the form < head -> relation -> tail >, as few as are "
+    "needed, each with a short sentence. Then name the answer."
+)
+_DIRECT: Final = "You read statements of a knowledge graph and answer a question from them. Name the answer alone."
+#: Context, question, steps with what each says, answer.
+_EXAMPLES: Final = (
+    (
+        ("Danube -> mouth -> Black Sea", "Danube -> length -> 2850 kilometre", "Inn -> tributary of -> Danube",
+         "Inn -> source -> Lake Lunghin"),
+        "Which sea does the river that the Inn flows into end in?",
+        (("Inn -> tributary of -> Danube", "The Inn flows into the Danube."),
+         ("Danube -> mouth -> Black Sea", "The Danube ends in the Black Sea.")),
+        "Black Sea",
+    ),
+    (
+        ("Ada -> written by -> Mira Holm", "Ada -> publication year -> 1987", "Tern -> written by -> Mira Holm"),
+        "When was Ada published?",
+        (("Ada -> publication year -> 1987", "Ada was published in 1987."),),
+        "1987",
+    ),
+    (
+        ("Red Kite -> performed by -> The Larks", "The Larks -> member -> Jo Venn", "Jo Venn -> born in -> Leeds",
+         "The Larks -> genre -> folk"),
+        "In which town was the member of the band that performed Red Kite born?",
+        (("Red Kite -> performed by -> The Larks", "The Larks performed Red Kite."),
+         ("The Larks -> member -> Jo Venn", "Jo Venn is a member of The Larks."),
+         ("Jo Venn -> born in -> Leeds", "Jo Venn was born in Leeds.")),
+        "Leeds",
+    ),
+)  # fmt: skip
+#: What stands before the answer.
+THEREFORE: Final = "Therefore, the answer is"
+
+
+def prompt_of(question: str, context: Sequence[str], method: Method = "chains") -> Prompt:
+    """The prompt of a question; `context` are triples without their signs."""
+    parts = [_TASK if method != "direct" else _DIRECT]
+    for number, (given, asked, steps, answer) in enumerate(_EXAMPLES, 1):
+        parts.append(f"Example {number}\n{_asked(given, asked)}")
+        if method != "direct":
+            parts.append("Steps:\n" + "\n".join(f"< {triple} >\n{said}" for triple, said in steps))
+        parts.append(f"{THEREFORE} {answer}")
+    user = f"Example {len(_EXAMPLES) + 1}\n{_asked(context, question)}"
+    return Prompt("\n".join(parts), user + ("\nSteps:" if method != "direct" else f"\n{THEREFORE}"))
+
+
+def _asked(context: Sequence[str], question: str) -> str:
+    held = "Context:\n" + "\n".join(context) + "\n" if context else ""
+    return f"{held}Question: {' '.join(question.split())}"
+
+
+# -- part --------------------------------------------------------------------------------------------
+# A part of a graph for a question: the triples most like it that its entities are joined to (DoG,
+# Appendix B), and a graph of no more than those.
+
+
+#: Triples that are compared with a question.
+MOST_COMPARED: Final = 5_000
+#: How many triples a prompt shows where nobody says (the paper's number).
+SHOWN: Final = 120
+
+
+def likest(
+    place: Place, question: str, start: Sequence[int], k: int, encoder: Encoder | None = None, *, hops: int = 2,
+    compared: int = MOST_COMPARED,
+) -> list[int]:  # fmt: skip
+    """The statements most like a question, at most k, each with the statements by which an entity of
+    the question leads to it.
+
+    `start` are entities; looked at is what lies within so many hops, the first `compared`
+    statements. Likeness is the dot product of the vectors of question and triple, ties by number.
+    """
+    if k < 1:
+        raise OptionError(f"a part has at least 1 triple, not {k}")
+    found, back = _within(place, start, hops, compared)
+    if not found:
+        return []
+    encoder = encoder or LexicalEncoder()
+    texts = [_said(place, one) for one in found]
+    vectors = encode(encoder, [question, *texts])
+    order = np.argsort(-np.round(vectors[1:] @ vectors[0], 6), kind="stable")
+    kept: dict[int, None] = {}
+    for at in order.tolist():
+        path, one = [], found[at]
+        while one >= 0:
+            path.append(one)
+            one = back[one]
+        fresh = [one for one in path if one not in kept]
+        if len(kept) + len(fresh) > k:
+            continue
+        kept.update(dict.fromkeys(reversed(fresh)))
+        if len(kept) >= k:
+            break
+    return list(kept)
+
+
+def _within(place: Place, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
+    """The statements within some hops, nearest first, each with the one that leads to it (-1: an
+    entity of the question does).
+    """
+    back: dict[int, int] = {}
+    reached = dict.fromkeys(start, -1)
+    front = list(start)
+    for _ in range(hops):
+        check()
+        place.reach(front)
+        beyond: dict[int, int] = {}
+        for node in front:
+            for one in np.concatenate([place.outgoing(node), place.incoming(node)]).tolist():
+                if one not in back:
+                    if len(back) >= most:
+                        return list(back), back
+                    back[one] = reached[node]
+                    for end in place.ends(one):
+                        if end >= 0 and end not in reached:
+                            beyond.setdefault(end, one)
+        reached |= beyond
+        front = list(beyond)
+    return list(back), back
+
+
+def _said(place: Place, statement: int) -> str:
+    relation = place.relation(int(place.relations(np.array([statement]))[0]))
+    return f"{place.entity(place.ends(statement)[0]).name} {relation.replace('_', ' ')} {place.tail(statement)}"
+
+
+def shown(place: Place, statements: Iterable[int]) -> list[str]:
+    """Statements as the context of a prompt has them."""
+    return [str(triple_of(place, [one]))[2:-2] for one in statements]
+
+
+def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list[int]:
+    """Of what may follow, the k statements most like the question."""
+    return likest(walk.place, question, walk.visited, k, encoder, hops=1)
+
+
+class Part:
+    """A place with some of its statements alone."""
+
+    def __init__(self, place: Place, statements: Iterable[int]) -> None:
+        self._place = place
+        self._kept = np.array(sorted(set(statements)), np.int64)
+        self.values, self.qualifiers, self.warnings = place.values, place.qualifiers, place.warnings
+
+    def _inside(self, statements: Numbers) -> Numbers:
+        return statements[np.isin(statements, self._kept)]
+
+    def find(self, name: str, *, by_id: bool = False) -> list[int]:
+        """As of the whole place."""
+        return self._place.find(name, by_id=by_id)
+
+    def present(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """As of the whole place."""
+        return self._place.present(names)
+
+    def entity(self, number: int) -> Entity:
+        """As of the whole place."""
+        return self._place.entity(number)
+
+    def head(self, number: int) -> str:
+        """As of the whole place."""
+        return self._place.head(number)
+
+    def reach(self, numbers: Iterable[int]) -> None:
+        """As of the whole place."""
+        self._place.reach(numbers)
+
+    def outgoing(self, number: int) -> Numbers:
+        """The statements of an entity that are in the part."""
+        return self._inside(self._place.outgoing(number))
+
+    def incoming(self, number: int) -> Numbers:
+        """The statements in the part whose object an entity is."""
+        return self._inside(self._place.incoming(number))
+
+    def subjects(self, statements: Numbers) -> Numbers:
+        """As of the whole place."""
+        return self._place.subjects(statements)
+
+    def relations(self, statements: Numbers) -> Numbers:
+        """As of the whole place."""
+        return self._place.relations(statements)
+
+    def relation(self, number: int) -> str:
+        """As of the whole place."""
+        return self._place.relation(number)
+
+    def bare(self, statements: Numbers) -> Numbers:
+        """As of the whole place."""
+        return self._place.bare(statements)
+
+    def tail(self, statement: int) -> str:
+        """As of the whole place."""
+        return self._place.tail(statement)
+
+    def ends(self, statement: int) -> tuple[int, int]:
+        """As of the whole place."""
+        return self._place.ends(statement)
+
+    def same(self, statement: int) -> Hashable:
+        """As of the whole place."""
+        return self._place.same(statement)
+
+    def evidence(self, statement: int) -> Evidence:
+        """As of the whole place."""
+        return self._place.evidence(statement)
+
+
+# -- reason ------------------------------------------------------------------------------------------
+# Each step lets every chain write triples that may follow, and keeps the best chains; between triples
+# a model may say in words what it found, and whether it goes on. The answer is one of the things in
+# the best chain.
+
 
 Combined = Literal["sum", "mean"]
 Visibility = Literal["full", "local", "none"]

@@ -19,8 +19,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.claims.claim import MOST_TRIPLES, Claim
-from condgraph.claims.facts import Facts
-from condgraph.claims.verify import reversed_notes, unknown
+from condgraph.claims.verify import Facts, reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
 from condgraph.models.base import Message, Usage

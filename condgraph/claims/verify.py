@@ -1,22 +1,570 @@
-"""From a claim to its verdict: what its names mean in the graph, and the judgement of every reading."""
+"""Verification of a claim: what the graph says of its names, the rules that support and refute it, and its verdict."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from itertools import islice, product
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from condgraph.claims.claim import Claim, ClaimTriple
-from condgraph.claims.facts import INSTANCE_OF, Facts
-from condgraph.claims.judge import Binding, Judge, Reasons, facts_of
 from condgraph.claims.verdict import Reason, Status, Verdict
-from condgraph.engine.errors import OptionError
-from condgraph.engine.facts import Entity
-from condgraph.engine.values import Value
+from condgraph.engine.algebra import Reached, Scan
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import LONGEST_NAME, OptionError, UnknownNameError, nearest
+from condgraph.engine.evidence import Evidence
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind
+from condgraph.engine.units import conversions
+from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 
 if TYPE_CHECKING:
-    from condgraph.claims.asking import Asking
+    from condgraph.claims.methods import Asking
+
+
+# -- values ------------------------------------------------------------------------------------------
+# Whether a value that a claim writes as text is one that the graph has: the same, another, or
+# neither can be said.
+#
+# A time that the graph knows more exactly than the claim says it (a day of the year that is claimed)
+# is the same; one that it knows less exactly decides nothing. A number is the same if it is equal, in
+# one unit, or if it becomes the claimed one when rounded to as many places behind the point. Texts
+# are the same but for case and white space, and a different text is not taken for another value: it may
+# say the same in other words.
+
+
+Likeness = Literal["same", "other", "open"]
+
+
+def folded(text: str) -> str:
+    """A text without what does not tell names apart: case, and how much white space."""
+    return collapse(text).casefold()
+
+
+def likeness(claimed: str, value: Entity | Value) -> Likeness:
+    """Whether `claimed` says `value`."""
+    if isinstance(value, Entity):
+        return "same" if folded(claimed) == folded(value.name) else "open"
+    if isinstance(value, Unknown):
+        return "open"
+    if isinstance(value, Time):
+        return _time(claimed, value)
+    if isinstance(value, Quantity):
+        return _quantity(claimed, value)
+    return "same" if folded(claimed) == folded(str(value)) else "open"
+
+
+def _time(claimed: str, value: Time) -> Likeness:
+    try:
+        said = Time.parse(collapse(claimed))
+    except ValueError:
+        return "open"
+    if said.start <= value.start and value.end <= said.end:
+        return "same"
+    return "other" if value.end <= said.start or said.end <= value.start else "open"
+
+
+def _quantity(claimed: str, value: Quantity) -> Likeness:
+    try:
+        said = parse_quantity(collapse(claimed))
+    except ValueError:
+        return "open"
+    if said.unit != value.unit:
+        converted = conversions(value, [said.unit])
+        if not converted:
+            return "open"
+        value = converted[0]
+    with suppress(InvalidOperation, ValueError, OverflowError):
+        one, two = Decimal(str(said.number)), Decimal(str(value.number))
+        exponent = one.as_tuple().exponent
+        if one == two or (isinstance(exponent, int) and exponent <= 0 and two.quantize(Decimal(1).scaleb(exponent)) == one):
+            return "same"
+        return "other"
+    return "open"
+
+
+# -- facts -------------------------------------------------------------------------------------------
+# What the graph says of a name, asked in KoPL, so that every store answers: who is called so, the
+# statements from an entity or to it, and whether a predicate has one value.
+#
+# What is asked once is kept for the call.
+
+
+#: The predicate of memberships.
+INSTANCE_OF: Final = "instance of"
+#: A predicate of fewer subjects tells too little of whether it has one value.
+LEAST_SUBJECTS: Final = 30
+#: Of so many statements at most one may be more than a subject's first: 1 in 100.
+MOST_DOUBLED: Final = 100
+
+#: The most concepts of one entity that are looked at.
+_MOST_CONCEPTS: Final = 20
+
+Direction = Literal["forward", "backward"]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a name of a claim is in the graph: entities, or none with the nearest names."""
+
+    entities: tuple[Entity, ...]
+    candidates: tuple[str, ...] = ()
+
+
+class Facts:
+    """What one call has asked of a graph. `single` says of predicates, by the caller's word, whether
+    they have one value (True) or several.
+    """
+
+    def __init__(self, graph: Asking, single: dict[str, bool]) -> None:
+        self._graph, self._single = graph, single
+        self._kinds: dict[str, tuple[bool, bool]] = {
+            name: (relations > 0, values > 0) for name, relations, values, *_ in graph._survey()["predicates"]
+        }
+        self._folded: dict[str, list[str]] = {}
+        for name in self._kinds:
+            self._folded.setdefault(folded(name), []).append(name)
+        #: How many queries were asked.
+        self.queries = 0
+        self.named = lru_cache(maxsize=None)(self._named)
+        self.statements = lru_cache(maxsize=None)(self._statements)
+        self.single = lru_cache(maxsize=None)(self._has_one)
+
+    @property
+    def predicates(self) -> list[str]:
+        """The names of all predicates."""
+        return list(self._kinds)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def predicate(self, text: str) -> str | None:
+        """The predicate that a claim calls so: of that name, or the only one but for case."""
+        if text in self._kinds:
+            return text
+        found = self._folded.get(folded(text), [])
+        if len(found) == 1:
+            return found[0]
+        return INSTANCE_OF if not found and folded(text) == INSTANCE_OF else None
+
+    def has_values(self, predicate: str) -> bool:
+        """Whether some statement of a predicate has a value, and no entity, as its object."""
+        return self._kinds.get(predicate, (False, False))[1]
+
+    def nearest_predicates(self, text: str) -> tuple[str, ...]:
+        """The names of predicates most like a text."""
+        return tuple(nearest(text, self._kinds))
+
+    def _named(self, text: str) -> Named:
+        if len(text) > LONGEST_NAME:
+            return Named(())
+        try:
+            return Named(self._find(text))
+        except UnknownNameError as error:
+            alike = [name for name in error.candidates if folded(name) == folded(text)]
+            if len(alike) == 1:
+                return Named(self._find(alike[0]))
+            return Named((), tuple(error.candidates))
+
+    def _find(self, name: str) -> tuple[Entity, ...]:
+        return tuple(self._ask(_program(("Find", [name]))).entities)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _statements(self, entity: Entity, predicate: str, direction: Direction) -> tuple[Evidence, ...]:
+        """The statements of a predicate from an entity (forward) or to it (backward)."""
+        relation, attribute = self._kinds.get(predicate, (False, False))
+        found: list[Evidence] = []
+        if relation:
+            found += self._evidence(("Find", [entity.name]), ("Relate", [predicate, direction]))
+        if attribute and direction == "forward":
+            found += self._evidence(("Find", [entity.name]), ("QueryAttr", [predicate]))
+        return tuple(one for one in found if _end(one, direction) == entity.id and one.kind == "statement")
+
+    def having(self, value: str, predicate: str) -> tuple[Evidence, ...]:
+        """The statements of an attribute whose value is a text."""
+        if not self.has_values(predicate):
+            return ()
+        return tuple(self._evidence(("FindAll", []), ("FilterStr", [predicate, value])))
+
+    def between(self, one: Entity, two: Entity) -> tuple[Evidence, ...]:
+        """The statements of any predicate from one entity to another."""
+        found = self._evidence(("Find", [one.name]), ("Find", [two.name]), ("QueryRelation", []))
+        return tuple(
+            fact for fact in found if fact.subject.id == one.id and isinstance(fact.object, Entity) and fact.object.id == two.id
+        )
+
+    def membership(self, entity: Entity, concept: Entity) -> tuple[Evidence, ...]:
+        """The steps by which an entity is an instance of a concept; none where it is not."""
+        if concept.kind is not EntityKind.CONCEPT:
+            return ()
+        found = self._evidence(("Find", [entity.name]), ("FilterConcept", [concept.name]))
+        member = [one for one in found if one.kind == "membership" and one.subject.id == entity.id]
+        above = {one.object.id for one in found if isinstance(one.object, Entity)}
+        return (*member, *(one for one in found if one.kind == "subclass")) if member and concept.id in above else ()
+
+    def concepts(self, entity: Entity) -> tuple[Evidence, ...]:
+        """The memberships of an entity in concepts, as they were stated: edges of a pattern, since no
+        program gives concepts.
+        """
+        check()
+        self.queries += 1
+        found = self._graph.match([(entity.name, INSTANCE_OF, "UNKNOWN 1")], k=_MOST_CONCEPTS)
+        edges = (edge.statement for solution in found.solutions for edge in solution.edges)
+        return distinct(one for one in edges if one.kind == "membership" and one.subject.id == entity.id)
+
+    def members(self, concept: Entity) -> tuple[Evidence, ...]:
+        """The memberships in a concept, and the steps to it from those below."""
+        if concept.kind is not EntityKind.CONCEPT:
+            return ()
+        return tuple(self._evidence(("FindAll", []), ("FilterConcept", [concept.name])))
+
+    # -- how many values ---------------------------------------------------------------------------
+
+    def _has_one(self, predicate: str, direction: Direction) -> bool:
+        """Whether a subject has one object of a predicate (forward), or an object one subject.
+
+        By the caller's word (forward), or where nearly every subject of the graph has: at least
+        `LEAST_SUBJECTS` of them, and at most 1 in `MOST_DOUBLED` statements more than subjects.
+        """
+        if direction == "forward" and predicate in self._single:
+            return self._single[predicate]
+        if predicate not in self._kinds:
+            return False
+        family: Any = "relation" if direction == "backward" else "any"
+        scan = Scan(None, (predicate,), "subject", "subject" if direction == "forward" else "object", family)
+        self.queries += 1
+        statements, ends = self._graph.counted([scan, Reached(scan)], lambda node: ())
+        return ends >= LEAST_SUBJECTS and (statements - ends) * MOST_DOUBLED <= statements
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _evidence(self, *steps: tuple[str, list[str]]) -> list[Evidence]:
+        return list(self._ask(_program(*steps)).evidence)
+
+    def _ask(self, program: list[dict[str, Any]]) -> Any:
+        check()
+        self.queries += 1
+        return self._graph.kopl(program)
+
+
+def _end(fact: Evidence, direction: Direction) -> str:
+    if direction == "forward":
+        return fact.subject.id
+    return fact.object.id if isinstance(fact.object, Entity) else ""
+
+
+def _program(*steps: tuple[str, list[str]]) -> list[dict[str, Any]]:
+    """A program in the data set's JSON form, which takes names as they are; each step takes those
+    before it that nobody took.
+    """
+    program: list[dict[str, Any]] = []
+    free: list[int] = []
+    for number, (function, inputs) in enumerate(steps):
+        taken = [] if function in ("Find", "FindAll") else [*free]
+        free = [*free, number] if not taken else [number]
+        program.append({"function": function, "inputs": inputs, "dependencies": taken})
+    return program
+
+
+def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Statements, each once, in their order."""
+    return tuple({repr(one): one for one in facts}.values())
+
+
+# -- judge -------------------------------------------------------------------------------------------
+# The rules: what supports a claim, what refutes it, and what leaves it open.
+#
+# The graph may lack statements (open world), so what it does not state is not false.
+#
+# - Supported: some choice of its unknown nodes makes every triple stated, and every denied triple
+#   excluded.
+# - Refuted: every choice has a triple that is excluded, or a denied one that is stated. The choices
+#   are known only where a predicate has one value, or is closed.
+# - A triple is excluded if its predicate has one value and the graph states another one; or if it is
+#   closed by the caller's word and the graph does not state it.
+#
+# Values are another one only by their type: numbers and times that differ, entities that are two in
+# the graph, have two names, and are joined by no statement (one may lie within the other). A
+# statement with a time of its own excludes nothing: at another time it may have been otherwise.
+
+
+#: The most choices of the unknown nodes that are looked at in one reading of a claim.
+MOST_CHOICES: Final = 20_000
+_TIMES: Final = frozenset((START_TIME, END_TIME, POINT_IN_TIME))
+
+#: What nodes of a claim are, by number; a text where a known node is none of the graph's entities.
+Binding: TypeAlias = Mapping[int, Entity | Value]
+Reasons: TypeAlias = tuple[Reason, ...]
+
+
+@dataclass(slots=True)
+class _Left:
+    """How many choices may still be looked at."""
+
+    choices: int = MOST_CHOICES
+
+    def one(self) -> bool:
+        check()
+        self.choices -= 1
+        return self.choices >= 0
+
+
+class Judge:
+    """Judges one reading of a claim: known nodes are the entities, or the texts, that `start` says.
+
+    `closed` says which predicates the graph has whole.
+    """
+
+    def __init__(self, claim: Claim, facts: Facts, closed: Collection[str] | bool, start: Binding) -> None:
+        self._claim, self._facts, self._closed = claim, facts, closed
+        self.start: Binding = dict(start)
+        self._stated = [triple for triple in claim.triples if not triple.denied]
+        self._denied = [triple for triple in claim.triples if triple.denied]
+        self._left = _Left()
+        predicates = {one.relation: facts.predicate(one.relation) for one in claim.triples if one.relation is not None}
+        self._names: dict[str, str] = {text: name for text, name in predicates.items() if name is not None}
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were more choices than are looked at."""
+        return self._left.choices < 0
+
+    # -- supported ---------------------------------------------------------------------------------
+
+    def supported(self) -> Reasons | None:
+        """Why the claim is so; None where the graph does not say that."""
+        for binding, reasons in self._choices(self.start, self._stated):
+            denials = [self._excluded_all(triple, binding) for triple in self._denied]
+            found = [one for one in denials if one is not None]
+            if len(found) == len(denials):
+                return (*reasons, *(reason for one in found for reason in one))
+        return None
+
+    def _choices(self, binding: Binding, triples: list[ClaimTriple]) -> Iterator[tuple[Binding, Reasons]]:
+        """The choices of unknown nodes under which all triples are stated, with their statements."""
+        if not triples:
+            yield binding, ()
+            return
+        triple = min(triples, key=lambda one: self._effort(one, binding))
+        rest = [one for one in triples if one is not triple]
+        for extended, reason in self._matches(triple, binding):
+            if not self._left.one():
+                return
+            for whole, reasons in self._choices(extended, rest):
+                yield whole, (reason, *reasons)
+
+    def _effort(self, triple: ClaimTriple, binding: Binding) -> int:
+        """Triples with both nodes first, memberships of anybody last."""
+        free = (triple.head not in binding) + (triple.tail not in binding)
+        return free + (3 if free and self._name(triple) in (None, INSTANCE_OF) else 0)
+
+    def _matches(self, triple: ClaimTriple, binding: Binding) -> Iterator[tuple[Binding, Reason]]:
+        """The statements that a triple can be, each with what its unknown nodes are then."""
+        head, tail = binding.get(triple.head), binding.get(triple.tail)
+        if triple.head in binding and triple.tail in binding:
+            stated = self.stated(triple, binding)
+            if stated:
+                yield binding, Reason(triple, "stated", stated)
+            return
+        name = self._name(triple)
+        if name is None:
+            return
+        if name == INSTANCE_OF:
+            yield from self._memberships(triple, binding)
+            return
+        for fact in self._around(head, tail, name):
+            found = {triple.head: fact.subject, triple.tail: fact.object}
+            if triple.head == triple.tail and fact.subject != fact.object:
+                continue
+            yield {**found, **binding}, Reason(triple, "stated", (fact,))
+
+    def _memberships(self, triple: ClaimTriple, binding: Binding) -> Iterator[tuple[Binding, Reason]]:
+        head, tail = binding.get(triple.head), binding.get(triple.tail)
+        if isinstance(tail, Entity):
+            for fact in self._facts.members(tail):
+                if fact.kind == "membership":
+                    yield {**binding, triple.head: fact.subject}, Reason(triple, "stated", (fact,))
+        elif isinstance(head, Entity):
+            for fact in self._facts.concepts(head):
+                yield {**binding, triple.tail: fact.object}, Reason(triple, "stated", (fact,))
+
+    def _around(self, head: Entity | Value | None, tail: Entity | Value | None, name: str) -> tuple[Evidence, ...]:
+        if isinstance(head, Entity):
+            return self._facts.statements(head, name, "forward")
+        if isinstance(tail, Entity):
+            return self._facts.statements(tail, name, "backward")
+        return self._facts.having(tail, name) if isinstance(tail, str) else ()
+
+    def stated(self, triple: ClaimTriple, binding: Binding) -> tuple[Evidence, ...]:
+        """The statements that say a triple whose nodes are both bound; none where nothing does."""
+        head, tail = binding[triple.head], binding[triple.tail]
+        if not isinstance(head, Entity):
+            return ()
+        if triple.relation is None:
+            return self._facts.between(head, tail) if isinstance(tail, Entity) else ()
+        name = self._name(triple)
+        if name is None:
+            return ()
+        if name == INSTANCE_OF:
+            return self._facts.membership(head, tail) if isinstance(tail, Entity) else ()
+        facts = self._facts.statements(head, name, "forward")
+        return tuple(fact for fact in facts if self._same(fact.object, triple.tail, tail))
+
+    def _same(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
+        if isinstance(there, Entity) or isinstance(bound, Entity):
+            same = isinstance(there, Entity) and isinstance(bound, Entity) and there.id == bound.id
+            # A known name that an entity has may stand as a text as well.
+            return same or (not isinstance(there, Entity) and self._known(node) and likeness(self._text(node), there) == "same")
+        return likeness(self._text(node), there) == "same" if self._known(node) else there == bound
+
+    # -- refuted -----------------------------------------------------------------------------------
+
+    def refuted(self) -> Reasons | None:
+        """Why the claim cannot be so; None where it can, for all that the graph says."""
+        return self._refuted(self.start)
+
+    def _refuted(self, binding: Binding) -> Reasons | None:
+        if not self._left.one():
+            return None
+        for triple in self._stated:
+            if triple.head in binding and triple.tail in binding and (reason := self.excluded(triple, binding)) is not None:
+                return (reason,)
+        for triple in self._denied:
+            reason = self._denied_stated(triple, binding)
+            if reason is not None:
+                return (reason,)
+        for triple in self._stated:
+            found = self._all_choices(triple, binding)
+            if found is None:
+                continue
+            reasons: list[Reason] = []
+            for extended, reason in found:
+                further = self._refuted(extended)
+                if further is None:
+                    break
+                reasons += (reason, *further)
+            else:
+                return tuple(reasons) if reasons else (Reason(triple, "closed", ()),)
+        return None
+
+    def _all_choices(self, triple: ClaimTriple, binding: Binding) -> list[tuple[Binding, Reason]] | None:
+        """What the one free node of a triple can be, where the graph is known to have it all; None
+        where it is not.
+        """
+        free = [node for node in (triple.head, triple.tail) if node not in binding]
+        name = self._name(triple)
+        if len(free) != 1 or name is None or name == INSTANCE_OF:
+            return None
+        forward = free[0] == triple.tail
+        bound = binding[triple.head if forward else triple.tail]
+        if not isinstance(bound, Entity):
+            return None
+        direction: Direction = "forward" if forward else "backward"
+        if not self._is_closed(name):
+            # One value, and here it is: no other can come to light.
+            if not self._facts.single(name, direction):
+                return None
+            facts = self._facts.statements(bound, name, direction)
+            ends = {str(fact.object if forward else fact.subject.id) for fact in facts}
+            if len(ends) != 1 or any(map(_timed, facts)):
+                return None
+        return list(self._matches(triple, binding))
+
+    def _denied_stated(self, triple: ClaimTriple, binding: Binding) -> Reason | None:
+        if triple.head in binding and triple.tail in binding:
+            stated = self.stated(triple, binding)
+            return Reason(triple, "denied", stated) if stated else None
+        if not self._alone(triple, binding):
+            return None
+        # Nobody is what the claim says; the first who is refutes it.
+        found = next(self._matches(triple, binding), None)
+        return None if found is None else Reason(triple, "denied", found[1].facts)
+
+    def _alone(self, triple: ClaimTriple, binding: Binding) -> bool:
+        """Whether the free nodes of a denied triple stand in it alone, so that it denies there is
+        any.
+        """
+        free = {node for node in (triple.head, triple.tail) if node not in binding}
+        others = [one for one in self._claim.triples if one is not triple]
+        return not any(one.head in free or one.tail in free for one in others)
+
+    # -- excluded ----------------------------------------------------------------------------------
+
+    def _excluded_all(self, triple: ClaimTriple, binding: Binding) -> Reasons | None:
+        """Why a denied triple is not so."""
+        if triple.head in binding and triple.tail in binding:
+            reason = self.excluded(triple, binding)
+            return None if reason is None else (reason,)
+        name = self._name(triple)
+        bound = binding.get(triple.head, binding.get(triple.tail))
+        if name is None or not isinstance(bound, Entity) or not self._is_closed(name) or not self._alone(triple, binding):
+            return None
+        return (Reason(triple, "closed", ()),) if next(self._matches(triple, binding), None) is None else None
+
+    def excluded(self, triple: ClaimTriple, binding: Binding) -> Reason | None:
+        """Why a triple whose nodes are both bound is not so; None where it is, or may be."""
+        head, tail, name = binding[triple.head], binding[triple.tail], self._name(triple)
+        if name is None or not isinstance(head, Entity) or self.stated(triple, binding):
+            return None
+        if name != INSTANCE_OF:
+            if self._facts.single(name, "forward"):
+                others = self._facts.statements(head, name, "forward")
+                apart = all(self._other(fact.object, triple.tail, tail) for fact in others)
+                if others and apart and not any(map(_timed, others)):
+                    return Reason(triple, "one value", others)
+            if isinstance(tail, Entity) and self._facts.single(name, "backward"):
+                others = self._facts.statements(tail, name, "backward")
+                if others and not any(map(_timed, others)) and all(self._apart(fact.subject, head) for fact in others):
+                    return Reason(triple, "one subject", others)
+        if self._is_closed(name) and self._grounded(tail, name):
+            return Reason(triple, "closed", ())
+        return None
+
+    def _other(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
+        if isinstance(there, Entity):
+            return isinstance(bound, Entity) and self._apart(there, bound)
+        return self._known(node) and likeness(self._text(node), there) == "other"
+
+    def _apart(self, one: Entity, two: Entity) -> bool:
+        """Whether two entities are surely two, neither of them part of the other."""
+        if one.id == two.id or folded(one.name) == folded(two.name):
+            return False
+        if self._facts.between(one, two) or self._facts.between(two, one):
+            return False
+        return not self._facts.membership(one, two) and not self._facts.membership(two, one)
+
+    def _grounded(self, tail: Entity | Value, name: str) -> bool:
+        return isinstance(tail, Entity) or self._facts.has_values(name)
+
+    def _is_closed(self, name: str) -> bool:
+        return self._closed if isinstance(self._closed, bool) else name in self._closed
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def _name(self, triple: ClaimTriple) -> str | None:
+        return None if triple.relation is None else self._names.get(triple.relation)
+
+    def _known(self, node: int) -> bool:
+        return self._claim.nodes[node].known
+
+    def _text(self, node: int) -> str:
+        return self._claim.nodes[node].text
+
+
+def facts_of(reasons: Reasons) -> tuple[Evidence, ...]:
+    """The statements of reasons, each once."""
+    return distinct(fact for reason in reasons for fact in reason.facts)
+
+
+def _timed(fact: Evidence) -> bool:
+    return any(key in _TIMES for key, _ in fact.qualifiers)
+
+
+# -- verify ------------------------------------------------------------------------------------------
+
 
 #: The most readings of a claim whose names several entities have.
 MOST_READINGS: Final = 256

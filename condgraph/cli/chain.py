@@ -17,7 +17,7 @@ from condgraph.cli.options import program_text
 from condgraph.cli.render import json_value, printable
 
 if TYPE_CHECKING:
-    from condgraph.chains.answer import Reasoned
+    from condgraph.chains.reason import Reasoned
     from condgraph.chains.verify import Verdict
 
 

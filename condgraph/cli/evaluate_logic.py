@@ -80,7 +80,7 @@ def logic(
     """
     with guard(), opened(store, login) as at:
         from condgraph.links.embeddings import model_of
-        from condgraph.logic.evaluation.queries import read_cases, read_triples, write_cases
+        from condgraph.logic.evaluation.sampler import read_cases, read_triples, write_cases
 
         # Whatever cannot be read is said before anything takes long.
         known = None if model is None else model_of(model)

@@ -54,8 +54,8 @@ def generate(
     4). Why there are fewer than wanted is told on standard error.
     """
     with guard(), opened(store, login) as at:
-        from condgraph.questions.distribution import Distribution
-        from condgraph.questions.formats import write
+        from condgraph.questions.record import write
+        from condgraph.questions.splits import Distribution
 
         queries = form is not QuestionFormat.TEXT
         found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)

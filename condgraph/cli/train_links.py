@@ -71,7 +71,7 @@ def train_links(
             typer.echo(f"epoch {epoch}: loss {loss:.4f}" + ("" if ranking is None else f", validation {ranking}"), err=True)
 
     with guard(), opened(store, login) as at:
-        from condgraph.logic.evaluation.queries import read_triples
+        from condgraph.logic.evaluation.sampler import read_triples
 
         found = at.train_links(
             output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=told, rank=rank,

@@ -4,8 +4,7 @@ read the questions, `papers` has the figures that papers report.
 """
 
 from condgraph.evaluate.asking import evaluate_ask
-from condgraph.evaluate.cases import Case, Cases
-from condgraph.evaluate.readers import read_cases
+from condgraph.evaluate.readers import Case, Cases, read_cases
 from condgraph.evaluate.report import AskReport
 
 __all__ = ["AskReport", "Case", "Cases", "evaluate_ask", "read_cases"]

@@ -1,24 +1,70 @@
-"""Files of questions: JSON lines of one's own, and the files of the data sets as they are published.
-
-jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
-metaqa         question<TAB>answer|answer, things in brackets
-wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
-cronquestions  JSON lines with question, answers, template, relations
-pathquestions  question<TAB>answer(answer/answer/)<TAB>path
-movies         JSON lines with question and the answer that two models' Cypher agrees on
-"""
+"""Questions whose answers are known, read from files: JSON lines, and data sets as they are published."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, overload
 
 from condgraph.engine.errors import LoadError, OptionError, nearest, shortened
-from condgraph.evaluate.cases import Case, Cases
+
+# -- cases -------------------------------------------------------------------------------------------
+# Questions whose answers are known.
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, the texts of its right answer, and the source that it is about, where one is said."""
+
+    question: str
+    answers: tuple[str, ...]
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cases(Sequence[Case]):
+    """Questions in the order of their file; `dataset` names the data set they are of, "" for one's
+    own; `left_out` says which records of the file are no questions that can be asked, with a reason.
+    """
+
+    items: tuple[Case, ...]
+    dataset: str = ""
+    left_out: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        return self.items[index]
+
+    def sample(self, many: int, seed: int = 0) -> Cases:
+        """So many of them, drawn by `seed`, in their order."""
+        if many >= len(self.items):
+            return self
+        drawn = sorted(Random(seed).sample(range(len(self.items)), many))
+        return Cases(tuple(self.items[at] for at in drawn), self.dataset, self.left_out)
+
+
+# -- readers -----------------------------------------------------------------------------------------
+# jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
+# metaqa         question<TAB>answer|answer, things in brackets
+# wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
+# cronquestions  JSON lines with question, answers, template, relations
+# pathquestions  question<TAB>answer(answer/answer/)<TAB>path
+# movies         JSON lines with question and the answer that two models' Cypher agrees on
+
 
 #: Characters of a question.
 MOST_QUESTION: Final = 100_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
-from condgraph.grammars import forms, kopl, kopl_tree, llm_query, llm_texts, llm_tree, logic, logic_tree, pattern
+from condgraph.grammars import kopl, llm_query, logic, parts, pattern
 from condgraph.grammars.aware import surroundings
 from condgraph.grammars.kept import kept
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
@@ -25,8 +25,8 @@ MOST_LISTED: Final = 1_000
 #: What a model writes that finds nothing in the graph that answers, where it is let.
 NONE: Final = "NONE"
 #: The languages whose programs are trees under a JSON schema, with the module that reads them back.
-_TREES: Final = {"kopl": kopl_tree, "llm_query": llm_tree, "logic": logic_tree}
-_WRITERS: Final = {"gbnf": forms.gbnf, "lark": forms.lark, "regex": forms.regex}
+_TREES: Final = {"kopl": kopl, "llm_query": llm_query, "logic": logic}
+_WRITERS: Final = {"gbnf": parts.gbnf, "lark": parts.lark, "regex": parts.regex}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _made(graph: Asking, how: _How, allowed: Iterable[str], warnings: list[str])
     """The grammar over these entities."""
     language, format = how.language, how.format
     names = vocabulary(graph, allowed, how.source)
-    if language == "llm_query" and (left := sum(not llm_texts.writable(name) for name in names.entities)):
+    if language == "llm_query" and (left := sum(not llm_query.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{left} entities have names that cannot stand in quotes, and are left out"]
     if language == "pattern" and (left := sum(not pattern.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
@@ -154,11 +154,11 @@ def _schema(graph: Asking, how: _How, names: Vocabulary) -> dict[str, Any]:
     """The rules as a JSON schema; what does not say which entities there are, is made once for a graph."""
     language, none = how.language, how.none
     if how.aware:
-        return kopl_tree.schema(names, none=none, has=surroundings(graph, names.entities))
+        return kopl.schema(names, none=none, has=surroundings(graph, names.entities))
     if language == "pattern":
         return pattern.schema(names, none=none)
     rule = _named_rule(language)
-    entities = [one for one in names.entities if language != "llm_query" or llm_texts.writable(one)]
+    entities = [one for one in names.entities if language != "llm_query" or llm_query.writable(one)]
     found = kept(graph._survey(), ("schema", how, bool(entities)), lambda: _TREES[language].schema(names, none=none))
     definitions = found["$defs"]
     return {**found, "$defs": {**definitions, rule: {"enum": entities}}} if rule in definitions else found
@@ -201,7 +201,7 @@ def _quoted_names(names: Vocabulary) -> tuple[str, Part | None]:
 _ENTITIES: Final[Mapping[str, Callable[[Vocabulary], tuple[str, Part | None]]]] = {
     "kopl": _quoted_names,
     "logic": _quoted_names,
-    "llm_query": lambda names: ("entity", llm_texts.names_of(names.entities)),
+    "llm_query": lambda names: ("entity", llm_query.names_of(names.entities)),
     "pattern": lambda names: ("known", pattern.known_of(names)),
 }
 

@@ -1,22 +1,194 @@
-"""The grammar of LLM queries: numbered lines of get_information, and of functions over the results of
-the lines before, as the instructions of `ask` teach them.
-
-A relation decides what may stand beside it: what its objects are (entities, texts, numbers with its
-units, times) decides how they are compared, and the qualifiers of its facts are the keys. What a
-function takes has to be what the line before gives: functions of rows follow a search for rows in a
-table, superlatives of rows one for their values, tables of groups one for rows of that table. Texts
-stand in quotes within quotes, with backslashes before quotes of their own.
-"""
+"""The grammar of LLM queries, as numbered lines and as trees for servers that take a JSON schema."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
-from condgraph.grammars.llm_groups import Group, Groups
-from condgraph.grammars.llm_texts import names_of, written
-from condgraph.grammars.parts import DIGIT, Part, Ref, Rules, Seq, Text, alt, maybe, reached, seq, trie
+from condgraph.engine.errors import OptionError, ParseError, shortened
+from condgraph.grammars.kopl import literal_of, literals_of
+from condgraph.grammars.parts import DIGIT, Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, reached, regex, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
-from condgraph.languages.llm.functions import TABLE
+from condgraph.languages.llm.functions import FUNCTIONS, TABLE
+from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
+
+# -- llm texts ---------------------------------------------------------------------------------------
+# What stands between the quotes of LLM queries: names as they are written, texts that are values, the
+# words of a step.
+
+
+#: Characters of the longest text that is a value, and of the words of a step.
+LONGEST_TEXT: Final = 100
+LONGEST_WORDS: Final = 160
+_MENTION: Final = re.compile(r"output_?(?:of_?)?query_?\d", re.IGNORECASE)
+_QUOTES: Final = SINGLE + DOUBLE
+_UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
+
+
+def writable(name: str) -> bool:
+    """Whether a name can stand in the quotes of an LLM query."""
+    return bool(name.strip()) and name.isprintable() and not name.endswith("\\") and _MENTION.search(name) is None
+
+
+def written(name: str) -> str:
+    """A name as it stands between the quotes."""
+    return re.sub(rf"([\\{_QUOTES}])", r"\\\1", name)
+
+
+def names_of(names: Iterable[str]) -> Part | None:
+    """One of these names, as far as they can be written; None where none can."""
+    found = [written(name) for name in names if writable(name)]
+    return trie(found) if found else None
+
+
+def texts() -> dict[str, Part]:
+    """The rules of words and of texts that are values: none of these reads as a result."""
+    shut = tuple((quote, quote) for quote in _QUOTES)
+    words = Chars((*_UNSEEN, ("{", "{"), ("}", "}")), negated=True)
+    first = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), (" ", " "), ("\xa0", "\xa0"), ("Y", "Y"), ("y", "y")), negated=True)
+    plain = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("Y", "Y"), ("y", "y")), negated=True)
+    # No digit stands behind a y, so that no text is an output of a query.
+    behind = Chars((*_UNSEEN, *shut, ("\\", "\\"), ("`", "`"), ("0", "9"), ("_", "_")), negated=True)
+    why = Chars((("Y", "Y"), ("y", "y")))
+    escaped = seq("\\", Chars((("'", "'"), ('"', '"'))))
+    return {
+        "words": seq(Chars((*_UNSEEN, ("{", "{"), ("}", "}"), (" ", " ")), negated=True), Repeat(words, 0, LONGEST_WORDS)),
+        "text": Seq(
+            (
+                alt(first, escaped, seq(why, maybe(behind))),
+                Repeat(alt(plain, escaped, seq(why, behind)), 0, LONGEST_TEXT),
+                maybe(why),
+            )
+        ),
+        "result-text": alt("yes", "no", "equal"),
+        "plain-number": seq(maybe(Text("-")), Repeat(DIGIT, 1, 12), maybe(seq(".", Repeat(DIGIT, 1, 6)))),
+        "few": seq(Chars((("1", "9"),)), maybe(DIGIT)),
+    }
+
+
+# -- llm groups --------------------------------------------------------------------------------------
+# Predicates in groups beside which the same may stand in an LLM query, and the rules of the literals
+# that their objects and qualifiers are compared with.
+
+
+_TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "start time": ("start time",), "end time": ("end time",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Predicates beside which the same may stand: `objects` is the rule of literals that their
+    objects are compared with ("" for entities alone), `things` whether objects are entities, `keys`
+    their qualifiers with the rule of each ("when" for time words), `tables` those whose columns they
+    are, and `sources` those of which one has to be said.
+    """
+
+    objects: str
+    things: bool
+    keys: tuple[tuple[str, str], ...]
+    tables: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    def scopes(self, *, rows: bool) -> tuple[str, ...]:
+        """The sources of which one has to be said; of `rows` those that have rows."""
+        return tuple(one for one in self.sources if not rows or one in self.tables)
+
+
+class Groups:
+    """The rules while they are made: `groups` are the predicates that the same may stand beside,
+    `found` the rules by name.
+    """
+
+    def __init__(self, names: Vocabulary, spelled: Callable[[str], str]) -> None:
+        self.names, self._spelled = names, spelled
+        self.literals = literals_of(names)
+        self.found: dict[str, Part] = {one: self.literals[one] for one in ("upto28", "four", "years", "days")}
+        self.found |= texts()
+        self.found["moment"] = self.found["when"] = alt(Ref("years"), Ref("days"))
+        self.found["extreme"], self.found["extreme-time"] = trie(("highest", "lowest")), trie(("earliest", "latest"))
+        if (entities := names_of(names.entities)) is not None:
+            self.found["entity"] = entities
+        self._shared: dict[tuple[str, Hashable], int] = {}
+        self._amounts: dict[tuple[str, tuple[str, ...]], int] = {}
+        self.groups: dict[Group, list[str]] = {}
+        for name in dict.fromkeys([*names.relations, *names.keys]):
+            if writable(name):
+                self.groups.setdefault(self._group(name), []).append(name)
+
+    @classmethod
+    def of(cls, names: Vocabulary, spelled: Callable[[str], str] = written) -> Self:
+        """The rules over these names; raises `OptionError` where none can be written. `spelled` is how
+        units stand in literals.
+        """
+        made = cls(names, spelled)
+        if not made.groups:
+            raise OptionError("there are no predicates for the grammar to name", hint="load something first")
+        return made
+
+    def _group(self, name: str) -> Group:
+        names = self.names
+        kinds = names.keys.get(name)
+        qualifiers = names.qualified.get(name, {})
+        keys = [(word, "when") for word, those in _TIME_WORDS.items() if any(one in qualifiers for one in those)]
+        told = {word for word, _ in keys}
+        keys += [(key, self._literal(key, of)) for key, of in qualifiers.items() if key not in told and writable(key)]
+        objects = "" if kinds is None else self._literal(name, kinds)
+        return Group(objects, name in names.relations, tuple(sorted(keys)), names.columns.get(name, ()), names.scopes.get(name, ()))
+
+    def _literal(self, name: str, kinds: frozenset[str]) -> str:
+        """The rule of the literals that values of these types are compared with."""
+        kind = literal_of(kinds)
+        if "number" not in kind:
+            return kind
+        units = tuple(unit for unit in self.names.units_of.get(name, ()) if writable(unit))
+        rule = f"{kind}-{self._amounts.setdefault((kind, units), len(self._amounts))}"
+        if rule not in self.found:
+            digits = Repeat(DIGIT, 1, 15)
+            amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
+            if units:
+                amount = seq(amount, maybe(seq(" ", trie(map(self._spelled, units)))))
+            self.found[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
+        return rule
+
+    def _once(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
+        """A part as a rule, which those that say the same share."""
+        rule = f"{kind}-{self._shared.setdefault((kind, what), len(self._shared))}-{line}"
+        self.found[rule] = part
+        return Ref(rule)
+
+    @property
+    def times(self) -> list[str]:
+        """The time words that some facts have."""
+        return sorted({key for group in self.groups for key, literal in group.keys if literal == "when"})
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether a search without a relation says which source it means."""
+        return len(set(self.names.columns.values())) < 2 and not self.names.scopes
+
+    def tables(self) -> dict[str, list[int]]:
+        """The groups whose predicates are columns of one table, by that table."""
+        found: dict[str, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            if len(group.tables) == 1 and not group.sources:
+                found.setdefault(group.tables[0], []).append(number)
+        return found
+
+    def summed(self, numbers: Iterable[int]) -> list[int]:
+        """Of some groups those whose values are numbers alone."""
+        groups = list(self.groups)
+        return [one for one in numbers if groups[one].objects.startswith("number-") and "moment" not in groups[one].objects]
+
+
+# -- llm query ---------------------------------------------------------------------------------------
+# A relation decides what may stand beside it: what its objects are (entities, texts, numbers with its
+# units, times) decides how they are compared, and the qualifiers of its facts are the keys. What a
+# function takes has to be what the line before gives: functions of rows follow a search for rows in a
+# table, superlatives of rows one for their values, tables of groups one for rows of that table. Texts
+# stand in quotes within quotes, with backslashes before quotes of their own.
+
 
 #: Lines of the longest program.
 LINES: Final = 9
@@ -238,3 +410,288 @@ def _said(line: int, call: Part) -> Part:
     """A numbered call, with the words of its step where a model writes them."""
     step = maybe(seq(f"Step{line}: ", Ref("words"), "\n"))
     return Seq((step, Text(f'Query{line}: "'), call, Text('"')))
+
+
+# -- llm tree ----------------------------------------------------------------------------------------
+# LLM queries for servers that take a JSON schema: the last query as a tree, in which each call holds
+# those that it takes; and from a tree back to numbered lines.
+#
+# `{"program": {"count": {"set": {"get_information": {"relation": "country", "head_entity": null,
+# "tail_entity": {"is": "=", "value": "Italy"}}}}}}` is
+#
+#     Query1: "get_information(relation='country', tail_entity='Italy')"
+#     Query2: "count(set='output_of_query1')"
+#
+# A tree refers to no number, so that nothing can refer to a query that is not there. What stands in
+# it twice is one line.
+
+
+#: What a model is told that writes programs as trees.
+TOLD: Final = (
+    "The program is written as JSON: the last call, which holds the calls whose results it takes in place of output_of_query1 and "
+    'so on; conditions are {"is": ">", "value": ...}, a qualifier is {"key": ..., "value": ...}, and what is not given is null. '
+    'Such as: {"program": {"count": {"set": {"get_information": {"relation": "country", "head_entity": null, "tail_entity": '
+    '{"is": "=", "value": "Italy"}}}}}}; where nothing answers, {"program": null}.'
+)
+#: Calls within calls of the deepest tree that is read, and lines of the longest program.
+_DEEPEST: Final = 100
+_LINES: Final = 200
+#: Texts that are values: no digit stands behind a y, so that none is an output of a query.
+_LETTER: Final = r"(?:[^{first}\x7f-\xa0\\yY]|[yY][^\x00-\x1f\x7f-\xa0\\0-9_])"
+_TEXT: Final = _LETTER.replace("{first}", r"\x00-\x20") + _LETTER.replace("{first}", r"\x00-\x1f") + "{0,99}"
+_NULL: Final = {"type": "null"}
+#: The operators of a condition, by how many there are.
+_OPERATORS: Final = {1: {"enum": ["="]}, 2: {"$ref": "#/$defs/same"}, 6: {"$ref": "#/$defs/operator"}}
+_RESULT: Final = {"$ref": "#/$defs/result"}
+_WORDS: Final = ("yes", "no", "equal")
+_SUMS: Final = ("sum", "mean", "max", "min")
+
+
+def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of programs over these names; with `none`, null is one. Raises
+    `OptionError` where none can be written.
+    """
+    # A tree has texts as they are; they are put in quotes as it is read.
+    made = _Schema(Made.of(names, str))
+    nothing = [_NULL] if none else []
+    program = {"anyOf": [_RESULT, *made.tables(), *nothing]}
+    return {**_object({"program": program}), "$defs": made.definitions}
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
+
+
+def _call(function: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    return _object({function: _object(properties)})
+
+
+class _Schema:
+    """Makes the definitions, as `llm_query` makes rules."""
+
+    def __init__(self, made: Made) -> None:
+        self.made, self.names = made, made.names
+        self._listed: dict[tuple[str, ...], int] = {}
+        self.definitions: dict[str, Any] = {
+            "operator": {"enum": list(ALL_OPERATORS)},
+            "same": {"enum": list(SAME_OPERATORS)},
+            "extreme": {"enum": ["highest", "lowest"]},
+            "extreme-time": {"enum": ["earliest", "latest"]},
+        }
+        entities = [name for name in self.names.entities if writable(name)]
+        if entities:
+            self.definitions["entity"] = {"enum": entities}
+        for number, members in enumerate(made.groups.values()):
+            self.definitions[f"relation-{number}"] = {"enum": list(members)}
+        searches = [self._search(number) for number in range(len(made.groups))]
+        if entities and made.anywhere:
+            entity = {"$ref": "#/$defs/entity"}
+            searches.append(_call("get_information", {"head_entity": entity, "tail_entity": {"anyOf": [entity, _NULL]}}))
+            searches.append(_call("get_information", {"head_entity": _RESULT, "tail_entity": {"anyOf": [entity, _NULL]}}))
+            if made.times:
+                key = _object({"key": self._names(made.times), "value": _NULL})
+                searches.append(_call("get_information", {"head_entity": {"anyOf": [entity, _RESULT]}, "qualifier": key}))
+            searches.append(_call("get_information", {"head_entity": _NULL, "tail_entity": entity}))
+        self.definitions["number"] = {"type": "string", "pattern": f"^{self._pattern('plain-number')}$"}
+        self.definitions["result"] = {"anyOf": [*searches, *self._functions()]}
+
+    def _pattern(self, rule: str) -> str:
+        return regex({**self.made.found, "root": self.made.found[rule]})
+
+    def _ends(self) -> dict[str, Any]:
+        entity = [{"$ref": "#/$defs/entity"}] if "entity" in self.definitions else []
+        return {"anyOf": [*entity, _RESULT, _NULL]}
+
+    def _literal(self, rule: str) -> dict[str, Any]:
+        if rule not in self.definitions:
+            pattern = _TEXT if rule == "text" else self._pattern(rule)
+            self.definitions[rule] = {"type": "string", "pattern": f"^{pattern}$"}
+        return {"$ref": f"#/$defs/{rule}"}
+
+    # -- get_information ---------------------------------------------------------------------------
+
+    def _search(self, number: int, *, head: bool = True, tail: bool = True, key: bool = True, rows: bool = False) -> dict[str, Any]:
+        name = f"search-{number}{'' if head else '-of-rows'}{'' if tail else '-of-values'}{'' if key else '-alone'}"
+        name += "-in-a-table" if rows else ""
+        if name not in self.definitions:
+            given = self._given(number, head=head, tail=tail, rows=rows)
+            if key and (keys := list(self.made.groups)[number].keys):
+                given["qualifier"] = {"anyOf": [*self._keys(keys), _NULL]}
+            self.definitions[name] = _call("get_information", given)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _given(self, number: int, *, head: bool, tail: bool, rows: bool = False) -> dict[str, Any]:
+        group = list(self.made.groups)[number]
+        given: dict[str, Any] = {"relation": {"$ref": f"#/$defs/relation-{number}"}}
+        given["head_entity"] = self._ends() if head else _NULL
+        given["tail_entity"] = {"anyOf": [*(self._conditions(number) if tail else []), _NULL]}
+        if sources := [one for one in group.scopes(rows=rows) if writable(one)]:
+            given["source"] = self._names(sources)
+        return given
+
+    def _names(self, names: Sequence[str]) -> dict[str, Any]:
+        """Some names, listed once."""
+        rule = f"names-{self._listed.setdefault(tuple(names), len(self._listed))}"
+        self.definitions[rule] = {"enum": list(names)}
+        return {"$ref": f"#/$defs/{rule}"}
+
+    def _conditions(self, number: int) -> list[dict[str, Any]]:
+        group = list(self.made.groups)[number]
+        found = []
+        same: list[dict[str, Any]] = [{"$ref": "#/$defs/entity"}] if group.things and "entity" in self.definitions else []
+        if group.objects and group.objects != "text":
+            found.append(_condition(ALL_OPERATORS, [self._literal(group.objects), _RESULT]))
+            found.append(_condition(("=",), [{"$ref": f"#/$defs/{'extreme-time' if group.objects == 'moment' else 'extreme'}"}]))
+        else:
+            same += [*([self._literal("text")] if group.objects else []), _RESULT]
+        return [*found, *([_condition(SAME_OPERATORS, same)] if same else [])]
+
+    def _keys(self, keys: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+        of: dict[str, list[str]] = {}
+        for key, literal in keys:
+            of.setdefault(literal, []).append(key)
+        found = []
+        for literal, those in of.items():
+            operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
+            values = [_condition(operators, [self._literal(literal), _RESULT])]
+            values += [_condition(("=",), [{"$ref": "#/$defs/extreme-time"}])] if literal == "when" else []
+            found.append(_object({"key": self._names(those), "value": {"anyOf": [*values, _NULL]}}))
+        return found
+
+    # -- functions ---------------------------------------------------------------------------------
+
+    def _functions(self) -> list[dict[str, Any]]:
+        number, entity = {"$ref": "#/$defs/number"}, {"$ref": "#/$defs/entity"}
+        operators = _OPERATORS[len(ALL_OPERATORS)]
+        found = [_call(one, {"set": _RESULT}) for one in ONE]
+        for two in TWO:
+            others = [_RESULT, *([number] if two in WITH_NUMBER else [])]
+            others += [entity] if two in WITH_ENTITY and "entity" in self.definitions else []
+            given: dict[str, Any] = {"set1": _RESULT, "set2": {"anyOf": others}}
+            found.append(_call(two, given))
+        found.append(_call("compare", {"set1": _RESULT, "set2": _RESULT, "operator": operators}))
+        found += [
+            _call(one, {"set1": _RESULT, "set2": _RESULT, "unit": {"enum": ["years", "months", "days"]}})
+            for one in ("difference", "duration")
+        ]
+        found.append(_call("keep", {"set": _RESULT, "value": _condition(ALL_OPERATORS, [_RESULT])}))
+        found += self._kept()
+        found.append(_call("sort", {"set": _RESULT, "order": {"enum": ["ascending", "descending"]}}))
+        found.append(_call("round", {"set": _RESULT, "digits": {"enum": list("0123456789")}}))
+        side = {"anyOf": [_RESULT, {"enum": list(_WORDS)}]}
+        test = {"left": _RESULT, "is": operators, "right": {"anyOf": [_RESULT, number]}}
+        found.append(_call("if", {**test, "then": side, "else": side}))
+        groups = list(self.made.groups)
+        self.definitions["subjects"] = {"anyOf": [self._search(at, head=False, key=False) for at in range(len(groups))]}
+        found.append(_call("set_negation", {"set": {"$ref": "#/$defs/subjects"}}))
+        if rows := [self._search(at, head=False, key=False, rows=True) for at, group in enumerate(groups) if group.tables]:
+            self.definitions["rows"] = {"anyOf": rows}
+            found += [_call(one, {"set": {"$ref": "#/$defs/rows"}}) for one in OF_ROWS]
+        compared = [at for at, group in enumerate(groups) if group.objects not in ("", "text")]
+        if compared:
+            self.definitions["values"] = {"anyOf": [self._search(at, tail=False, key=False) for at in compared]}
+            values = {"$ref": "#/$defs/values"}
+            found += [_call(one, {"set": values}) for one in OF_VALUES]
+            found.append(_call("nth_highest", {"set": values, "n": {"$ref": "#/$defs/few"}}))
+        self.definitions["few"] = {"type": "string", "pattern": "^[1-9][0-9]?$"}
+        return found
+
+    def _kept(self) -> list[dict[str, Any]]:
+        """Values, and times of facts, that satisfy a condition."""
+        found = []
+        for at, group in enumerate(self.made.groups):
+            if group.objects:
+                operators = SAME_OPERATORS if group.objects == "text" else ALL_OPERATORS
+                test = _condition(operators, [self._literal(group.objects)])
+                found.append(_call("keep", {"set": self._search(at, tail=False, key=False), "value": test}))
+            if times := [key for key, literal in group.keys if literal == "when"]:
+                key = _object({"key": self._names(times), "value": _NULL})
+                search = _call("get_information", {**self._given(at, head=True, tail=False), "qualifier": key})
+                found.append(_call("keep", {"set": search, "value": _condition(ALL_OPERATORS, [self._literal("when")])}))
+        return found
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Tables of groups, which end a program."""
+        found = []
+        for numbers in self.made.tables().values():
+            rows = {"anyOf": [self._search(at, head=False, key=False) for at in numbers]}
+            key = {"anyOf": [{"$ref": f"#/$defs/relation-{at}"} for at in numbers]}
+            found.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": ["count"]}}))
+            found.append(_call("order_by", {"set": rows, "key": key}))
+            if numeric := self.made.summed(numbers):
+                of = {"anyOf": [{"$ref": f"#/$defs/relation-{at}"} for at in numeric]}
+                found.append(_call("group_by", {"set": rows, "key": key, "aggregate": {"enum": list(_SUMS)}, "of": of}))
+                few = {"$ref": "#/$defs/few"}
+                found += [_call(one, {"set": rows, "key": of, "n": few}) for one in ("top", "bottom")]
+        return found
+
+
+def _condition(operators: Sequence[str], values: list[dict[str, Any]]) -> dict[str, Any]:
+    return _object({"is": _OPERATORS[len(operators)], "value": values[0] if len(values) == 1 else {"anyOf": values}})
+
+
+# -- back to text ----------------------------------------------------------------------------------
+
+
+def program(text: str) -> str:
+    """The program of a tree, as numbered lines, empty for null; raises `ParseError` for what is no
+    tree.
+    """
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError("the program is not well-formed JSON") from None
+    if not isinstance(tree, dict) or "program" not in tree:
+        raise ParseError('a program as a tree is an object with "program"')
+    if tree["program"] is None:
+        return ""
+    lines = _Lines()
+    lines.line(tree["program"], 0)
+    return "\n".join(f'Query{number}: "{call}"' for call, number in lines.numbers.items())
+
+
+class _Lines:
+    """The lines of a tree, each call once, those before it first."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def line(self, tree: Any, depth: int) -> str:
+        """The name of what a call gives."""
+        function, given = next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)
+        if function not in FUNCTIONS or not isinstance(given, dict):
+            raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
+        if depth > _DEEPEST or len(self.numbers) >= _LINES:
+            raise ParseError("the program is too long, or nested too deeply")
+        if function == "if":
+            call = self._test(given, depth)
+        else:
+            call = f"{function}({', '.join(part for name, value in given.items() for part in self._argument(name, value, depth))})"
+        return f"output_of_query{self.numbers.setdefault(call, len(self.numbers) + 1)}"
+
+    def _text(self, value: Any, depth: int) -> str:
+        if not isinstance(value, str):
+            return self.line(value, depth + 1)
+        if not writable(value):
+            raise ParseError(f"{shortened(repr(value), 100)} is no text that stands in quotes")
+        return written(value)
+
+    def _argument(self, name: str, value: Any, depth: int) -> list[str]:
+        """An argument as it is written; none for null."""
+        if value is None:
+            return []
+        if name == "qualifier" and isinstance(value, dict):
+            return [part for one in ("key", "value") for part in self._argument(one, value.get(one), depth)]
+        if isinstance(value, dict) and value.keys() == {"is", "value"}:
+            if value["is"] not in ALL_OPERATORS:
+                raise ParseError(f"a condition has one of {' '.join(ALL_OPERATORS)}, not {shortened(repr(value['is']), 100)}")
+            return [f"{name}{value['is']}'{self._text(value['value'], depth)}'"]
+        return [f"{name}='{self._text(value, depth)}'"]
+
+    def _test(self, given: Mapping[str, Any], depth: int) -> str:
+        operator, right = given.get("is"), given.get("right")
+        if operator not in ALL_OPERATORS:
+            raise ParseError("if compares by an operator")
+        left = self._text(given.get("left"), depth)
+        sides = [f"'{self._text(given.get(name), depth)}'" for name in ("then", "else")]
+        return f"if({left} {operator} {self._text(right, depth)}, {', '.join(sides)})"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import LinkModelError, MissingExtraError
-from condgraph.links.forms import Floats
+from condgraph.links.embeddings import Floats
 
 _EXTRA: Final = "torch"
 

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.links.calibration import Threshold
-    from condgraph.links.model import LinkModel
-    from condgraph.links.store import OnRows, StoredRows
+    from condgraph.links.embeddings import LinkModel
+    from condgraph.links.store import OnRows, StoredRows, Threshold
     from condgraph.links.train import OnEpoch, Training
 
 
@@ -55,9 +54,8 @@ class LinkMethods:
         `seconds=` ends training with the best so far. Where training stands is kept in the file
         `checkpoint`, and goes on from there where that file is there already.
         """
-        from condgraph.links.checkpoint import writable
         from condgraph.links.edges import Edges
-        from condgraph.links.train import options_of, train
+        from condgraph.links.train import options_of, train, writable
 
         check_bounds(timeout)
         # Said now, and not when hours of training are to be written.

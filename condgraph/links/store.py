@@ -1,19 +1,11 @@
-"""Calibrated, thresholded rows of a model, kept in a folder and mapped: a model of links itself,
-whose scores are looked up.
-
-    FOLDER/rows.json      of which model, graph and threshold, and the table of the arrays
-    FOLDER/HASH.arrays    for each relation and direction: the heads that have a row (ascending),
-                          offsets, entities (uint16 where they are few, else int32), values (float32)
-
-Folders are written beside what is there and switched by renaming `rows.json`.
-"""
+"""Calibrated, thresholded rows of a model of links, stored in a folder and mapped (QTO, Eq. 3 and 4)."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -22,15 +14,158 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LinkModelError, StoreDamagedError, StoreMissingError, StoreVersionError
+from condgraph.engine.errors import LinkModelError, OptionError, StoreDamagedError, StoreMissingError, StoreVersionError, nearest
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import ranges
-from condgraph.links.alignment import Alignment
-from condgraph.links.calibration import Threshold, kept_of, thresholded
 from condgraph.links.edges import Edges, Ints
-from condgraph.links.embeddings import check_scores, rows_of
-from condgraph.links.forms import Floats
-from condgraph.links.model import LinkModel
+from condgraph.links.embeddings import Floats, LinkModel, check_scores, rows_of
+
+# -- alignment ---------------------------------------------------------------------------------------
+# Whose entities a model knows: the numbers of a graph's entities and relations in a model.
+
+
+_SAME = "entities of a model are named by the ids of the graph's, relations by its predicates"
+
+
+class Alignment:
+    """The edges of a graph in the numbers of a model. Raises `LinkModelError` for a model of
+    another graph: none of its entities, or none of its relations, is in this one.
+    """
+
+    def __init__(self, model: LinkModel, edges: Edges) -> None:
+        self.model = model
+        self._numbers = {name: number for number, name in enumerate(model.entities)}
+        self._relations = {name: number for number, name in enumerate(model.relations)}
+        places = [self._numbers.get(name, -1) for name in edges.entities]
+        #: The model's number of each entity of the graph, and of each relation; -1 for none.
+        self.entities: Ints = np.array(places, np.int64)
+        self.relations: Ints = np.array([self._relations.get(name, -1) for name in edges.relations], np.int64)
+        for what, mine, theirs in (("entities", self.entities, model.entities), ("relations", self.relations, model.relations)):
+            if not (mine >= 0).any():
+                raise LinkModelError(
+                    f"the model is of another graph: none of its {len(theirs):,} {what} is in this one", hint=_SAME
+                )
+        triples = np.stack(
+            [self.entities[edges.triples[:, 0]], self.relations[edges.triples[:, 1]], self.entities[edges.triples[:, 2]]], axis=1
+        )
+        #: The graph's edges that the model can number.
+        self.edges = Edges(model.entities, model.relations, triples[(triples >= 0).all(axis=1)])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What of the graph the model does not know."""
+        found: list[str] = []
+        for what, numbers in (("entities", self.entities), ("relations", self.relations)):
+            unknown = int((numbers < 0).sum())
+            if unknown:
+                found.append(
+                    f"the model does not know {unknown:,} of the graph's {len(numbers):,} {what}; nothing is predicted of them"
+                )
+        return found
+
+    def relation(self, name: str) -> int:
+        """The model's number of a relation; raises `LinkModelError` for one that it lacks."""
+        return relation_of(self.model, self._relations, name)
+
+
+def relation_of(model: Any, numbers: dict[str, int], name: str) -> int:
+    """The number of a relation; raises `LinkModelError` where there is none."""
+    found = numbers.get(name)
+    if found is None:
+        raise LinkModelError(
+            f"the model has no relation {name!r}",
+            candidates=nearest(name, model.relations),
+            hint=f"it was trained on {len(model.relations)} relations; train one on a graph that has it",
+        )
+    return found
+
+
+# -- calibration -------------------------------------------------------------------------------------
+# From raw scores of links to how true they are (QTO, Eq. 3 and 4), and which are kept.
+#
+#     r(h, t) = min(exp f(h, t) * N / sum over e of exp f(h, e), 1 - delta),    N = max(1, tails that h has)
+#
+# An edge of the graph is 1 whatever a model says; that is left to those who know the graph, since no
+# score may mean "observed".
+
+
+#: The defaults of the paper for how far below 1 a prediction stays, and of the least that is kept.
+DELTA: Final = 1e-4
+EPSILON: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What is kept of a row: scores of at least `epsilon`, at most `cap` of them, the best (all
+    where None), none above 1 - `delta`.
+    """
+
+    epsilon: float = EPSILON
+    delta: float = DELTA
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < 1:
+            raise OptionError(f"epsilon is more than 0 and less than 1, not {self.epsilon}")
+        # Scores are float32, whose next number below 1 is 6e-8 away.
+        if not 1e-6 <= self.delta < 1:
+            raise OptionError(f"delta is at least 0.000001 and less than 1, not {self.delta}")
+        if self.epsilon > 1 - self.delta:
+            raise OptionError(f"no score is {self.epsilon} or more, since none is above 1 - delta, {1 - self.delta}")
+        if self.cap is not None and self.cap < 1:
+            raise OptionError(f"cap is at least 1, or None for no limit, not {self.cap}")
+
+
+def calibrated(scores: NDArray[Any], tails: Ints, delta: float = DELTA) -> NDArray[np.float64]:
+    """Scores in [0, 1 - delta] of raw scores, shape (heads, entities); `tails` (heads,) is how many
+    tails each head has in the graph.
+    """
+    found = scores.astype(np.float64)
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found *= np.maximum(tails, 1)[:, None] / found.sum(axis=1, keepdims=True)
+    return np.minimum(found, 1 - delta, out=found)
+
+
+def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """The entries of raw scores whose calibrated score is at least `epsilon`: row, entity and score
+    (not yet held below 1), by row. As `calibrated`, without float64 for all that is not kept.
+    """
+    top = scores.max(axis=1, keepdims=True)
+    powers = scores - top
+    np.exp(powers, out=powers)
+    share = np.maximum(tails, 1) / powers.sum(axis=1, dtype=np.float64)
+    # A little less, so that rounding loses nothing; what is kept is looked at again.
+    row, entity = np.nonzero(powers >= (0.9999 * epsilon / share)[:, None].astype(np.float32))
+    found = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
+    right = (found >= epsilon) & (found > 0)
+    return row[right], entity[right], found[right]
+
+
+def thresholded(
+    heads: int, row: Ints, column: Ints, values: NDArray[np.float64], keep: Threshold
+) -> tuple[Ints, Ints, NDArray[np.float32]]:
+    """What a threshold keeps of the entries of calibrated rows, ascending by row and entity:
+    offsets (heads + 1), entities, values. Equal values at the cap are kept by the smaller number.
+    """
+    found = np.minimum(values, 1 - keep.delta)
+    if keep.cap is not None and len(row):
+        order = np.lexsort((column, -found, row))
+        counts = np.bincount(row, minlength=heads)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order = np.sort(order[place < keep.cap])
+        row, column, found = row[order], column[order], found[order]
+    offsets = np.append(0, np.cumsum(np.bincount(row, minlength=heads)))
+    return offsets.astype(np.int64), column.astype(np.int64), found.astype(np.float32)
+
+
+# -- store -------------------------------------------------------------------------------------------
+# FOLDER/rows.json      of which model, graph and threshold, and the table of the arrays
+#     FOLDER/HASH.arrays    for each relation and direction: the heads that have a row (ascending),
+#                           offsets, entities (uint16 where they are few, else int32), values (float32)
+#
+# Folders are written beside what is there and switched by renaming `rows.json`.
+
 
 FORMAT: Final = 1
 _AGAIN: Final = "make the rows again with `keep_rows`"

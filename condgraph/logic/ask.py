@@ -1,36 +1,187 @@
-"""A logical query, from its text to its answers: on the graph alone, or with a model of links."""
+"""Logical queries, from text to answers: on the graph alone, or with a model of links."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.bounds import is_number, is_whole, within
 from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Query
 from condgraph.languages.logic.lower import query_of
 from condgraph.languages.logic.structures import STRUCTURES, named
-from condgraph.languages.logic.tree import Tree, bounded
+from condgraph.languages.logic.tree import Tree, bounded, negates
 from condgraph.languages.registry import answer as ask
 from condgraph.logic.answers import LogicAnswer, LogicAnswers
-from condgraph.logic.derivation import Backward, Derivation
-from condgraph.logic.forward import Forward, checked_names
-from condgraph.logic.matrix import Matrix, adjacency
 from condgraph.logic.predicted import EPSILON, Predicted, checked_bounds
+from condgraph.logic.propagation import Backward, Derivation, Forward, Ids, Matrix, Scores, Vector, adjacency, checked_names
 from condgraph.logic.store_edges import StoredScore, edges_of
-from condgraph.logic.stored import StoredLogicAnswer, Witness
-from condgraph.logic.top import Ranked, ranked
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.logic.asked import Asked
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.store import Store
+
+
+# -- asked -------------------------------------------------------------------------------------------
+# What logical queries need of a graph.
+
+
+class Asked(Protocol):
+    """A graph, in process or on a server."""
+
+    name: str
+    timeout: float | None
+
+    @property
+    def current(self) -> Snapshot:
+        """The open generation."""
+
+    def snapshot(self) -> Asked:
+        """The graph as it is now, in process."""
+
+    def _store_of(self, engine: str | None) -> Store: ...
+
+
+# -- stored ------------------------------------------------------------------------------------------
+# Answers that a store gave by a query of its own: what explains them is fetched when it is looked
+# at.
+
+
+class Witness:
+    """The statements that some answers rest on, as a small graph; fetched once."""
+
+    def __init__(self, derived: Callable[[], tuple[Snapshot, Backward]]) -> None:
+        self._derived = derived
+
+    @cached_property
+    def parts(self) -> tuple[Snapshot, Backward]:
+        """The graph, and derivations in it."""
+        return self._derived()
+
+
+class StoredLogicAnswer(LogicAnswer):
+    """One answer of a store: observed, of score 1."""
+
+    def __init__(self, entity: Entity, witness: Witness, tree: Tree, variable: str) -> None:
+        self.score, self.observed = 1.0, True
+        self._entity, self._witness, self._tree, self._variable = entity, witness, tree, variable
+
+    @property
+    def _snapshot(self) -> Snapshot:  # type: ignore[override]
+        return self._witness.parts[0]
+
+    @property
+    def node(self) -> int:  # type: ignore[override]
+        """Its number in the small graph."""
+        return self._snapshot.identified(self._entity.id)
+
+    @cached_property
+    def entity(self) -> Entity:
+        """The entity itself."""
+        return self._entity
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """How it came about, by the statements that the answers rest on."""
+        return self._witness.parts[1].derive(self._tree, self.node, self._variable)
+
+
+# -- top ---------------------------------------------------------------------------------------------
+# The k best answers, exactly: by a threshold that falls until more than k answers reach it.
+#
+# A score below the threshold cannot lead to an answer above it (`Forward`), so that the first
+# propagations look at few nodes. The order is total: answers that the graph alone gives, then by
+# score, then by name and id.
+
+
+#: The thresholds that are tried, and then none.
+THRESHOLDS: Final = (1.0, 0.5, 0.1, 0.02, 0.004)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Nodes in the order of answers, with their scores, and whether the graph alone gives them;
+    `more` are left out by k. `forward` is what they came from, `least` the threshold it was done
+    with.
+    """
+
+    ids: Ids
+    scores: Scores
+    observed: NDArray[np.bool_]
+    more: bool
+    forward: Forward
+
+
+def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alpha: float = 1.0, pruned: bool = True) -> Ranked:
+    """The k best answers (None: all of a score above 0). With `pruned=False` all scores are worked
+    out, which gives the same.
+    """
+    falling = THRESHOLDS if pruned and k is not None and not matrix.observed_only else ()
+    forward, found = None, None
+    for least in (*falling, 0.0):
+        forward = Forward(snapshot, matrix, alpha=alpha, least=least)
+        found = forward.run(tree)
+        if found.default > 0.0:
+            if least > 0.0:
+                continue
+            break
+        # One more than k, so that it is known whether k leaves some out.
+        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) > k and _has_observed(found, tree, snapshot):
+            break
+    assert forward is not None and found is not None  # noqa: PT018
+    if found.default > 0.0:
+        found = _spelled(found, snapshot.entities)
+    found = found.pruned(max(forward.least, 0.0))
+    own = observed(tree, snapshot, found)
+    order = np.lexsort((found.ids, -found.values, ~own))
+    kept = order if k is None else order[:k]
+    return Ranked(found.ids[kept], _below_one(found.values[kept], own[kept]), own[kept], len(kept) < len(order), forward)
+
+
+def observed(tree: Tree, snapshot: Snapshot, found: Vector) -> NDArray[np.bool_]:
+    """Which answers the graph alone gives; never told from a score of 1."""
+    suspects = np.arange(len(found.ids)) if negates(tree) else np.flatnonzero(found.values >= 1.0)
+    own = np.zeros(len(found.ids), bool)
+    if len(suspects):
+        known = Forward(snapshot, adjacency(snapshot)).run(tree, found.ids[suspects])
+        own[suspects] = known.at(found.ids[suspects]) >= 1.0
+    return own
+
+
+def _has_observed(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
+    """Whether all answers that the graph alone gives are there. Without a negation they have score 1;
+    with one, an edge that is not in the graph and may well be true lowers them.
+    """
+    if not negates(tree):
+        return True
+    known = Forward(snapshot, adjacency(snapshot)).run(tree)
+    return bool(np.isin(known.ids[known.values > 0.0], found.ids, assume_unique=True).all())
+
+
+def _spelled(found: Vector, size: int) -> Vector:
+    """A vector with all nodes named: of a query that says only what its answers are not."""
+    every = np.arange(size)
+    return Vector(0.0, every, found.at(every))
+
+
+def _below_one(scores: Scores, own: NDArray[np.bool_]) -> Scores:
+    """A union of many near-certain predictions is rounded to 1, which no prediction is."""
+    return np.where(own, scores, np.minimum(scores, np.nextafter(1.0, 0.0)))
+
+
+# -- ask ---------------------------------------------------------------------------------------------
+
 
 _KEPT = "logic.predicted"
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.logic.answers import LogicAnswers
-    from condgraph.logic.ask import StoredScores
-    from condgraph.logic.asked import Asked
+    from condgraph.logic.ask import Asked, StoredScores
 
 
 class LogicMethods:

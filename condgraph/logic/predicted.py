@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, is_number, is_whole
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
-from condgraph.links.calibration import kept_of
-from condgraph.links.model import LinkModel
-from condgraph.logic.matrix import Adjacency, Key, Rows
-from condgraph.logic.vector import Ids
+from condgraph.links.embeddings import LinkModel
+from condgraph.links.store import kept_of
+from condgraph.logic.propagation import Adjacency, Ids, Key, Rows
 
 #: The ids of a row, sorted, and their scores.
 Row: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]

@@ -1,26 +1,385 @@
-"""Models behind OpenAI's chat completions: OpenAI's own, vLLM, Ollama, llama.cpp and the like.
-
-Where the server is comes from the argument, else from `OPENAI_BASE_URL`; the key from
-`OPENAI_API_KEY`. A busy or failing server (429, 5xx, no connection), a reply that is no completion
-and a stream that stops are asked again, after waits that double, within the time of the call. What
-a server refuses of a request (a schema, a seed, several completions at once) is left out from then
-on, and said to the log. A key never stands in a message or a `repr`.
-"""
+"""Models behind OpenAI's chat completions: OpenAI's own, vLLM, Ollama, llama.cpp and the like."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
-from condgraph.engine.errors import ModelError, OptionError, shortened
-from condgraph.models.base import Completion, Completions, Message, Usage
-from condgraph.models.openai_faults import OTHER_NAMES, SECRET, after_of, cause, hint_of, may_answer_later, refused, told
-from condgraph.models.openai_reply import MOST_BYTES, BrokenReplyError, completions
-from condgraph.models.openai_server import openai_server
-from condgraph.models.server_tokens import Tokenizer
+from condgraph.engine.addresses import parse
+from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, shortened
+from condgraph.models.base import Completion, Completions, Finish, Message, Usage
 from condgraph.models.waiting import Wait
+
+# -- openai server -----------------------------------------------------------------------------------
+# Where a server is that speaks OpenAI's API, and what lets one in: for chat completions and for
+# embeddings alike.
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIServer:
+    """A server, by the library that asks it. Neither key nor password is in its `repr`."""
+
+    #: The `openai` module.
+    library: Any = field(repr=False)
+    #: The address with its login, as the library takes it; None for OpenAI's own.
+    address: str | None = field(repr=False)
+    #: The address without a login.
+    place: str
+    key: str = field(repr=False)
+
+    def client(self, **options: Any) -> Any:
+        """A client of the library; `options` are its own. Nothing is sent yet."""
+        return self.library.OpenAI(api_key=self.key, base_url=self.address, **options)
+
+
+def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
+    """The server of an address and a key; else of `OPENAI_BASE_URL` and `OPENAI_API_KEY`; else
+    OpenAI's own, which asks for a key. Raises `OptionError`, which never shows a key or a password,
+    and `MissingExtraError` without the library.
+    """
+    try:
+        import openai
+    except ImportError:
+        raise MissingExtraError("the openai library", "openai") from None
+    base_url, place = base_url or os.environ.get("OPENAI_BASE_URL") or None, ""
+    if base_url is not None:
+        address = parse(base_url, ("http", "https"), example="http://localhost:11434/v1", paths=True)
+        base_url, place = address.whole, address.plain
+    key = api_key or os.environ.get("OPENAI_API_KEY")
+    if not key:
+        if base_url is None:
+            raise OptionError("there is no key for OpenAI's API", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
+        # Servers of one's own often ask for none, and the library insists on one.
+        key = "none"
+    return OpenAIServer(openai, base_url, place, key)
+
+
+# -- openai faults -----------------------------------------------------------------------------------
+# What servers of chat completions refuse, and in which words: the parameter that they do not take,
+# whether and when they may be asked again, what may help.
+
+
+#: Parameters that a server may refuse, and what they are left out or called then.
+_OPTIONAL: Final = ("response_format", "grammar", "max_tokens", "temperature", "seed", "n", "stream_options")
+OTHER_NAMES: Final = {"max_tokens": "max_completion_tokens"}
+SECRET: Final = re.compile(r"\b(sk-|Bearer\s+)[\w*.-]+")
+#: A limit of tokens that the model cannot give, and one that it wants by another name.
+_TOO_MUCH: Final = re.compile(
+    r"max_(completion_)?tokens\b.{0,40}\b(too large|at (least|most)|less than|exceed|must be)", re.IGNORECASE
+)
+_OTHER_NAME: Final = re.compile(r"unsupported|not supported|instead", re.IGNORECASE)
+
+
+def refused(error: Any, body: Mapping[str, Any]) -> str | None:
+    """The parameter of a request that a server says it does not take; None where it is another
+    thing.
+    """
+    problem = error.body if isinstance(error.body, Mapping) else {}
+    named, message = problem.get("param"), str(problem.get("message") or error.message)
+    if _TOO_MUCH.search(message) and not _OTHER_NAME.search(message):
+        # It takes the parameter, and not what it says.
+        return None
+    here = [name for name in (*_OPTIONAL, *OTHER_NAMES.values()) if name in body]
+    for name in here:
+        if isinstance(named, str) and named.split(".")[0].split("[")[0] == name:
+            return name
+    for name in here:
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message):
+            return name
+    for name, words in (("response_format", r"json.?schema|structured"), ("n", r"\bone completion\b")):
+        if name in here and re.search(words, message, re.IGNORECASE):
+            return name
+    return None
+
+
+def told(error: Any) -> str:
+    """What a server said of a request that it refused."""
+    body = error.body
+    told = body.get("message") if isinstance(body, Mapping) else body
+    return str(told or error.message)
+
+
+def cause(error: Exception) -> str:
+    """An error, and what it came from."""
+    cause = error.__cause__
+    return f"{error} ({cause})" if cause is not None and str(cause) else str(error)
+
+
+def may_answer_later(error: Any) -> bool:
+    """Whether the same request may be answered later."""
+    status: int = error.status_code
+    return (status in (408, 409, 429) and str(error.code) != "insufficient_quota") or status >= 500
+
+
+def after_of(error: Any) -> float | None:
+    """Seconds after which the server wants to be asked again, where it says so in seconds."""
+    headers = error.response.headers
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            found = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= found < 86_400:
+            return found
+    return None
+
+
+def hint_of(error: Any) -> str | None:
+    """What may help."""
+    status = error.status_code
+    if status in (401, 403):
+        return "OPENAI_API_KEY says the key"
+    if status == 404:
+        return "is the model's name right, and does OPENAI_BASE_URL end as the server wants it (often /v1)?"
+    if status in (400, 413) and re.search(r"context|too long|too large|exceed", told(error), re.IGNORECASE):
+        return "the prompt is longer than the model takes: fewer prompt_tokens= in the budget"
+    return "it is busy: wait, or ask for less at a time" if status == 429 else None
+
+
+# -- openai reply ------------------------------------------------------------------------------------
+# What a server that speaks OpenAI's chat completions sends: one JSON object, or a stream of events
+# with pieces of it.
+
+
+#: Bytes of a reply that are read: more is no completion.
+MOST_BYTES: Final = 16 << 20
+#: Why a completion ended, by the words of servers; other words are an end like any other.
+_FINISHES: Final[Mapping[str, Finish]] = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
+
+
+class BrokenReplyError(Exception):
+    """What came is no completion: it may be better when asked again."""
+
+
+def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
+    """The completions that a body holds, each as it came. Raises `BrokenReplyError`."""
+    found = _joined(_events(body)) if streamed else _object(body)
+    choices = found.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise BrokenReplyError(f"no completions came: {_said(found, body)}")
+    usage = found.get("usage")
+    model = found.get("model")
+    return Completions(
+        tuple(_completion(choice) for choice in choices),
+        _usage(usage) if isinstance(usage, Mapping) else Usage(),
+        model if isinstance(model, str) else "",
+        requests,
+    )
+
+
+def _said(found: Mapping[str, Any], body: bytes) -> str:
+    error = found.get("error")
+    if isinstance(error, Mapping):
+        error = error.get("message")
+    return shortened(error if isinstance(error, str) else body[:400].decode("utf-8", "replace"), 200)
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        start = body[:100].decode("utf-8", "replace")
+        raise BrokenReplyError(f"what came is no JSON: {start!r} ({error})") from None
+    if not isinstance(found, dict):
+        raise BrokenReplyError(f"what came is no object of JSON: {shortened(repr(found), 100)}")
+    return found
+
+
+def _completion(choice: Any) -> Completion:
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise BrokenReplyError("a completion has no message")
+    refusal, text = message.get("refusal"), message.get("content")
+    if isinstance(refusal, str) and refusal:
+        return Completion(refusal, "refusal")
+    if isinstance(text, list):
+        # Content in parts, as some servers send it.
+        parts = [part.get("text") for part in text if isinstance(part, Mapping)]
+        text = "".join(part for part in parts if isinstance(part, str))
+    if text is not None and not isinstance(text, str):
+        raise BrokenReplyError(f"the content of a message is no text but {type(text).__name__}")
+    finish = choice.get("finish_reason")
+    return Completion(text or "", _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop")
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return Usage(_number(prompt), _number(completion))
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+# -- streams -----------------------------------------------------------------------------------------
+
+
+def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
+    """The events of a stream, in order. Raises `BrokenReplyError` where it has no end."""
+    for line in body.splitlines():
+        name, _, data = line.partition(b":")
+        if name.strip() != b"data":
+            continue
+        data = data.strip()
+        if data == b"[DONE]":
+            return
+        yield _object(data)
+
+
+def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The object whose pieces are given. Raises `BrokenReplyError` where a completion has no end."""
+    texts: dict[int, list[str]] = {}
+    refusals: dict[int, list[str]] = {}
+    finishes: dict[int, str] = {}
+    usage: Any = None
+    model: Any = None
+    for event in events:
+        if "error" in event:
+            raise BrokenReplyError(f"the stream ended in an error: {_said(event, b'')}")
+        usage, model = event.get("usage") or usage, event.get("model") or model
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, Mapping):
+                continue
+            at = _number(choice.get("index")) or 0
+            delta = choice.get("delta")
+            delta = delta if isinstance(delta, Mapping) else {}
+            for kept, piece in ((texts, delta.get("content")), (refusals, delta.get("refusal"))):
+                parts = kept.setdefault(at, [])
+                if isinstance(piece, str):
+                    parts.append(piece)
+            if isinstance(finish := choice.get("finish_reason"), str):
+                finishes[at] = finish
+    unfinished = [at for at in texts if at not in finishes]
+    if unfinished:
+        begun = "".join(texts[unfinished[0]])
+        raise BrokenReplyError(f"the stream stopped after {len(begun)} characters, before its completion ended")
+    return {
+        "choices": [
+            {"message": {"content": "".join(texts[at]), "refusal": "".join(refusals[at])}, "finish_reason": finishes[at]}
+            for at in sorted(texts)
+        ],
+        "usage": usage,
+        "model": model,
+    }
+
+
+# -- server tokens -----------------------------------------------------------------------------------
+# The tokenizer of a model behind a server: the server's own `/tokenize` (llama.cpp, vLLM), or
+# `tiktoken` for OpenAI's models.
+
+
+#: Seconds that a server may take for a count, and `tiktoken` for its tables, which it may fetch.
+_SECONDS: Final = 10.0
+_OPENAI: Final = "api.openai.com"
+#: Counts that are kept, and characters of texts that are.
+_KEPT: Final = 4096
+_KEPT_LENGTH: Final = 4000
+#: Bytes of a server's answer.
+_MOST: Final = 32 << 20
+
+
+class Tokenizer:
+    """Counts tokens for one model. What cannot be had is not asked for again."""
+
+    def __init__(self, model: str, base_url: str, key: str) -> None:
+        address = urlsplit(base_url)
+        self._model, self._key = model, key
+        self._openai = address.hostname == _OPENAI
+        path = address.path.rstrip("/")
+        self._root = address._replace(path=path.removesuffix("/v1"), query="", fragment="").geturl().rstrip("/")
+        self._lock = Lock()
+        #: The name of the field that the server reads the text from; "" where it has no tokenizer.
+        self._field: str | None = None
+        self._encoding: Any = None
+        self._is_llama: bool | None = None
+        self._counts: OrderedDict[str, int] = OrderedDict()
+
+    def llama(self) -> bool:
+        """Whether the server is one of llama.cpp, which takes grammars."""
+        if self._is_llama is None:
+            found = None if self._openai else self._asked("/props", None)
+            self._is_llama = isinstance(found, dict) and "default_generation_settings" in found
+        return self._is_llama
+
+    def count(self, text: str) -> int | None:
+        """The tokens of a text; None where there is no tokenizer."""
+        with self._lock:
+            if (kept := self._counts.get(text)) is not None:
+                self._counts.move_to_end(text)
+                return kept
+        found = self._by_tiktoken(text) if self._openai else self._by_server(text)
+        if found is not None and len(text) <= _KEPT_LENGTH:
+            with self._lock:
+                self._counts[text] = found
+                if len(self._counts) > _KEPT:
+                    self._counts.popitem(last=False)
+        return found
+
+    def _by_server(self, text: str) -> int | None:
+        if self._field == "":
+            return None
+        for name in ("content", "prompt") if self._field is None else (self._field,):
+            found = self._asked("/tokenize", {"model": self._model, name: text})
+            tokens = found.get("tokens") if isinstance(found, dict) else None
+            # A server that reads another field gives none at all.
+            if isinstance(tokens, list) and (tokens or not text):
+                self._field = name if text else self._field
+                return len(tokens)
+        if text and self._field is None:
+            self._field = ""
+        return None
+
+    def _asked(self, path: str, body: Any) -> Any:
+        """What the server answers as JSON; None where it does not."""
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self._root + path, data, {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"})
+
+        def fetch() -> Any:
+            with urlopen(request, timeout=_SECONDS) as response:
+                return json.loads(response.read(_MOST))
+
+        try:
+            return Wait(_SECONDS).until_done(fetch, self._root)
+        except (HTTPError, URLError, OSError, ValueError, RecursionError, ModelError):
+            return None
+
+    def _by_tiktoken(self, text: str) -> int | None:
+        if self._encoding is None:
+            self._encoding = _tiktoken(self._model)
+        return None if self._encoding is False else len(self._encoding.encode(text, disallowed_special=()))
+
+
+def _tiktoken(model: str) -> Any:
+    """The encoding of a model; False where it cannot be had."""
+    try:
+        import tiktoken
+    except ImportError:
+        return False
+    try:
+        return Wait(_SECONDS).until_done(lambda: tiktoken.encoding_for_model(model), "tiktoken")
+    except (ModelError, KeyError, OSError, ValueError):
+        # An unknown model, or its tables cannot be fetched.
+        return False
+
+
+# -- openai chat -------------------------------------------------------------------------------------
+# Where the server is comes from the argument, else from `OPENAI_BASE_URL`; the key from
+# `OPENAI_API_KEY`. A busy or failing server (429, 5xx, no connection), a reply that is no completion
+# and a stream that stops are asked again, after waits that double, within the time of the call. What
+# a server refuses of a request (a schema, a seed, several completions at once) is left out from then
+# on, and said to the log. A key never stands in a message or a `repr`.
+
 
 #: Seconds that a call may take where it says nothing, and how often a request is sent again.
 TIMEOUT: Final = 120.0

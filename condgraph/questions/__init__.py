@@ -7,11 +7,9 @@ ask of a table, `beside` and `subgraph` the other languages. `distribution` coun
 `splits`, `score` and `formats` are for those who train and measure.
 """
 
-from condgraph.questions.distribution import Distribution
-from condgraph.questions.formats import read, write
 from condgraph.questions.generate import Questions
-from condgraph.questions.record import Question
+from condgraph.questions.record import Question, read, write
 from condgraph.questions.score import equal
-from condgraph.questions.splits import accuracy, split
+from condgraph.questions.splits import Distribution, accuracy, split
 
 __all__ = ["Distribution", "Question", "Questions", "accuracy", "equal", "read", "split", "write"]

@@ -1,19 +1,189 @@
-"""Questions in plain template words, by the form rules of `forms`: our own wording of what KQA Pro's
-Tables 3 and 8 have templates for.
-"""
+"""Questions in plain template words, by the form rules of `forms`: values, qualifiers, whole questions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
-from condgraph.engine.values import Time
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Precision, Quantity, Time, civil, format_number
 from condgraph.questions import forms
-from condgraph.questions.description import Ask, Condition, Description, Literal, Related
-from condgraph.questions.lexicon import PEOPLE_ARE, PEOPLE_HAVE
-from condgraph.questions.qualifiers import about, restriction, restrictions
-from condgraph.questions.spelled import attribute, cell, compared, moment, when
+from condgraph.questions.description import Ask, Cell, Condition, Description, Literal, Related, Restriction
+from condgraph.questions.forms import PEOPLE_ARE, PEOPLE_HAVE, PREPOSITIONS, TAKEN
+from condgraph.questions.locate import is_code
+
+# -- spelled -----------------------------------------------------------------------------------------
+# Values in words: numbers with their units, times, comparisons.
+
+
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+#: Endings, and nouns, that are no plurals; and plurals that nobody counts.
+_ONE: Final = ("ss", "us", "is", "as", "os", "ics")
+_ONES: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
+_AMOUNTS: Final = frozenset({"sales", "earnings", "proceeds", "winnings", "assets", "expenses", "savings", "wages", "coordinates"})
+
+
+def number(value: Quantity) -> str:
+    """A number as people write it, with its unit: "282 square kilometres".
+
+    >>> number(Quantity(8670300)), number(Quantity(1.98, "metre")), number(Quantity(1, "metre")), number(Quantity(5, "$"))
+    ('8,670,300', '1.98 metres', '1 metre', '5 $')
+    """
+    text = format_number(value.number)
+    digits, point, rest = text.partition(".")
+    if len(digits.lstrip("-")) > 4 and digits.lstrip("-").isdigit():
+        text = f"{int(digits):,}{point}{rest}"
+    if value.unit == NO_UNIT:
+        return text
+    return f"{text} {value.unit if value.number == 1 else forms.unit(value.unit)}"
+
+
+def moment(value: Time) -> str:
+    """A time in words: "1958", "May 1958", "29 May 1958", "44 BC"."""
+    year, month, day = civil(value.start // DAY_SECONDS)
+    shown = str(year) if year > 0 else f"{1 - year} BC"
+    if value.precision is Precision.YEAR:
+        return shown
+    return f"{_MONTHS[month - 1]} {shown}" if value.precision is Precision.MONTH else f"{day} {_MONTHS[month - 1]} {shown}"
+
+
+def cell(value: Cell) -> str:
+    """A value in words."""
+    return value if isinstance(value, str) else number(value) if isinstance(value, Quantity) else moment(value)
+
+
+def when(op: str, value: Time) -> str:
+    """When something happened: "in 1958", "before 1960", "on 29 May 1958"."""
+    words = {"<": "before", ">": "after", "<=": "no later than", ">=": "no earlier than"}
+    at = words.get(op) or ("on" if value.precision is Precision.DAY else "in")
+    return ("not " if op == "!=" else "") + f"{at} {moment(value)}"
+
+
+def attribute(key: str, value: Cell) -> tuple[str, str]:
+    """The name of an attribute before its value, and the verb between them: units are counted, and
+    comments are what they are.
+
+    >>> attribute("population", Quantity(5)), attribute("unitsInStock", Quantity(5)), attribute("Comments", "good")
+    (('population', 'is'), ('number of units in stock', 'is'), ('Comments', 'are'))
+    """
+    name = forms.words_of(key)
+    if (noun := forms.column(key)) != name:
+        return noun, "is"
+    head = list(takewhile(lambda word: word.casefold() not in PREPOSITIONS, name.split()))
+    last = head[-1].casefold() if head else ""
+    if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_ONE) or last in _ONES:
+        return name, "is"
+    counts = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS
+    return (f"number of {name}", "is") if counts else (name, "are")
+
+
+def plain(key: str, value: Cell) -> str:
+    """A value of an attribute: texts in quotes, codes without separators."""
+    if isinstance(value, str):
+        return f"“{value}”"
+    if isinstance(value, Quantity) and value.unit == NO_UNIT and is_code(key, value):
+        return format_number(value.number)
+    return cell(value)
+
+
+def compared(op: str, value: Cell, key: str = "") -> str:
+    """What follows "is": "206 centimetres", "more than 200", "after 1960"."""
+    if isinstance(value, Time):
+        return moment(value) if op == "=" else when(op, value)
+    words = {"=": "", "!=": "not ", "<": "less than ", ">": "more than ", "<=": "at most ", ">=": "at least "}
+    return words[op] + plain(key, value)
+
+
+# -- qualifiers --------------------------------------------------------------------------------------
+# Qualifiers in words: as conditions that follow a clause, and as what is asked of a fact.
+
+
+#: What is asked of a fact, by the words of the qualifier.
+_ASKED: Final = {
+    "point in time": "when was that",
+    "start time": "since when",
+    "end time": "until when",
+    "month of the year": "in which month was that",
+    "month number": "what is the number of the month",
+    "location": "where was that",
+    "subject of": "what is that the subject of",
+    "applies to part": "to which part does that apply",
+}
+
+
+def restriction(one: Restriction) -> str:
+    """A qualifier as it follows a clause.
+
+    >>> restriction(Restriction("point in time", "=", Time.year(2003)))
+    'in 2003'
+    >>> restriction(Restriction("approved by", "=", "Senate")), restriction(Restriction("character role", "=", "Darth Vader"))
+    ('(approved by Senate)', '(with Darth Vader as the character role)')
+    """
+    key = forms.words_of(one.key).casefold()
+    if isinstance(one.value, Time):
+        if key in ("point in time", "time", "date", "year"):
+            return when(one.op, one.value)
+        if key == "start time":
+            return f"from {moment(one.value)} on" if one.op == "=" else f"from {when(one.op, one.value)} on"
+        if key == "end time":
+            return f"until {moment(one.value)}" if one.op == "=" else f"until {when(one.op, one.value)}"
+    if one.op != "=":
+        return f"(the {key} is {compared(one.op, one.value)})"
+    first, last = (*key.split(), "")[0], key.rpartition(" ")[2]
+    if key == "month of the year":
+        return f"(in {cell(one.value)})"
+    if key == "month number":
+        return f"(in month {cell(one.value)})"
+    if first in ("for", "of", "with", "by"):
+        return f"({first} {cell(one.value)})"
+    if (first in ("located",) and " " in key) or last in PREPOSITIONS or _ing(key):
+        return f"({'located in' if first == 'located' else key} {cell(one.value)})"
+    return f"(with {cell(one.value)} as the {key})"
+
+
+def restrictions(those: tuple[Restriction, ...]) -> str:
+    """Qualifiers in a row, each after a space."""
+    text = "".join(f" {restriction(one)}" for one in those)
+    return text.replace(" on until ", " until ")
+
+
+def about(key: str) -> str:
+    """What is asked of a fact, after it is told.
+
+    >>> about("start time"), about("position held"), about("for work"), about("followed by")
+    ('since when', 'which position was held', 'for which work was that', 'followed by whom or what')
+    >>> about("country"), about("cause of")
+    ('what is the country given there', 'what is given there as “cause of”')
+    """
+    name = forms.words_of(key).casefold()
+    words = [*name.split(), "", ""]
+    if name in _ASKED:
+        return _ASKED[name]
+    if name in ("of", "for", "with", "by") or _ing(name):
+        return f"{name} what"
+    if words[0] == "for":
+        return f"for which {name[4:]} was that"
+    if words[0] == "located" and words[1] in ("in", "on", "at"):
+        return "where is that located"
+    if words[:2] == ["member", "of"]:
+        return f"a member of which {name[10:]}" if words[2] else "a member of what"
+    if len(words) == 4 and words[1] in TAKEN:
+        return f"which {words[0]} was {words[1]}"
+    if len(words) == 4 and words[1] == "by":
+        return f"{name} whom or what"
+    return f"what is the {name} given there" if forms.forms(key).whose else f"what is given there as “{name}”"
+
+
+def _ing(key: str) -> bool:
+    return key in ("excluding", "including", "following", "replacing")
+
+
+# -- words -------------------------------------------------------------------------------------------
+
 
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})
 #: Measures that are high and low, not large and small.

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from condgraph.engine.errors import EncoderError, OptionError
-from condgraph.models.openai_server import openai_server
+from condgraph.models.openai_chat import openai_server
 from condgraph.vectors.encoder import MOST_CHARACTERS, OPENAI, FloatMatrix, normalised
 
 #: Texts sent at a time; the API takes up to 2,048, and many servers fewer.

@@ -112,7 +112,7 @@ def test_algorithm_1_with_both_scores(torch: Any, model: Any, tokenizer: Any, fi
             assert found.chains[0].score < 0  # type: ignore[operator]
     one = films.reason("When was Film 7 released?", llm, max_steps=1, visibility="none", free=False)
     chain, total = llm.chain(one.walk.__class__.of(one.walk.place, ["Film 7"], 1, False)), 0.0  # type: ignore[union-attr]
-    from condgraph.chains.prompt import prompt_of
+    from condgraph.chains.reason import prompt_of
 
     before = list(tokenizer(prompt_of("When was Film 7 released?", []).text)["input_ids"])
     ids = chain.coder.whole([str(one.chain[0])])[0]

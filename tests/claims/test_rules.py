@@ -9,7 +9,7 @@ import pytest
 
 import condgraph
 from condgraph.claims.claim import Claim
-from condgraph.claims.values import likeness
+from condgraph.claims.verify import likeness
 from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, PlanError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time

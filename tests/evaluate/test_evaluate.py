@@ -17,7 +17,7 @@ from condgraph import Graph
 from condgraph.cli.app import app
 from condgraph.engine.errors import LoadError, OptionError, TranscriptError
 from condgraph.evaluate import Case, evaluate_ask, read_cases
-from condgraph.evaluate.control import Control
+from condgraph.evaluate.asking import Control
 from condgraph.evaluate.measures import Right, judge, normalised
 from condgraph.samples import SAMPLES
 from condgraph.samples.asked import ASKING, CALLS, OPTIONS, QUESTIONS, ask_recorded

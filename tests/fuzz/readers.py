@@ -33,7 +33,9 @@ from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
 from condgraph.evaluate.readers import FORMATS as QUESTIONS
 from condgraph.evaluate.readers import read_cases
-from condgraph.grammars import kopl_tree, llm_tree, logic_tree
+from condgraph.grammars import kopl as kopl_grammar
+from condgraph.grammars import llm_query as llm_grammar
+from condgraph.grammars import logic as logic_grammar
 from condgraph.graph import Graph
 from condgraph.languages import registry as languages
 from condgraph.languages.literals import read_quantity, read_time
@@ -45,11 +47,11 @@ from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.declaring import guess
 from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.cells import type_cells
-from condgraph.logic.evaluation.queries import read_cases as read_logic
-from condgraph.models.openai_reply import BrokenReplyError, completions
+from condgraph.logic.evaluation.sampler import read_cases as read_logic
+from condgraph.models.openai_chat import BrokenReplyError, completions
 from condgraph.models.replies import bare, json_of
 from condgraph.models.transcript import Replaying
-from condgraph.questions.formats import read as read_questions
+from condgraph.questions.record import read as read_questions
 from condgraph.sparql.text import kqapro
 from condgraph.sparql.text.survey import survey
 from tests.fuzz.pieces import BARE, CELL, JSONL, KB, KOPL, LLM, LOGIC, PATTERN, RDFXML, SPARQL, TAB, TTL
@@ -360,7 +362,7 @@ def _replies(text: str) -> None:
         program_in(text, via)
     bare(text)
     enum_value(text, "next", ["a"])
-    for read in (json_of, kopl_tree.program, llm_tree.program, logic_tree.program):
+    for read in (json_of, kopl_grammar.program, llm_grammar.program, logic_grammar.program):
         try:
             read(text)
         except CondgraphError as error:

@@ -238,7 +238,7 @@ def test_a_source_scopes_llm_queries(several: dict[str, Graph], form: Any) -> No
 
 
 def test_ask_holds_a_model_to_the_source_that_is_asked(several: dict[str, Graph]) -> None:
-    from condgraph.ask.held import held_to
+    from condgraph.ask.pipeline import held_to
 
     class Model:
         accepts = frozenset(("gbnf",))

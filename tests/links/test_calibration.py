@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from condgraph.engine.errors import OptionError
-from condgraph.links.calibration import Threshold, calibrated, kept_of, thresholded
+from condgraph.links.store import Threshold, calibrated, kept_of, thresholded
 
 RNG = np.random.default_rng(3)
 

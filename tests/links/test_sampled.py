@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from condgraph.links.edges import Edges
-from condgraph.links.questions import RELATIONS, Questions
-from condgraph.links.step import Adagrad, Batch, Scratch, sampled, step
+from condgraph.links.train import RELATIONS, Adagrad, Batch, Questions, Scratch, sampled, step
 
 
 class Still(Adagrad):

@@ -11,12 +11,9 @@ import pytest
 import condgraph
 from condgraph.engine.errors import CondgraphError, LinkModelError, StoreDamagedError, StoreMissingError, StoreVersionError
 from condgraph.engine.facts import Entity, Ref, Statement
-from condgraph.links.alignment import Alignment
-from condgraph.links.calibration import Threshold, calibrated
 from condgraph.links.edges import Edges
-from condgraph.links.embeddings import Embeddings
-from condgraph.links.model import LinkModel
-from condgraph.links.store import keep_rows, open_rows
+from condgraph.links.embeddings import Embeddings, LinkModel
+from condgraph.links.store import Alignment, Threshold, calibrated, keep_rows, open_rows
 
 RNG = np.random.default_rng(2)
 EDGES = Edges.of([(f"n{RNG.integers(30):02}", f"r{RNG.integers(3)}", f"n{RNG.integers(30):02}") for _ in range(90)])

@@ -31,11 +31,9 @@ from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
 from condgraph.languages.logic.convert import tree_of
 from condgraph.languages.logic.text import read
-from condgraph.logic.forward import Forward
-from condgraph.logic.matrix import adjacency
+from condgraph.logic.ask import ranked
 from condgraph.logic.predicted import Predicted
-from condgraph.logic.top import ranked
-from condgraph.logic.vector import Vector, either
+from condgraph.logic.propagation import Forward, Vector, adjacency, either
 from condgraph.samples import SAMPLES
 from tests.support import logic as judge
 from tests.support.lanes import by_lane

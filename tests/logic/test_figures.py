@@ -11,8 +11,8 @@ import pytest
 import condgraph
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.facts import Entity, Ref, Statement
-from condgraph.logic.evaluation.figures import AVERAGES, THRESHOLDS, CaseFigures, Evaluation, best_threshold
-from condgraph.logic.evaluation.queries import LogicCase
+from condgraph.logic.evaluation.run import AVERAGES, THRESHOLDS, CaseFigures, Evaluation, best_threshold
+from condgraph.logic.evaluation.sampler import LogicCase
 
 NAMES = ["n0", "n1", "n2", "n3", "n4", "n5"]
 OWN = [("n0", "a", "n1"), ("n1", "b", "n2"), ("n0", "b", "n4")]

@@ -16,8 +16,7 @@ import condgraph
 from condgraph.engine.errors import LinkModelError, LoadError, OptionError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.links.edges import Edges
-from condgraph.logic.evaluation.missing import Complete
-from condgraph.logic.evaluation.queries import LogicCase, read_cases, read_triples, write_cases
+from condgraph.logic.evaluation.sampler import Complete, LogicCase, read_cases, read_triples, write_cases
 
 Triple = tuple[str, str, str]
 SIZE = 9

@@ -18,8 +18,7 @@ from condgraph.graph import Graph
 from condgraph.languages.logic.convert import tree_of
 from condgraph.languages.logic.structures import nested
 from condgraph.languages.logic.tree import Complement, Intersection, Projection
-from condgraph.logic.forward import Forward
-from condgraph.logic.matrix import adjacency
+from condgraph.logic.propagation import Forward, adjacency
 from tests.support.lanes import sample
 from tests.support.pace import quick_enough
 

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from condgraph.languages.logic.tree import bounded
-from condgraph.logic import kernels
-from condgraph.logic.derivation import Backward
-from condgraph.logic.forward import Forward
-from condgraph.logic.matrix import adjacency
+from condgraph.logic import propagation
+from condgraph.logic.ask import ranked
 from condgraph.logic.predicted import Predicted
-from condgraph.logic.top import ranked
+from condgraph.logic.propagation import Backward, Forward, adjacency
 from tests.support import logic as judge
 from tests.support.lanes import by_lane
 
@@ -35,7 +33,7 @@ def test_random_trees_equal_a_dense_recursion(alpha: float, predicted: bool, mon
     for round_ in range(by_lane(6, 25, 50)):
         # Each way of projecting is taken, however small the graph.
         for name, least in (("SORTED_BELOW", 0), ("IN_CACHE", 3), ("AT_ONCE", 2)):
-            monkeypatch.setattr(kernels, name, dice.choice((least, 65_536)))
+            monkeypatch.setattr(propagation, name, dice.choice((least, 65_536)))
         n, relations = dice.choice((7, 25, 60)), 3
         graph, edges = judge.random_graph(dice, n, relations, 2 * n)
         model = judge.random_model(round_, n, relations, dice.choice((0.05, 0.3))) if predicted else None

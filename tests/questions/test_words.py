@@ -8,8 +8,7 @@ from condgraph.engine.values import Quantity, Time
 from condgraph.questions import forms
 from condgraph.questions.description import Ask, Description, Literal, Related, Restriction
 from condgraph.questions.locate import is_code
-from condgraph.questions.spelled import moment, number
-from condgraph.questions.words import Words
+from condgraph.questions.words import Words, moment, number
 
 ANN, OSLO = Description("Ann"), Description("Oslo")
 

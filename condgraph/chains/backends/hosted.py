@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
-from condgraph.chains.backends.choosing import mentioned
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, mentioned
 from condgraph.chains.backends.trie import enum_schema, enum_value
 from condgraph.chains.chain import Chain
 from condgraph.chains.text import ARROW, OPEN

@@ -11,13 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from condgraph.chains.backends.base import Free, Prompt, Proposal, Score
-from condgraph.chains.backends.choosing import mentioned
-from condgraph.chains.backends.http import Server
+from condgraph.chains.backends.base import Free, Prompt, Proposal, Score, Server, mentioned
 from condgraph.chains.backends.sequences import best_triples, parts
 from condgraph.chains.backends.trie import gbnf_of_parts, gbnf_of_texts
-from condgraph.chains.chain import Chain
-from condgraph.chains.every import Parts
+from condgraph.chains.chain import Chain, Parts
 from condgraph.chains.tokens import Coder
 from condgraph.chains.walk import Walk, triple_of
 from condgraph.engine.errors import ModelError

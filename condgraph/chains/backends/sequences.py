@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from condgraph.chains.backends.base import Proposal, Score
-from condgraph.chains.chain import Chain
-from condgraph.chains.every import Parts, every
+from condgraph.chains.chain import Chain, Parts, every
 from condgraph.chains.walk import triple_of
 from condgraph.engine.bounds import check
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from condgraph.chains.every import Parts
+from condgraph.chains.chain import Parts
 from condgraph.chains.tokens import Ids
 
 _Some = TypeVar("_Some", str, Ids)

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.logic.evaluation.figures import Evaluation
-    from condgraph.logic.evaluation.queries import LogicCase
-    from condgraph.logic.evaluation.run import OnCase
-    from condgraph.logic.evaluation.sampler import Sampled
+    from condgraph.logic.evaluation.run import Evaluation, OnCase
+    from condgraph.logic.evaluation.sampler import LogicCase, Sampled
 
 
 class Opened(Protocol):

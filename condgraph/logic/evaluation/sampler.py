@@ -1,24 +1,265 @@
-"""Queries of each structure, drawn from a graph and the edges that it misses, with their easy and
-hard answers (as BetaE draws them): the constants of a query are found backwards from an answer, so
-that there is one.
-"""
+"""Logical queries with known answers: the queries, the links that are hidden from the graph, and their sampling."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LinkModelError, OptionError, UnknownNameError, nearest
+from condgraph.engine.errors import LinkModelError, LoadError, OptionError, UnknownNameError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.languages.logic.structures import NEGATION, STRUCTURES, UNION
-from condgraph.links.edges import Edges
-from condgraph.logic.evaluation.missing import Complete
-from condgraph.logic.evaluation.queries import LogicCase
+from condgraph.languages.logic.convert import tree_of
+from condgraph.languages.logic.structures import NEGATION, STRUCTURES, UNION, nested
+from condgraph.languages.logic.tree import Anchor, Complement, Intersection, OfType, Projection, Tree, Union
+from condgraph.links.edges import Edges, Ints
+
+# -- missing -----------------------------------------------------------------------------------------
+# The fewest missing edges that an answer rests on: queries by the cost of their answers, where an
+# edge of the graph costs 0 and one that it misses costs 1.
+#
+# Most hard answers of queries with several edges need one of them only. The cost of an answer that
+# does not hold is infinite, so that costs also say what the answers are.
+
+
+Costs = NDArray[np.float32]
+
+
+class Complete:
+    """A graph with the edges that it misses: `held` are triples in the numbers of `edges`."""
+
+    def __init__(self, snapshot: Snapshot, edges: Edges, held: Edges | None = None) -> None:
+        self.snapshot, self.edges = snapshot, edges
+        self.size = len(edges.entities)
+        self.relations = edges.relation_numbers
+        triples = edges.triples if held is None else np.concatenate([edges.triples, held.triples])
+        price = np.zeros(len(triples), np.float32)
+        price[len(edges.triples) :] = 1
+        # An edge that the graph has is not missing.
+        order = np.lexsort((price, triples[:, 2], triples[:, 0], triples[:, 1]))
+        triples, price = triples[order], price[order]
+        first = np.append(True, (triples[1:] != triples[:-1]).any(axis=1)) if len(triples) else np.empty(0, bool)
+        self.triples, self.price = triples[first], price[first]
+        self._begin = np.searchsorted(self.triples[:, 1], np.arange(len(edges.relations) + 1))
+
+    def of(self, relation: str, inverse: bool) -> tuple[Ints, Ints, Costs]:
+        """From where, to where, and at what price the edges of a relation lead."""
+        number = self.relations.get(relation)
+        begin, end = (0, 0) if number is None else (self._begin[number], self._begin[number + 1])
+        part = self.triples[begin:end]
+        return part[:, 2 if inverse else 0], part[:, 0 if inverse else 2], self.price[begin:end]
+
+    def has(self, relation: str, subject: int, other: int) -> bool:
+        """Whether there is an edge, missing or not."""
+        heads, tails, _ = self.of(relation, False)
+        low, high = np.searchsorted(heads, [subject, subject + 1])
+        return bool((tails[low:high] == other).any())
+
+    def costs(self, tree: Tree) -> dict[int, Costs]:
+        """The costs of every entity at every node of a tree, by the identity of the node."""
+        found: dict[int, Costs] = {}
+        self._cost(tree, found)
+        return found
+
+    def answers(self, tree: Tree) -> Ints:
+        """The entities that hold, ascending."""
+        return np.flatnonzero(np.isfinite(self.costs(tree)[id(tree)]))
+
+    def _cost(self, node: Tree, found: dict[int, Costs]) -> Costs:
+        check()
+        made = found[id(node)] = self._made(node, found)
+        return made
+
+    def _made(self, node: Tree, found: dict[int, Costs]) -> Costs:
+        if isinstance(node, Projection):
+            below = self._cost(node.of, found)
+            return self._anti(node, below) if node.anti else self._projected(node, below)
+        if isinstance(node, Complement):
+            inner = self._cost(node.part, found)
+            without: Costs = np.where(np.isfinite(inner), np.float32(np.inf), np.float32(0))
+            return without
+        if isinstance(node, Intersection):
+            total: Costs = np.sum([self._cost(part, found) for part in node.parts], axis=0, dtype=np.float32)
+            return total
+        if isinstance(node, Union):
+            least: Costs = np.min([self._cost(part, found) for part in node.parts], axis=0)
+            return least
+        costs = np.full(self.size, np.inf, np.float32)
+        if isinstance(node, Anchor):
+            numbers = [self.snapshot.identified(node.name)] if node.is_id else self.snapshot.named(node.name).tolist()
+            costs[[number for number in numbers if number >= 0]] = 0
+        elif isinstance(node, OfType):
+            costs[self.snapshot.members(self.snapshot.concepts_named(node.concept))] = 0
+        else:
+            costs[:] = 0
+        return costs
+
+    def _projected(self, node: Projection, below: Costs) -> Costs:
+        heads, tails, price = self.of(node.relation, node.inverse)
+        found = np.full(self.size, np.inf, np.float32)
+        reached = np.isfinite(below[heads])
+        np.minimum.at(found, tails[reached], below[heads[reached]] + price[reached])
+        return found
+
+    def _anti(self, node: Projection, below: Costs) -> Costs:
+        """The cheapest source that has no edge there, by levels of cost."""
+        heads, tails, _ = self.of(node.relation, node.inverse)
+        found = np.full(self.size, np.inf, np.float32)
+        for level in np.unique(below[np.isfinite(below)])[::-1]:
+            sources = below == level
+            joined = np.bincount(tails[sources[heads]], minlength=self.size)
+            found[joined < np.count_nonzero(sources)] = level
+        return found
+
+
+# -- queries -----------------------------------------------------------------------------------------
+# Queries whose answers are known, of a structure each, as a file of JSON lines:
+#
+#     {"type": "2p", "query": ["Oscar", ["winner", "born"]], "easy": ["E1"], "hard": ["E7", "E9"]}
+#
+# `query` is BetaE's nested form, with ids of entities and names of relations (`^` before one that is
+# followed from object to subject); numbers are taken as texts. Easy answers follow from the graph
+# that is asked, hard ones need an edge that it misses.
+
+
+#: A line of a file is at most so long, and holds at most so many parts of a query.
+LONGEST_LINE: Final = 1 << 24
+_DEEPEST: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LogicCase:
+    """A query and its answers, as ids. `kind` is the name of its structure."""
+
+    kind: str
+    query: Any
+    easy: tuple[str, ...]
+    hard: tuple[str, ...]
+
+    def tree(self) -> Tree:
+        """Its query computation tree; constants are ids."""
+        return by_id(tree_of(nested(self.query)))
+
+
+def by_id(tree: Tree) -> Tree:
+    """The same tree with constants that are ids of entities."""
+    if isinstance(tree, Anchor):
+        return Anchor(tree.name, True, tree.span)
+    if isinstance(tree, Projection):
+        return Projection(tree.relation, by_id(tree.of), tree.inverse, tree.anti, tree.variable, tree.span)
+    if isinstance(tree, Intersection):
+        return Intersection(tuple(map(by_id, tree.parts)))
+    if isinstance(tree, Union):
+        return Union(tuple(map(by_id, tree.parts)))
+    return Complement(by_id(tree.part)) if isinstance(tree, Complement) else tree
+
+
+def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterator[LogicCase]:
+    """The queries of a file. `paired`: relations are BetaE's numbers, 2k for a relation and 2k + 1
+    for its inverse, and the graph has the even ones alone.
+
+    Raises `LoadError` for a line that is none.
+    """
+    name = os.fspath(path)
+    for row, line in _lines(path, encoding="utf-8"):
+        if line.strip():
+            yield _case(line, name, row, paired)
+
+
+def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
+    """The lines of a file of three columns with tabs: id, predicate, id. Raises `LoadError` for
+    another line.
+    """
+    name = os.fspath(path)
+    for row, line in _lines(path, encoding="utf-8-sig", newline=""):
+        cells = line.rstrip("\r\n").split("\t")
+        if cells == [""]:
+            continue
+        if len(cells) != 3 or not all(cells):
+            raise LoadError(f"{len(cells)} columns with tabs, not 3 that are filled: id, predicate, id", file=name, row=row)
+        yield cells[0], cells[1], cells[2]
+
+
+def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = None) -> Iterator[tuple[int, str]]:
+    """The lines of a file, which is somebody's, with their numbers. Raises `LoadError` for bytes
+    that are no UTF-8.
+    """
+    row = 0
+    with Path(path).open(encoding=encoding, newline=newline) as file:
+        try:
+            while line := file.readline(LONGEST_LINE):
+                row += 1
+                yield row, line
+        except UnicodeDecodeError as error:
+            raise LoadError(f"no UTF-8: {error.reason}", file=os.fspath(path), row=row + 1) from None
+
+
+def write_cases(cases: Iterable[LogicCase], path: str | os.PathLike[str]) -> int:
+    """Write queries to a file; how many."""
+    number = 0
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        for case in cases:
+            found = {"type": case.kind, "query": case.query, "easy": list(case.easy), "hard": list(case.hard)}
+            file.write(json.dumps(found, ensure_ascii=False) + "\n")
+            number += 1
+    return number
+
+
+def _case(line: str, name: str, row: int, paired: bool) -> LogicCase:
+    if len(line) >= LONGEST_LINE:
+        raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=name, row=row)
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"no JSON: {error}", file=name, row=row) from None
+    if not isinstance(found, dict) or not {"type", "query", "easy", "hard"} <= found.keys():
+        raise LoadError("a query is an object with type, query, easy and hard", file=name, row=row)
+    if not isinstance(found["type"], str):
+        raise LoadError("the type of a query is a text", file=name, row=row, field="type")
+    answers = [_ids(found[which], name, row, which) for which in ("easy", "hard")]
+    kind = found["type"].removesuffix("-DNF")
+    return LogicCase(kind, _texts(found["query"], name, row, paired, 0), *answers)
+
+
+def _ids(found: Any, name: str, row: int, field: str) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(one, (str, int)) for one in found):
+        raise LoadError("answers are a list of ids", file=name, row=row, field=field)
+    return tuple(str(one) for one in found)
+
+
+def _texts(part: Any, name: str, row: int, paired: bool, depth: int) -> Any:
+    """The nested form with texts in place of numbers, but for the marks of negation and union."""
+    if depth > _DEEPEST:
+        raise LoadError(f"a query is nested more than {_DEEPEST} deep", file=name, row=row, field="query")
+    if isinstance(part, str):
+        return part
+    if isinstance(part, int):
+        return str(part)
+    if not isinstance(part, list) or not part:
+        raise LoadError(f"a query is made of lists, not of {part!r}", file=name, row=row, field="query")
+    if all(isinstance(one, (str, int)) for one in part) and depth:
+        return [_relation(one, paired) for one in part]
+    return [_texts(one, name, row, paired, depth + 1) for one in part]
+
+
+def _relation(one: str | int, paired: bool) -> str | int:
+    if isinstance(one, int) and one in (NEGATION, UNION):
+        return one
+    if paired and str(one).isdecimal():
+        number = int(one)
+        return f"^{number - 1}" if number % 2 else str(number)
+    return str(one)
+
+
+# -- sampler -----------------------------------------------------------------------------------------
+
 
 #: Draws for each query that is wanted, until the sampler gives up.
 TRIES: Final = 200
