@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from condgraph.links.device import DeviceModel, torch_device
 from condgraph.links.embeddings import Embeddings, Floats
-from condgraph.links.train import Batch
+from condgraph.links.step import Batch
 
 
 def best_device() -> str | None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from condgraph.links.edges import Edges
-from condgraph.links.train import RELATIONS, Adagrad, Batch, Questions, Scratch, sampled, step
+from condgraph.links.step import Adagrad, Batch, Scratch, sampled, step
+from condgraph.links.train import RELATIONS, Questions
 
 
 class Still(Adagrad):

@@ -15,7 +15,8 @@ from condgraph.engine.errors import LinkModelError, MissingExtraError
 from condgraph.links.edges import Edges
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.ranks import rank_edges
-from condgraph.links.train import Batch, NumpyLearner, TrainOptions, held_out, train
+from condgraph.links.step import Batch, NumpyLearner
+from condgraph.links.train import TrainOptions, held_out, train
 
 
 def ring(n: int = 24) -> Edges:

@@ -19,7 +19,8 @@ from condgraph.engine.values import Quantity
 from condgraph.links.edges import Edges
 from condgraph.links.embeddings import Embeddings
 from condgraph.links.ranks import Ranking, rank_among, rank_edges
-from condgraph.links.train import Adagrad, Batch, TrainOptions, held_out, step, train
+from condgraph.links.step import Adagrad, Batch, step
+from condgraph.links.train import TrainOptions, held_out, train
 from tests.support.pace import quick_enough
 
 RNG = np.random.default_rng(11)
