@@ -36,7 +36,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.registry import lower as lower_program
 
 if TYPE_CHECKING:
-    from condgraph.ask.methods import Host
+    from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema
 

@@ -23,7 +23,7 @@ from condgraph.models.base import Usage
 from condgraph.names.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from condgraph.ask.methods import Host
+    from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import DeadlineError
@@ -14,54 +14,8 @@ from condgraph.engine.errors import DeadlineError
 if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
     from condgraph.ask.prompt import Excerpt
-    from condgraph.ask.records import Asked, AskStep, Via
-    from condgraph.engine.answer import Answer
-    from condgraph.engine.store import Store
+    from condgraph.ask.records import Asked, AskStep, Host, Via
     from condgraph.models.budget import Budget
-    from condgraph.overview.survey import Survey
-
-
-# -- the graph that is asked -------------------------------------------------------------------------
-# What asking needs of a graph: `Graph` has it, on every store.
-
-
-class Host(Protocol):
-    """A graph that is asked in words."""
-
-    place: str
-    read_only: bool
-    timeout: float | None
-    _directory: Path | None
-
-    @property
-    def demos(self) -> Any:
-        """Its demonstrations (`ask.demos.Demos`)."""
-        ...
-
-    def ask(self, question: str, llm: Any, **options: Any) -> Asked:
-        """As `Graph.ask`."""
-        ...
-
-    def query(self, program: Any, *, language: str | None = None, **options: Any) -> Answer:
-        """As `Graph.query`."""
-        ...
-
-    def match(
-        self,
-        pattern: Any,
-        *,
-        k: int | None = 3,
-        group_by: Any = None,
-        stretch: bool = False,
-        leave_out: bool = False,
-        limit: int | None = None,
-    ) -> Answer:
-        """As `Graph.match`."""
-        ...
-
-    def _store_of(self, engine: str | None) -> Store: ...
-
-    def _survey(self) -> Survey: ...
 
 
 # -- Graph -------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ from condgraph.vectors.encoder import fold
 
 if TYPE_CHECKING:
     from condgraph.ask.demos import Similar
-    from condgraph.ask.methods import Host
     from condgraph.ask.prompt import Known, Mention
+    from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
     from condgraph.grammars.grammar import Grammar
     from condgraph.grammars.vocabulary import Asking as NamedGraph

@@ -6,7 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt
     from condgraph.engine.answer import Answer
     from condgraph.engine.lowered import Lowered
+    from condgraph.engine.store import Store
+    from condgraph.overview.survey import Survey
 
 
 # -- records -----------------------------------------------------------------------------------------
@@ -297,3 +300,42 @@ class AskOptions:
         so that they differ.
         """
         return self.temperature if self.temperature is not None else 0.0 if self.samples == 1 else 0.7
+
+
+class Host(Protocol):
+    """A graph that is asked in words."""
+
+    place: str
+    read_only: bool
+    timeout: float | None
+    _directory: Path | None
+
+    @property
+    def demos(self) -> Any:
+        """Its demonstrations (`ask.demos.Demos`)."""
+        ...
+
+    def ask(self, question: str, llm: Any, **options: Any) -> Asked:
+        """As `Graph.ask`."""
+        ...
+
+    def query(self, program: Any, *, language: str | None = None, **options: Any) -> Answer:
+        """As `Graph.query`."""
+        ...
+
+    def match(
+        self,
+        pattern: Any,
+        *,
+        k: int | None = 3,
+        group_by: Any = None,
+        stretch: bool = False,
+        leave_out: bool = False,
+        limit: int | None = None,
+    ) -> Answer:
+        """As `Graph.match`."""
+        ...
+
+    def _store_of(self, engine: str | None) -> Store: ...
+
+    def _survey(self) -> Survey: ...

@@ -8,12 +8,20 @@ as a whole: `("Ann", "NOT spouse", "UNKNOWN 1")` says that Ann has no spouse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.errors import PlanError
 from condgraph.languages.pattern.pattern import Pattern, PatternNode
+
+if TYPE_CHECKING:
+    from condgraph.engine.algebra import Node
+    from condgraph.engine.answer import Answer
+    from condgraph.engine.check import KnownIds
+    from condgraph.overview.schema import GraphSchema
+    from condgraph.overview.survey import Survey
+    from condgraph.patterns.matches import Matches
 
 #: The most triples of a claim; those of people have up to five.
 MOST_TRIPLES: Final = 16
@@ -101,3 +109,23 @@ def _one(triple: Mapping[str, Any]) -> Mapping[str, Any]:
         if negated and isinstance(triple.get(key), str):
             return {**triple, key: f"{NOT} {triple[key]}"}
     return triple
+
+
+class Asking(Protocol):
+    """A graph as verification sees it: `condgraph.Graph`."""
+
+    timeout: float | None
+
+    def kopl(self, program: Any) -> Answer:
+        """`Graph.kopl`."""
+
+    def match(self, pattern: Any, *, k: int | None = 3) -> Matches:
+        """`Graph.match`."""
+
+    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
+        """`Graph.counted`."""
+
+    def schema(self) -> GraphSchema:
+        """`Graph.schema`."""
+
+    def _survey(self) -> Survey: ...

@@ -1,52 +1,20 @@
-"""Graph.verify, and the protocol of a graph that claims are verified against."""
+"""Graph.verify."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import check_bounds, within
 from condgraph.engine.errors import OptionError
 
 if TYPE_CHECKING:
+    from condgraph.claims.claim import Asking
     from condgraph.claims.verdict import Verdict
-    from condgraph.engine.algebra import Node
-    from condgraph.engine.answer import Answer
-    from condgraph.engine.check import KnownIds
-    from condgraph.overview.schema import GraphSchema
-    from condgraph.overview.survey import Survey
-    from condgraph.patterns.matches import Matches
-
-
-# -- asking ------------------------------------------------------------------------------------------
-# What verification asks of a graph, which every store answers.
-
-
-class Asking(Protocol):
-    """A graph as verification sees it: `condgraph.Graph`."""
-
-    timeout: float | None
-
-    def kopl(self, program: Any) -> Answer:
-        """`Graph.kopl`."""
-
-    def match(self, pattern: Any, *, k: int | None = 3) -> Matches:
-        """`Graph.match`."""
-
-    def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """`Graph.counted`."""
-
-    def schema(self) -> GraphSchema:
-        """`Graph.schema`."""
-
-    def _survey(self) -> Survey: ...
-
-
-# -- methods -----------------------------------------------------------------------------------------
 
 
 class Claims:

@@ -22,7 +22,7 @@ from condgraph.engine.units import conversions
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 
 if TYPE_CHECKING:
-    from condgraph.claims.methods import Asking
+    from condgraph.claims.claim import Asking
 
 
 # -- values ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import LinkModelError, MissingExtraError
-from condgraph.links.embeddings import Floats
+from condgraph.links.forms import Floats
 
 _EXTRA: Final = "torch"
 

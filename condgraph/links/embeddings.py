@@ -1,4 +1,13 @@
-"""Models of links that are embeddings: the protocol of a model, the forms of score, and vectors in one `.npz` file."""
+"""Models of links that are embeddings: vectors of entities and relations, kept as one `.npz` file.
+
+form                 text: one of `forms.FORMS`
+entities, relations  texts, or a JSON list of texts as bytes (uint8)
+entity_vectors       (entities, dimension), float32
+relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
+inverse_vectors      the same of the inverses, where they have vectors of their own
+tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
+about                JSON: how it was made
+"""
 
 from __future__ import annotations
 
@@ -11,105 +20,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
 from condgraph.engine.errors import LinkModelError, OptionError, nearest
+from condgraph.links.forms import FORMS, Floats, questions
+from condgraph.links.model import LinkModel
 
 if TYPE_CHECKING:
     from condgraph.links.device import DeviceModel
-
-
-# -- model -------------------------------------------------------------------------------------------
-# What condgraph asks of a model of links: scores of all entities as the other end of an edge.
-# Everything that predicts links knows this module alone; embeddings and adapters stand beside it.
-
-
-@runtime_checkable
-class LinkModel(Protocol):
-    """A model of links between entities. What it knows is said by `entities` (ids, as the graph has
-    them) and `relations` (names of predicates); numbers in its calls are places in these two.
-    """
-
-    @property
-    def entities(self) -> Sequence[str]:
-        """The ids of the entities that it scores, each once."""
-
-    @property
-    def relations(self) -> Sequence[str]:
-        """The names of the predicates that it knows, each once; an inverse is asked for by `inverse`."""
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether its scores are in [0, 1] and mean how true a link is; else they are raw scores
-        (logits) that a calibration has yet to turn into such (`links.calibration`).
-        """
-
-    def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> NDArray[np.float32]:
-        """The scores of every entity as the tail of an edge from each head; shape (heads, entities).
-
-        `inverse` asks for edges that point to the heads: row i has the scores of (e, relation,
-        heads[i]) for every entity e.
-        """
-
-
-# -- forms -------------------------------------------------------------------------------------------
-# The forms of score that embeddings have, each as one vector for a question: the scores of all
-# entities are its dot products with their vectors, so that one matrix product answers many questions.
-#
-#     form      score of (h, r, t)                      vectors of a relation
-#     complex   Re(<h, r, conj(t)>), Trouillon 2016     (2k,): real parts, then imaginary ones
-#     distmult  <h, r, t>, Yang 2015                    (k,)
-#     cp        <h, r, t'>, t' of its own, Lacroix 2018 (k,)
-#     rescal    h^T R t, Nickel 2011                    (k, k)
-#
-# An inverse that has no relation of its own is asked for by the same form from the other side.
-
-
-Floats: TypeAlias = NDArray[np.float32]
-FORMS: Final = ("complex", "distmult", "cp", "rescal")
-
-
-def questions(form: str, heads: Floats, relation: Floats, *, inverse: bool = False) -> Floats:
-    """Vectors whose dot product with a tail's vector is the score of (head, relation, tail); shape
-    (n, dimension).
-
-    `heads` has shape (n, dimension); `relation` is one relation's vectors, or one for each head.
-    With `inverse` the heads are tails, and what is asked for are heads of them.
-    """
-    if form == "complex":
-        a, b = halves(heads)
-        c, d = halves(relation)
-        if inverse:
-            return np.concatenate([a * c + b * d, b * c - a * d], axis=-1)
-        return np.concatenate([a * c - b * d, a * d + b * c], axis=-1)
-    if form == "rescal":
-        matrix = relation.swapaxes(-1, -2) if inverse else relation
-        if matrix.ndim == 2:
-            return heads @ matrix
-        found: Floats = np.einsum("nk,nkl->nl", heads, matrix)
-        return found
-    return heads * relation
-
-
-def halves(vectors: Floats) -> tuple[Floats, Floats]:
-    """Real and imaginary parts of complex vectors that lie one after the other."""
-    half = vectors.shape[-1] // 2
-    return vectors[..., :half], vectors[..., half:]
-
-
-# -- embeddings --------------------------------------------------------------------------------------
-# form                 text: one of `forms.FORMS`
-# entities, relations  texts, or a JSON list of texts as bytes (uint8)
-# entity_vectors       (entities, dimension), float32
-# relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
-# inverse_vectors      the same of the inverses, where they have vectors of their own
-# tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
-# about                JSON: how it was made
-
 
 #: Scores that one piece of work holds, at most: 64 MB of float32.
 PIECE: Final = 1 << 24

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.links.embeddings import LinkModel
+    from condgraph.links.model import LinkModel
     from condgraph.links.store import OnRows, StoredRows, Threshold
     from condgraph.links.train import OnEpoch, Training
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import LinkModelError, MissingExtraError
-from condgraph.links.embeddings import Floats
+from condgraph.links.forms import Floats
 
 
 class PyKeenModel:

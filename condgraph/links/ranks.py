@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.links.edges import Edges, Ints
-from condgraph.links.embeddings import LinkModel, check_scores, rows_of
+from condgraph.links.embeddings import check_scores, rows_of
+from condgraph.links.model import LinkModel
 
 #: So many scores are counted against all others sooner than those are sorted.
 _FEW: Final = 40

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.links.device import DeviceModel, torch_device
-from condgraph.links.embeddings import Embeddings, Floats
+from condgraph.links.embeddings import Embeddings
+from condgraph.links.forms import Floats
 from condgraph.links.step import Batch
 
 

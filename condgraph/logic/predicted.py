@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, is_number, is_whole
 from condgraph.engine.errors import ModelError, OptionError, UnknownNameError, nearest
-from condgraph.links.embeddings import LinkModel
+from condgraph.links.model import LinkModel
 from condgraph.links.store import kept_of
 from condgraph.logic.propagation import Adjacency, Ids, Key, Rows
 

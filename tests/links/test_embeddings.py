@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from condgraph.engine.errors import CondgraphError, LinkModelError
-from condgraph.links.embeddings import FORMS, Embeddings, LinkModel, model_of
+from condgraph.links.embeddings import Embeddings, model_of
+from condgraph.links.forms import FORMS
+from condgraph.links.model import LinkModel
 
 RNG = np.random.default_rng(5)
 NAMES = tuple(f"e{number}" for number in range(7))

@@ -11,7 +11,7 @@ import condgraph
 from condgraph.engine.errors import LinkModelError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.links.edges import Edges
-from condgraph.links.embeddings import LinkModel
+from condgraph.links.model import LinkModel
 from condgraph.links.pykeen import PyKeenModel
 from condgraph.links.ranks import rank_edges
 

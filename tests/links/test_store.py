@@ -12,7 +12,8 @@ import condgraph
 from condgraph.engine.errors import CondgraphError, LinkModelError, StoreDamagedError, StoreMissingError, StoreVersionError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.links.edges import Edges
-from condgraph.links.embeddings import Embeddings, LinkModel
+from condgraph.links.embeddings import Embeddings
+from condgraph.links.model import LinkModel
 from condgraph.links.store import Alignment, Threshold, calibrated, keep_rows, open_rows
 
 RNG = np.random.default_rng(2)
