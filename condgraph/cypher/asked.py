@@ -41,15 +41,16 @@ class Asked:
     lowered: Lowered
     compiled: Compiled
     names: Sequence[str]
-    _again: Callable[[], object]
+    _again: Callable[[], Asked]
 
-    def check(self, missing: Sequence[str], named: LinkingSchema) -> None:
+    def check(self, missing: Sequence[str], named: LinkingSchema) -> Asked | None:
         """Names that the graph does not have are an error, as in process: lowering says where, and
-        what is near to them.
+        what is near to them. Where they mean something else (the key of a row), the program with that.
         """
-        if missing:
-            named.forget(missing)
-            self._again()
+        if not missing:
+            return None
+        named.forget(missing)
+        return self._again()
 
 
 def ask(

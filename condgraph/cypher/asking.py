@@ -133,11 +133,17 @@ class AskingStore(ABC):
             asked = self._asked(request)
             return asked, self.run(asked.compiled)
 
+        def answered(asked: Asked, rows: list[dict[str, Any]]) -> Neo4jAnswer:
+            return Neo4jAnswer(self, request, asked.lowered, asked.compiled, rows)
+
         asked, rows = self.steady(ask)
-        asked.check(asked.compiled.unknown(rows), self._named_schema)
-        answer = Neo4jAnswer(self, request, asked.lowered, asked.compiled, rows)
-        if asked.names and (not answer.values or answer.values in ([0], [False])):
-            asked.check(self._named_schema.missing(asked.names), self._named_schema)
+        other = asked.check(asked.compiled.unknown(rows), self._named_schema)
+        if other is None:
+            answer = answered(asked, rows)
+            if asked.names and (not answer.values or answer.values in ([0], [False])):
+                other = asked.check(self._named_schema.missing(asked.names), self._named_schema)
+        if other is not None:
+            answer = answered(other, self.steady(lambda: self.run(other.compiled)))
         return answer
 
     def explain(self, request: Request) -> str:

@@ -19,7 +19,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import different
 from condgraph.engine.telling import telling_columns
 from condgraph.engine.terms import ALTERNATIVE, loads
-from condgraph.engine.values import NO_UNIT, Kind
+from condgraph.engine.values import NO_UNIT, Kind, collapse, text_of
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -37,6 +37,8 @@ End: TypeAlias = Literal["subject", "object"]
 MOST_COMPARED: Final = 200_000
 #: How many names on each side of it.
 AROUND: Final = 5_000
+#: Rows of a table that are looked at to see whether they have keys.
+_KEYS_LOOKED_AT: Final = 20
 
 
 def beginnings(name: str) -> list[str]:
@@ -49,6 +51,26 @@ def offered(name: str, own: Iterable[str], names: Iterable[str], most: int) -> l
     the two are alike, and then the nearest of some names.
     """
     return list(dict.fromkeys([*own, *nearest(name, names, most=most)]))[:most]
+
+
+def ids_of_key(key: str, tables: Iterable[str]) -> list[str]:
+    """What the ids of rows may be that have a key, in some tables."""
+    return list(dict.fromkeys(f"{stem}/{key}" for table in sorted(tables) for stem in (table, table.rpartition("/")[2])))
+
+
+def _has_key(snapshot: Snapshot, number: int) -> bool:
+    """Whether the id of a row ends in a cell of it, or in something else than its number."""
+    row = snapshot.entity(number)
+    key = row.id.rpartition("/")[2]
+    if key != str(row.row):
+        return True
+    raws = snapshot.arrays.get("att.raw")
+    for statement in snapshot.outgoing(number, snapshot.relations, snapshot.statements).tolist():
+        at = statement - snapshot.relations
+        raw = int(raws[at]) if len(raws) else -1
+        if collapse(snapshot.texts[raw] if raw >= 0 else text_of(snapshot.value("att", at))) == key:  # type: ignore[arg-type]
+            return True
+    return False
 
 
 def table_of(name: str, tables: Iterable[str]) -> str | None:
@@ -264,6 +286,24 @@ class Schema:
     def table_called(self, name: str) -> str | None:
         """The table whose rows are meant where a concept of a name is asked for, and there is none."""
         return None if self.has_concept(name) else table_of(name, self.tables)
+
+    @cached_property
+    def keyed_tables(self) -> frozenset[str]:
+        """The tables whose rows have keys and no numbers alone, as far as some of their rows say."""
+        get, snapshot = self._snapshot.arrays.get, self._snapshot
+        found = set()
+        for table in self.tables:
+            source = self.sources.index(table)
+            low, high = np.searchsorted(get("row.key"), [source << 32, (source + 1) << 32]).tolist()
+            rows = get("row.entity")[np.unique(np.linspace(low, high - 1, _KEYS_LOOKED_AT).astype(np.int64))]
+            if all(_has_key(snapshot, number) for number in rows.tolist()):
+                found.add(table)
+        return frozenset(found)
+
+    def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The rows, id and name, that a text is the key of."""
+        found = (self._snapshot.identified(ident) for ident in ids_of_key(key, self.keyed_tables))
+        return tuple((self._snapshot.ident(number), self._snapshot.name(number)) for number in found if number >= 0)
 
     @cached_property
     def telling(self) -> dict[str, str]:

@@ -71,6 +71,8 @@ class StoredSchema:
         self._below: dict[str, Classes] = {}
         self._ends: dict[str, list[list[int]]] = found.get("ends", {})
         self._rows: dict[str, list[int]] = found.get("rows", {})
+        #: The tables whose rows have keys.
+        self.keyed_tables: frozenset[str] = frozenset(found.get("keyed", ()))
         self._of: dict[str, list[int]] = found["predicates"]
         self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
         self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
@@ -152,6 +154,10 @@ class StoredSchema:
     def table_called(self, name: str) -> str | None:
         """The table whose rows are meant where a concept of a name is asked for, and there is none."""
         return None if self.has_concept(name) else table_of(name, self.tables)
+
+    def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
+        """Not known here."""
+        return ()
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
         """The sources that have statements of a predicate."""

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.schema import Kinds, beginnings, offered
+from condgraph.engine.schema import Kinds, beginnings, ids_of_key, offered
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value, text_of
 from condgraph.engine.workers import built, shared
@@ -24,6 +24,8 @@ from condgraph.vectors.encoder import fold
 _REMEMBERED = 100_000
 #: Vocabularies of heads that are kept.
 _HEADS = 64
+#: Of more tables keys are not looked for.
+_MOST_TABLES = 100
 
 
 class NameReader(Protocol):
@@ -97,6 +99,11 @@ class LinkingSchema(StoredSchema):
         for name in asked:
             self._remember("has_name", name, name not in found)
         return found
+
+    def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The rows, id and name, that a text is the key of; not looked for in too many tables."""
+        idents = ids_of_key(key, self.keyed_tables) if len(self.keyed_tables) <= _MOST_TABLES else []
+        return tuple((ident, name) for ident in idents if (name := self.reader.name_of(ident)) is not None)
 
     def forget(self, names: Sequence[str]) -> None:
         """Look these names up again: their query says that they are not there."""

@@ -85,7 +85,7 @@ def described(snapshot: Snapshot) -> dict[str, Any]:
     }
     place = {(sort, name): number for number, (sort, name, _) in enumerate(kinds)}
     rows = {table: sorted(place[one] for one in schema.table_classes(table) or ()) for table in sorted(schema.tables)}
-    return {**describe_schema(snapshot), "classes": kinds, "ends": ends, "rows": rows}
+    return {**describe_schema(snapshot), "classes": kinds, "ends": ends, "rows": rows, "keyed": sorted(schema.keyed_tables)}
 
 
 def packed(found: Survey, content: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.schema import beginnings, offered
+from condgraph.engine.schema import beginnings, ids_of_key, offered
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.store import RdfStore
@@ -66,6 +66,14 @@ class LookupSchema(StoredSchema):
                 self._names.clear()
             found = self._names[name] = bool(self._graph.named((name,)))
         return found
+
+    def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The rows, id and name, that a text is the key of."""
+        found = []
+        for ident in ids_of_key(key, self.keyed_tables):
+            rows = self._graph.select(f"SELECT ?name WHERE {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
+            found += [(ident, row["name"].value) for row in rows]
+        return tuple(found)
 
     def has_id(self, ident: str) -> bool:
         """Some entity has this id."""

@@ -619,3 +619,29 @@ def test_what_a_table_alone_is_not_asked_about() -> None:
         "4 of its 8 different values are keys of 'customers'",
     )
     assert graph.load([{"no": 10 + i, "customer_id": i + 5} for i in range(1, 9)], name="further", key="no").problems == ()
+
+
+def test_a_key_finds_rows_that_are_called_otherwise(tmp_path: Path) -> None:
+    place = folder_of(tmp_path / "town", {"stations.csv": STATIONS, "trips.csv": TRIPS.replace("minutes", "name")})
+    graph = condgraph.open("memory:")
+    graph.load(place / "stations.csv", key="station", name_column="stop")
+    assert names(graph, "Find(S09) QueryName()") == ["Stop 9"]
+    assert names(graph, "Find(Stop 9) QueryAttr(station)") == ["S09"]
+    assert graph.query("Find(S09)", table="show stop").cells == [("Stop 9",)]
+    assert graph.kopl("Find(S09) QueryName()").check()
+    with pytest.raises(UnknownNameError, match="unknown entity 'S99'"):
+        graph.kopl("Find(S99) QueryName()")
+    # A name comes first, and the number of a row is no key.
+    graph.load([{"name": "S09", "n": 7}, {"name": "x", "n": 8}], name="others", name_column="name")
+    assert names(graph, "Find(S09) QueryAttr(n)") == ["7"]
+    with pytest.raises(UnknownNameError, match="unknown entity '2'"):
+        graph.kopl("Find(2) QueryName()")
+    # Of a folder too, and of several tables all.
+    graph = condgraph.open("memory:")
+    graph.load(place, name_columns={"stations": "stop"})
+    assert names(graph, "Find(S09) QueryName()") == ["Stop 9"]
+    graph.load([{"code": "S09", "title": "Nine"}], name="codes", key="code", name_column="title")
+    answer = graph.kopl("Find(S09) QueryName()")
+    assert sorted(answer.texts) == ["Nine", "Stop 9"]
+    (warning,) = answer.warnings
+    assert "'S09'; it is the key of several rows, and means all: 'codes/S09', 'stations/S09'" in warning

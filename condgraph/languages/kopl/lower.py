@@ -86,6 +86,12 @@ def _find(low: Lowering, inputs: list[Node], texts: tuple[str, ...]) -> Node:
             names = ", ".join(repr(name) for _, name in also[:3]) + (", ..." if len(also) > 3 else "")
             low.warnings.append(f"no entity is called {texts[0]!r}; it is an alternative label of {names}")
             return low.put(ById(tuple(ident for ident, _ in also)))
+        rows = low.schema.keyed(texts[0])
+        if len(rows) > 1:
+            listed = ", ".join(repr(ident) for ident, _ in rows[:5]) + (", ..." if len(rows) > 5 else "")
+            low.warnings.append(f"no entity is called {texts[0]!r}; it is the key of several rows, and means all: {listed}")
+        if rows:
+            return low.put(ById(tuple(ident for ident, _ in rows)))
         hint = "it is the id of an entity; Find takes names" if low.schema.has_id(texts[0]) else None
         low.unknown("entity", texts[0], 0, [] if low.lenient else low.schema.nearest_entities(texts[0]), hint)
     return low.named(texts[0])
