@@ -4,14 +4,21 @@ side in a sheet.
 
 from __future__ import annotations
 
+import json
 import random
+import zipfile
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import condgraph
-from condgraph.engine.errors import CondgraphError, LoadError
+from condgraph.engine.bounds import within
+from condgraph.engine.errors import CondgraphError, DeadlineError, LoadError
+from condgraph.loaders.spreadsheet import load
+from condgraph.loaders.spreadsheet.reader import parts
 
 openpyxl = pytest.importorskip("openpyxl")
 pytest.importorskip("python_calamine")
@@ -100,3 +107,127 @@ def test_tables_side_by_side(tmp_path: Path, rows: list[list[Any]], options: dic
     dividing = [one.message for one in report.problems if "blank columns divide" in one.message]
     assert len(dividing) == bool(said)
     assert said in "".join(dividing)
+
+
+# -- workbooks that say more of themselves than they hold ------------------------------------------
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_RELS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_ROWS = (
+    '<sheetData><row r="1"><c r="A1" t="str"><v>name</v></c></row><row r="2"><c r="A2" t="str"><v>Ann</v></c></row>{}</sheetData>'
+)
+_LAST = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+
+
+def packed(path: Path, sheet: str, *, strings: str = "", member: str = "worksheets/sheet1.xml", encoding: str = "utf-8") -> Path:
+    """A workbook of one sheet, written by hand."""
+    relations = f'<Relationship Id="r1" Type="{_RELS}/worksheet" Target="{member}"/>'
+    relations += f'<Relationship Id="r2" Type="{_RELS}/sharedStrings" Target="sharedStrings.xml"/>' if strings else ""
+    types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    sheets = '<sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets>'
+    members = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+        f'<Default Extension="xml" ContentType="{types}.worksheet+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{types}.sheet.main+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="r1" Type="{_RELS}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_RELS}">{sheets}</workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">{relations}</Relationships>',
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+        archive.writestr(f"xl/{member}", f'<worksheet xmlns="{_MAIN}" xmlns:x="{_MAIN}">{sheet}</worksheet>'.encode(encoding))
+        if strings:
+            archive.writestr("xl/sharedStrings.xml", strings)
+    return path
+
+
+#: Each ended the process that read it.
+HOSTILE: dict[str, dict[str, str]] = {
+    "a cell far away": {"sheet": _ROWS.format(_LAST)},
+    "a row far away": {"sheet": _ROWS.format('<row r="4294967290"><c r="ZZZZ4294967290"><v>1</v></c></row>')},
+    "other spaces and quotes": {"sheet": _ROWS.format("<row\tr = '1048576' ><c\nr='XFD1048576'><v>1</v></c></row>")},
+    "a prefix": {"sheet": _ROWS.format('<x:row r="1048576"><x:c r="XFD1048576"><x:v>1</x:v></x:c></x:row>')},
+    "one cell in the last column": {
+        "sheet": _ROWS.format(
+            "".join(f'<row r="{at}"><c r="A{at}"><v>1</v></c></row>' for at in range(3, 99_999))
+            + '<row r="99999"><c r="XFD99999"><v>1</v></c></row>'
+        )
+    },
+    "cells without a place": {
+        "sheet": "<sheetData><row>"
+        + "<c/>" * 300_000
+        + "<c><v>1</v></c></row>"
+        + "<row/>" * 9_000
+        + "<row><c><v>1</v></c></row></sheetData>"
+    },
+    "a number of strings": {
+        "sheet": '<sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>',
+        "strings": f'<sst xmlns="{_MAIN}" count="4294967295" uniqueCount="4294967295"><si><t>name</t></si></sst>',
+    },
+    "a sheet in another member": {"sheet": _ROWS.format(_LAST), "member": "media/image1.png"},
+    "a sheet in UTF-16": {"sheet": _ROWS.format(_LAST), "encoding": "utf-16"},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_workbook_that_asks_for_more_memory_than_it_may_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read where it may end a process, if at all, with little memory: a typed error, or what it holds."""
+    here: list[str] = []
+    monkeypatch.setattr(load, "parts", lambda path, wanted: here.append(path) or parts(path, wanted))
+    assert condgraph.open("memory:").load(packed(tmp_path / "plain.xlsx", _ROWS.format(""))).entities == 2
+    assert len(here) == 1
+    here.clear()
+    path = packed(tmp_path / "book.xlsx", **HOSTILE[name])
+    with suppress(LoadError):
+        graph = condgraph.open("memory:")
+        graph.load(path)
+        assert len(graph.kopl("FindAll() QueryName()").values) < 10
+    assert here == []
+
+
+def test_the_error_says_what_there_is_not_enough_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(tmp_path / "book.xlsx", _ROWS.format(_LAST))
+    with pytest.raises(LoadError, match="more than 1024 MiB of memory"):
+        condgraph.open("memory:").load(path)
+    monkeypatch.setattr(load, "_SECONDS", 1)
+    path = packed(tmp_path / "long.xlsx", _ROWS.format('<row r="1048576"><c r="Z1048576"><v>1</v></c></row>'))
+    with pytest.raises(LoadError, match="more than 1 seconds"):
+        condgraph.open("memory:").load(path)
+
+
+def test_a_usual_workbook_is_read_here_and_apart_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dates, times, durations, numbers, truth values, texts of any script, merged cells, hidden sheets."""
+    path = tmp_path / "book.xlsx"
+    book = openpyxl.Workbook()
+    book.active.append(["name", "born", "at", "took", "size", "member", "ß ≠ 漢 \U0001f600"])
+    for row in range(300):
+        born = datetime(1900 + row % 100, 1 + row % 12, 1 + row % 28)
+        took = timedelta(hours=30 + row, minutes=1)
+        book.active.append(
+            [f"name {row}", born.date() if row % 2 else born, time(row % 24, 5), took, row / 7, bool(row % 2), "x" * (row % 9)]
+        )
+    book.active.merge_cells("G3:G5")
+    book.create_sheet("hidden").append(["a", "b"])
+    book["hidden"].append([1, 2])
+    book["hidden"].sheet_state = "hidden"
+    book.create_chartsheet("chart")
+    book.save(path)
+    apart = list(load._parts_apart(path, [], 1 << 20))
+    here = list(parts(str(path), []))
+    assert json.dumps(here, default=str) == json.dumps(apart, default=str)
+    rows = [row for kind, *what in here if kind == "rows" for row in what[0]]
+    assert rows == [row for kind, *what in apart if kind == "rows" for row in what[0]]
+    assert {type(cell) for row in rows for cell in row} >= {date, time, timedelta, float, bool, str}
+    used: list[str] = []
+    monkeypatch.setattr(load, "parts", lambda path, wanted: used.append(path) or parts(path, wanted))
+    condgraph.open("memory:").load(path)
+    assert used == [str(path)]
+
+
+def test_a_deadline_ends_the_reader(tmp_path: Path) -> None:
+    path = packed(tmp_path / "book.xlsx", _ROWS.format('<row r="1048576"><c r="Z1048576"><v>1</v></c></row>'))
+    with pytest.raises(DeadlineError), within(0.2):
+        condgraph.open("memory:").load(path)

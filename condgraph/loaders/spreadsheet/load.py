@@ -1,24 +1,35 @@
 """A workbook of Excel or OpenDocument: each sheet is a table, with keys between them as in a folder
 (`folder.items`).
 
-The library is calamine, which reads .xlsx, .xlsm, .xlsb, .xls and .ods, and gives dates as dates.
+The library is calamine, which reads .xlsx, .xlsm, .xlsb, .xls and .ods, and gives dates as dates. It
+runs in a process of its own (`reader`), with a limit of memory, unless a workbook is small in all that
+it says of itself.
 It gives what a formula was when the workbook was saved; formulas that were never computed, and
 cells that hold an error, are counted and said.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import lzma
+import os
 import re
+import select
+import signal
+import subprocess
+import sys
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import LOOK, check, current
 from condgraph.engine.errors import LoadError, MissingExtraError, nearest, numbered
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
@@ -26,6 +37,8 @@ from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, pat
 from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, OpenCells, Tab
+from condgraph.loaders.spreadsheet import reader
+from condgraph.loaders.spreadsheet.reader import NO_MEMORY, Part, parts, read_part
 from condgraph.loaders.spreadsheet.sheet import SheetCells, side_by_side
 from condgraph.loaders.table.options import texts_option, truth_option
 
@@ -40,6 +53,23 @@ _OPTIONS: Final[Mapping[str, str]] = {
 _EMPTY: Final = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>|<f(?: [^<>]*)?/>(?:<v ?/>|<v></v>)?</c>")
 _ERROR: Final = re.compile(rb'<c (?=[^<>]{0,200}t="e")')
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml").fullmatch
+#: A number of parts from 100,000 on, or one that is no plain number.
+_DECLARED: Final = re.compile(rb"""ount\s*=\s*["'][^"']*?(?:\d{6}|[^\d"'])""")
+#: How XML in UTF-16 begins.
+_WIDE_TEXT: Final = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
+#: Cells and rows of a sheet that are not written as a program writes them that lie in rows up to 99,999 and columns
+#: up to ZZ; a column behind Z; a row from 10,000 on.
+_ODD_CELL: Final = re.compile(rb'<c(?![A-Za-z])(?! r="[A-Z]{1,2}\d{1,5}")').search
+_ODD_ROW: Final = re.compile(rb'<row(?! r="\d{1,5}")').search
+_WIDE: Final = re.compile(rb'<c r="[A-Z]{2}').search
+_TALL: Final = re.compile(rb'<c r="[A-Z]+\d{5}').search
+#: Bytes of a workbook, unpacked, that may be read in this process, where nothing in it is far or many.
+_SMALL: Final = 64 << 20
+#: What a process has that reads any other: bytes of memory and seconds of the processor, more for each byte.
+_MEMORY: Final = 1 << 30
+_MEMORY_A_BYTE: Final = 30
+_SECONDS: Final = 30
+_BYTES_A_SECOND: Final = 1 << 20
 
 
 #: What reading a damaged archive raises.
@@ -49,10 +79,12 @@ _BROKEN: Final = (
 )  # fmt: skip
 
 
-def _warnings(path: Path, reading: Reading) -> None:
-    """Say what the library does not: formulas without a value, and errors."""
+def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
+    """Say what the library does not: formulas without a value, and errors. The bytes of the workbook, unpacked; and
+    whether it is small in all that it says of itself, so that calamine may read it here.
+    """
     if not zipfile.is_zipfile(path):
-        return
+        return path.stat().st_size, False
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(one.file_size for one in packed.infolist())
@@ -62,12 +94,20 @@ def _warnings(path: Path, reading: Reading) -> None:
                     file=str(path),
                 )
             empty = errors = 0
+            names = packed.namelist()
+            small = size <= _SMALL and "xl/workbook.xml" in names and not any(name.endswith(".bin") for name in names)
             for one in packed.infolist():
-                if _SHEET(one.filename):
-                    check()
-                    data = packed.read(one)
+                sheet = _SHEET(one.filename)
+                if not sheet and not small:
+                    continue
+                check()
+                data = packed.read(one)
+                if sheet:
                     empty += len(_EMPTY.findall(data))
                     errors += len(_ERROR.findall(data))
+                # A sheet may be kept in any member, whatever it is called.
+                plain = not _far(data) if sheet else b"heetData" not in data
+                small = small and plain and data[:2] not in _WIDE_TEXT and _DECLARED.search(data) is None
     except _BROKEN as error:
         raise LoadError(f"the workbook cannot be unpacked ({error})", file=str(path)) from None
     if empty:
@@ -78,55 +118,112 @@ def _warnings(path: Path, reading: Reading) -> None:
     if errors:
         cells = numbered(errors, "cell holds an error", "cells hold an error")
         reading.warn(f"{cells}, such as #N/A or #REF!, and {'is' if errors == 1 else 'are'} missing")
+    return size, small
+
+
+def _far(data: bytes) -> bool:
+    """Whether cells of a sheet may lie so far apart that what is between them takes much memory: more than some
+    million cells in all.
+    """
+    if b":c" in data or b":row" in data or _ODD_ROW(data) or _ODD_CELL(data):
+        return True
+    return _WIDE(data) is not None and _TALL(data) is not None
 
 
 def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     """The sheets of a workbook that hold something, opened."""
-    try:
-        import python_calamine as calamine
-    except ImportError:
-        raise MissingExtraError("python-calamine", "excel") from None
+    if find_spec("python_calamine") is None:
+        raise MissingExtraError("python-calamine", "excel")
     with file_errors(path):
         regular(path).open("rb").close()
-    _warnings(path, reading)
+    size, small = _looked_through(path, reading)
+    wanted = texts_option(options, "sheets")
+    about: dict[str, tuple[bool, bool]] = {}
+    found: dict[str, tuple[list[Any], list[Any]]] = {}
+    grid: list[Any] = []
+    with closing(parts(str(path), wanted) if small or not sys.executable else _parts_apart(path, wanted, size)) as read:
+        for kind, *what in read:
+            check()
+            if kind == "sheets":
+                about = {name: (cells, shown) for name, cells, shown in what[0]}
+                for name in wanted:
+                    if name not in about:
+                        raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, about))
+            elif kind == "sheet":
+                grid = []
+                found[what[0]] = grid, what[1]
+            elif kind == "rows":
+                grid.extend(what[0])
+            elif kind == "error":
+                raise LoadError(f"the workbook cannot be read ({what[0]})", file=str(path))
     tabs: list[Tab] = []
-    # Its errors have several bases, and a panic of its Rust is none of them.
-    try:
-        with calamine.CalamineWorkbook.from_path(str(path)) as book:
-            about = {one.name: one for one in book.sheets_metadata}
-            wanted = texts_option(options, "sheets")
-            for name in wanted:
-                if name not in about:
-                    raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, about))
-            for name in wanted or about:
-                check()
-                if about[name].typ != calamine.SheetTypeEnum.WorkSheet:
-                    reading.warn(f"{name!r} is no sheet of cells and is left out")
-                    continue
-                sheet = book.get_sheet_by_name(name)
-                grid = sheet.to_python(skip_empty_area=False)
-                if not any(cell != "" for row in grid for cell in row):
-                    reading.warn(f"the sheet {name!r} is empty and is left out")
-                    continue
-                if about[name].visible != calamine.SheetVisibleEnum.Visible:
-                    reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
-                merged = sheet.merged_cell_ranges or ()
-                for called, part in _parts(name, grid, merged, truth_option(options, "split"), about, reading):
-                    tabs.append(Tab(called, str(path), "excel", reading, part))
-    except (calamine.CalamineError, OSError, ValueError) as error:
-        if isinstance(error, LoadError):
-            raise
-        raise LoadError(f"the workbook cannot be read ({error})", file=str(path)) from None
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            raise LoadError(f"the workbook cannot be read ({error})", file=str(path)) from None
-        raise
+    for name in wanted or about:
+        cells, shown = about[name]
+        if not cells:
+            reading.warn(f"{name!r} is no sheet of cells and is left out")
+            continue
+        grid, merged = found[name]
+        if not any(cell != "" for row in grid for cell in row):
+            reading.warn(f"the sheet {name!r} is empty and is left out")
+            continue
+        if not shown:
+            reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
+        for called, part in _tables(name, grid, merged, truth_option(options, "split"), about, reading):
+            tabs.append(Tab(called, str(path), "excel", reading, part))
     if not tabs:
         raise LoadError("the workbook holds no cells", file=str(path))
     return by_name(tabs)
 
 
-def _parts(
+def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part, None, None]:
+    """The parts of a workbook, read by a process of its own that has so much memory and time as a workbook of this
+    size (bytes, unpacked) may need.
+    """
+    memory, seconds = _MEMORY + _MEMORY_A_BYTE * size, _SECONDS + size // _BYTES_A_SECOND
+    command = [sys.executable, "-I", "-S", reader.__file__, json.dumps(sys.path), str(path), json.dumps([*wanted])]
+    with subprocess.Popen(
+        [*command, str(memory), str(seconds)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            assert child.stdout is not None
+            stream = io.BufferedReader(_Pipe(child.stdout.fileno()), 1 << 20)
+            while (line := stream.readline()).endswith(b"\n"):
+                part = read_part(line)
+                yield part
+                if part[0] in ("end", "error"):
+                    return
+            child.wait()
+        finally:
+            child.kill()
+    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise LoadError(f"reading the workbook takes more than {seconds} seconds of processor time", file=str(path))
+    if child.returncode in (-signal.SIGABRT, NO_MEMORY):
+        raise LoadError(
+            f"reading the workbook takes more than {memory >> 20} MiB of memory", file=str(path),
+            hint="a cell lies far from the others, or the workbook says that it holds more than it does: a spreadsheet program "
+            "saves it as CSV",
+        )  # fmt: skip
+    raise LoadError(f"the workbook cannot be read (its reader ended with status {child.returncode})", file=str(path))
+
+
+class _Pipe(io.RawIOBase):
+    """What a process writes, with a look at the clock while it writes nothing."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while current() is not None and not select.select([self._handle], [], [], LOOK)[0]:
+            check()
+        data = os.read(self._handle, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _tables(
     name: str, grid: Any, merged: Any, split: bool | None, sheets: Collection[str], reading: Reading
 ) -> Iterator[tuple[str, OpenCells]]:
     """The tables of a sheet, the first called like it."""

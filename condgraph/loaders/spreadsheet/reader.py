@@ -1,0 +1,101 @@
+"""What calamine reads of a workbook, in parts: the sheets, then of each its merged cells and its rows.
+
+Run as a program, it writes these parts to standard output, a line of JSON each, within a limit of memory and of processor
+time: calamine takes memory for what a workbook says of itself, and ends its process where there is
+none. So this imports nothing of the package.
+
+    python reader.py '["sys.path", ...]' PATH '["sheet", ...]' BYTES SECONDS
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, TypeAlias
+
+#: ("sheets", [(name, holds cells, is shown)]), ("sheet", name, merged ranges), ("rows", rows), ("error", text),
+#: ("end",)
+Part: TypeAlias = tuple[Any, ...]
+#: Cells of a part.
+_CELLS = 100_000
+#: The exit status where there is not enough memory; calamine itself aborts.
+NO_MEMORY = 77
+
+
+def parts(path: str, wanted: Sequence[str]) -> Generator[Part, None, None]:
+    """The parts of a workbook, of all sheets or of those that are wanted; what calamine raises, an error of Rust
+    among it, is the last part.
+    """
+    import python_calamine as calamine
+
+    # Its errors have several bases, and a panic of its Rust is none of them.
+    try:
+        with calamine.CalamineWorkbook.from_path(path) as book:
+            about = [
+                (one.name, one.typ == calamine.SheetTypeEnum.WorkSheet, one.visible == calamine.SheetVisibleEnum.Visible)
+                for one in book.sheets_metadata
+            ]
+            yield "sheets", about
+            for name in [name for name, cells, _ in about if cells and (not wanted or name in wanted)]:
+                sheet = book.get_sheet_by_name(name)
+                grid = sheet.to_python(skip_empty_area=False)
+                yield "sheet", name, sheet.merged_cell_ranges or []
+                some = max(1, _CELLS // max(1, len(grid[0]))) if grid else 1
+                for at in range(0, len(grid), some):
+                    yield "rows", grid[at : at + some]
+            yield ("end",)
+    except (calamine.CalamineError, OSError, ValueError) as error:
+        yield "error", str(error)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        yield "error", str(error)
+
+
+def _written(value: Any) -> dict[str, Any]:
+    """A date or a time as JSON has it."""
+    if isinstance(value, timedelta):
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    return {type(value).__name__: value.isoformat()}
+
+
+def read_part(line: bytes) -> Part:
+    """A part that was written as a line."""
+    return tuple(json.loads(line, object_hook=_read))
+
+
+def _read(found: dict[str, Any]) -> Any:
+    ((kind, value),) = found.items()
+    if kind == "timedelta":
+        return timedelta(*value)
+    return _TIMES[kind](value)
+
+
+_TIMES: dict[str, Callable[[str], Any]] = {
+    "date": date.fromisoformat, "datetime": datetime.fromisoformat, "time": time.fromisoformat,
+}  # fmt: skip
+
+
+def _main(path: str, wanted: list[str], memory: int, seconds: int) -> None:
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - Windows has no limits of this kind
+        pass
+    else:
+        for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
+            hard = resource.getrlimit(what)[1]
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (most, hard))
+    try:
+        for part in parts(path, wanted):
+            sys.stdout.write(json.dumps(part, default=_written) + "\n")
+        sys.stdout.flush()
+    except MemoryError:
+        sys.exit(NO_MEMORY)
+
+
+if __name__ == "__main__":
+    sys.path[:] = json.loads(sys.argv[1])
+    _main(sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
