@@ -291,7 +291,7 @@ def _of_types(warnings: Sequence[str]) -> list[str]:
     return list(found)
 
 
-_COMPARED: Final = re.compile(r"values? \((\w+)(?: in ([^)]+))?\) cannot be compared with an? (\w+)")
+_COMPARED: Final = re.compile(r"values? \((\w+)(?: without a unit| in ([^)]+))?\) cannot be compared with an? (\w+)")
 
 
 def _brackets(program: str) -> str:

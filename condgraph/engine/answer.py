@@ -46,6 +46,10 @@ class Answer(AnswerValues):
     each for itself.
     """
 
+    def __str__(self) -> str:
+        """The texts, and the warnings below them, a line each."""
+        return "\n".join([*self.texts, *(f"warning: {warning}" for warning in self.warnings)])
+
     def _repr_html_(self) -> str:
         """The first answers and warnings, for notebooks."""
         found = self.cells if self.columns else [(text,) for text in self.texts]

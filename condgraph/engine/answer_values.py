@@ -210,9 +210,6 @@ class AnswerValues(Tabular):
     def __bool__(self) -> bool:
         return True
 
-    def __str__(self) -> str:
-        return "\n".join(self.texts)
-
     def __repr__(self) -> str:
         shown = ", ".join(self.texts[:5]) + (", ..." if len(self.texts) > 5 else "")
         return f"<Answer of {len(self.values)}: {shown}>"

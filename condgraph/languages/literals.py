@@ -14,6 +14,7 @@ from typing import Final
 
 from condgraph.engine.algebra import Compare, Condition, Operator, any_of
 from condgraph.engine.errors import LiteralError
+from condgraph.engine.reading.words import words
 from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, collapse, format_number, parse_quantity
@@ -73,3 +74,17 @@ def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> 
         wanted = " or ".join(sorted(kind.name.lower() for kind in present))
         raise LiteralError(f"{text!r} cannot be read as {wanted}, the type of the values it is compared with", span=span)
     return any_of(tests)
+
+
+_TIME_FUNCTIONS: Final = words(
+    """
+    hour hours minute minutes second seconds weekday weekdays dayofweek dayname dow isodow week weeks weekofyear quarter date time
+    timestamp datediff datesub dateadd timediff timestampdiff duration durations age interval datepart datetrunc extract epoch
+    now today julianday strftime extracthour gethour extractweekday getweekday dayofyear
+    """
+)
+
+
+def is_time_function(name: str) -> bool:
+    """Whether a function that is not known is one of times in other languages: `hour`, `DATE_DIFF`."""
+    return name.casefold().replace("_", "") in _TIME_FUNCTIONS

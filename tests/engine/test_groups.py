@@ -12,7 +12,7 @@ import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.engine.errors import CancelledError, DeadlineError, PlanError
+from condgraph.engine.errors import CancelledError, DeadlineError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 
@@ -264,6 +264,33 @@ def test_one_row_in_too_many_groups() -> None:
     assert len(ask(found, "group by a, b", "FindAll()").values) == 48_400
     with pytest.raises(PlanError, match="10,648,000 ways from rows to keys are too many"):
         ask(found, "group by a, b, c", "FindAll()")
+
+
+_TIMES = [{"k": "a", "x": "5", "d": "2024-01-05 10:30:00", "e": "2024-02-01"}, {"k": "b", "x": "20", "d": "", "e": "2024-02-03"}]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["show hour(d)", "group by weekday(e) show count()", "show DATE_DIFF(d)", "show e - d", "where e - d > 3 show k", "show e + 1"],
+)
+def test_what_there_is_of_times(clause: str) -> None:
+    found = condgraph.open("memory:")
+    found.load(_TIMES, name="t", key="k")
+    with pytest.raises(PlanError, match=r"of times a table has year\(x\), month\(x\), day\(x\) and comparisons"):
+        found.query("FindAll()", table=clause)
+    with pytest.raises(UnknownNameError, match="of times there are extract_year"):
+        found.query("Query1: \"weekday('2024-02-01')\"")
+
+
+def test_warnings_are_printed_with_the_answer() -> None:
+    found = condgraph.open("memory:")
+    found.load(_TIMES, name="t", key="k")
+    answer = found.query("FindAll() FilterNum(x, 10 km, >) QueryName()")
+    assert str(answer).splitlines() == [
+        "warning: 2 values (quantity without a unit) cannot be compared with a quantity in km and are left out",
+        "warning: the answer is empty: FilterNum gave nothing, Where(> 10 km)",
+    ]
+    assert str(found.query("FindAll() FilterNum(x, 10, >) QueryName()")) == "b"
 
 
 #: Tables over numbers of more digits than a float has, with their rows.

@@ -20,7 +20,8 @@ def left_out(found: LeftOut, kind: Kind, unit: str, count: int, wanted: set[tupl
     what is not known.
     """
     if wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
-        found[kind.name.lower() + in_unit(unit), _described(wanted)] += count
+        none = kind is Kind.QUANTITY and unit == NO_UNIT and any(one is kind for one, _ in wanted)
+        found[kind.name.lower() + (" without a unit" if none else in_unit(unit)), _described(wanted)] += count
 
 
 def left_out_warnings(found: LeftOut) -> list[str]:

@@ -14,7 +14,7 @@ from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, n
 from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
-from condgraph.languages.literals import read_quantity
+from condgraph.languages.literals import is_time_function, read_quantity
 from condgraph.languages.table.classes import Known, all_may_have, classes_of, ends, in_words, may_have
 from condgraph.languages.table.tree import (
     SYNONYMS,
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 _VALIDITY: Final = {"time": "interval", "start time": "start", "end time": "end"}
 #: Names that are looked at to find those of the rows at hand.
 _MOST_LOOKED_AT: Final = 200
+#: What there is of times, for whom more is asked of them.
+TIME_PARTS: Final = (
+    "of times a table has year(x), month(x), day(x) and comparisons (x >= 2024-01-05), and LLM queries difference and duration; "
+    "for other parts, days of the week and lengths, to_pandas() gives the times as columns"
+)
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -78,6 +83,9 @@ class Columns:
         if isinstance(of, Text):
             return ex.Given(of.text)
         if isinstance(of, Binary):
+            for side in (of.left, of.right):
+                if self._is_time(side):
+                    raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=TIME_PARTS)
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
         if of.function not in ex.PARTS:
             if self.is_sum(of):
@@ -86,13 +94,20 @@ class Columns:
                 hint = "it can be shown, tested with having, and ordered by; calculate with it afterwards, in the table"
                 raise PlanError(f"{title(of)} sums up a group, and has no place within a row", span=of.span, hint=hint)
             known = (*ex.FUNCTIONS, *ex.PARTS)
-            hint = f"known: {', '.join(known)}"
+            hint = TIME_PARTS if is_time_function(of.function) else f"known: {', '.join(known)}"
             raise UnknownNameError(
                 "function", of.function, candidates=nearest(of.function, (*known, *SYNONYMS)), span=of.span, hint=hint
             )
         if of.of is None or of.number is not None:
             raise PlanError(f"{of.function} takes one expression", span=of.span, hint=f"{of.function}(birthday)")
         return ex.Computed(of.function, (self.expression(of.of, sums=sums),))
+
+    def _is_time(self, of: Expression) -> bool:
+        """Whether an expression is a column of times alone."""
+        if not isinstance(of, Path) or not of.steps or of.qualifier is not None:
+            return False
+        kinds = self.schema.attribute_kinds(of.steps[-1].name)
+        return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
 
     def _row_sum(self, of: Call) -> ex.Summed:
         """All that one row has, summed up; there are no sums within it."""

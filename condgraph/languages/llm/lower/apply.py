@@ -39,6 +39,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.outside import remembering, takes_call
 from condgraph.engine.values import Kind, collapse
+from condgraph.languages.literals import is_time_function
 from condgraph.languages.llm.bound import Application, Foreign
 from condgraph.languages.llm.lower.native import lower_compare, lower_conditional, lower_equal, lower_native, lower_part
 from condgraph.languages.llm.lower.quantities import read_quantity
@@ -95,6 +96,9 @@ def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
         error = call.error()
         error.candidates = tuple(dict.fromkeys((*nearest(call.call.name, names), *error.candidates)))
         error.hint = "llm_function= answers such functions with a language model"
+        if is_time_function(call.call.name):
+            there = "of times there are extract_year, extract_month, extract_day, difference and duration"
+            error.hint = f"{there}; {error.hint}"
         raise error
     if not callable(function):
         known = "a callable of a name, the texts of each argument, and options, or of one FunctionCall"
