@@ -16,6 +16,7 @@ from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of
 from condgraph.engine.execute.bags import order_key
+from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.facts import Entity, EntityKind
@@ -51,6 +52,11 @@ class Neo4jAnswer(StoredAnswer):
     # -- values ------------------------------------------------------------------------------------
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
+        if self._grouped is not None:
+            values, texts = self._grid().values_and_texts()
+            if self._limit is not None and len(values) > self._limit:
+                self._cut = len(values) - self._limit
+            return values[: self._limit], texts[: self._limit]
         if self._compiled.shape == "witness":
             local = self._local
             found = local._outcome()
@@ -64,6 +70,26 @@ class Neo4jAnswer(StoredAnswer):
             pairs = pairs[: self._limit]
         values = [value.name if self._compiled.shape == "entities" else value for value, _ in pairs]
         return values, [text for _, text in pairs]
+
+    @kept
+    def _grouped(self) -> Run | None:
+        """The tables of groups that the server summed up; None of other answers, and where it met values
+        that it does not sum up as the client does.
+        """
+        if self._compiled.columns is None:
+            return None
+        from condgraph.cypher.groups import tables_of
+
+        found = tables_of(self.plan, self._compiled.columns, self._rows[0]["rows"])
+        if found is None:
+            self._compiled = self._store.statements_of(self.plan)
+            self._rows = self._store.run(self._compiled)
+            self.cypher = pasteable(self._compiled)
+        return found
+
+    def _grid(self) -> Grid:
+        grouped = self._grouped
+        return super()._grid() if grouped is None else grouped.results[id(self.plan)]
 
     def _pairs(self) -> list[tuple[Any, str]]:
         shape, rows = self._compiled.shape, self._rows
@@ -104,7 +130,7 @@ class Neo4jAnswer(StoredAnswer):
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
         shape = self._compiled.shape
-        if shape == "witness":
+        if shape in ("witness", "groups"):
             return self._local.entities
         found: dict[str, Entity] = {}
         if shape == "entities" or isinstance(self.plan, Shown):
@@ -140,11 +166,15 @@ class Neo4jAnswer(StoredAnswer):
     def trace(self) -> list[Step]:
         """What each step of the program gave, in its order: one further query for all of them."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
+        grouped = self._grouped
         sizes = self._store.sizes([node for _, node in steps])
         found = []
         for (function, node), size in zip(steps, sizes, strict=True):
             # What is finished in process is counted there.
-            known = self._local._size(node) if size is None else size
+            if size is None and grouped is not None and id(node) in grouped.results:
+                known = grid_size(grouped.results[id(node)])
+            else:
+                known = self._local._size(node) if size is None else size
             found.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
         return found
 
@@ -161,7 +191,10 @@ class Neo4jAnswer(StoredAnswer):
 
         schema = self._store.schema
         found, left = list[str](), LeftOut()
-        if self._compiled.shape == "witness" or values_may_warn(self.plan, schema, not self._outcome()[0]):
+        empty, grouped = not self._outcome()[0], self._grouped
+        if grouped is not None and not values_may_warn(self.plan, schema, empty, tables=False):
+            found = list(grouped.warnings)
+        elif self._compiled.shape in ("witness", "groups") or values_may_warn(self.plan, schema, empty):
             found, left = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
         if nodes:

@@ -16,7 +16,7 @@ from condgraph.cypher.answer import Neo4jAnswer, pasteable
 from condgraph.cypher.asked import Asked
 from condgraph.cypher.asked import ask as asked_of
 from condgraph.cypher.compile.compiled import Compiled
-from condgraph.cypher.compile.plan import compile_sizes
+from condgraph.cypher.compile.plan import compile_plan, compile_sizes
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.records import Records
@@ -156,7 +156,7 @@ class AskingStore(ABC):
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
         """The rows of a compiled query."""
-        return self.connection.read(compiled.text, compiled.parameters)
+        return self.connection.rows(compiled.text, compiled.parameters)
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many results each operator gives, and the first of them: one query for all. None for
@@ -165,6 +165,10 @@ class AskingStore(ABC):
         compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes))
         found = {row["step"]: (row["size"], tuple(row["sample"])) for row in self.run(compiled)}
         return [found.get(i) for i in range(len(nodes))]
+
+    def statements_of(self, plan: Node) -> Compiled:
+        """The query for the statements that a table is made of, which the client groups."""
+        return compile_plan(plan, self.name, self.schema, layout=self.layout, grouped=False)
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""

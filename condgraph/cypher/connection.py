@@ -120,6 +120,10 @@ class Connection:
         """
         return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.data())
 
+    def rows(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same of a query that gives no nodes and no relationships, which is not looked through."""
+        return self._waited(text, parameters, current(), lambda record: dict(zip(record.keys(), record.values(), strict=True)))
+
     def values(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[list[Any]]:

@@ -65,9 +65,11 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
     return replace(part, **changed)  # type: ignore[type-var]
 
 
-def values_may_warn(plan: Node, schema: StoredSchema, empty: bool) -> bool:
-    """Whether some operator may have something to say that only a look at its values tells."""
-    return any(may_warn(node, schema, empty) for node in postorder(plan))
+def values_may_warn(plan: Node, schema: StoredSchema, empty: bool, *, tables: bool = True) -> bool:
+    """Whether some operator may have something to say that only a look at its values tells; `tables`
+    says that those that give tables are among them.
+    """
+    return any(may_warn(node, schema, empty) for node in postorder(plan) if tables or not isinstance(node, alg.Table))
 
 
 def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:

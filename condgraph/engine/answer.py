@@ -20,7 +20,7 @@ from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.grid import Grid
+from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.groups_asked import row_asked
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
@@ -79,7 +79,7 @@ class Answer(AnswerValues):
             first = [part.take(np.arange(min(3, len(part.ids)))) for part in found.parts[:1]]
             return len(found), tuple(Bag(found.scope, first).texts())
         if isinstance(found, Grid):
-            return len(found), tuple(map(rows.BETWEEN.join, found.take(range(min(3, len(found)))).cell_texts()))
+            return grid_size(found)
         if isinstance(found, (bool, int, float)):
             return 1, (text_of(found),)
         return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:3]]))

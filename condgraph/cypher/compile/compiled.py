@@ -12,9 +12,19 @@ from condgraph.cypher.layout.cells import Listed
 from condgraph.cypher.layout.paths import CONDGRAPH
 
 #: What the rows of a query are: entities, values, predicates (as relationship types), a count, how
-#: many values satisfy a test, a truth value, the middle of some numbers, or the statements that the
-#: plan rests on.
-Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "witness"]
+#: many values satisfy a test, a truth value, the middle of some numbers, groups that are summed up, or
+#: the statements that the plan rests on.
+Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "groups", "witness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the lists of a query for groups hold, behind how many values were odd: a cell for each key
+    (its type, "entity" for a node), then of each measure its count, sum and extreme.
+    """
+
+    keys: tuple[str, ...]
+    measures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,8 @@ class Compiled:
     looked_up: dict[str, str] | None = None
     #: How the database is laid out that it is asked of.
     layout: Layout = CONDGRAPH
+    #: Of groups: what each list has.
+    columns: Columns | None = None
 
     def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
         """The names that no entity has, as the rows of the query say; these rows are taken out."""

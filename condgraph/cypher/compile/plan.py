@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from condgraph.cypher.compile.compiled import Compiled, Shape, look_up
 from condgraph.cypher.compile.compiler import Compiler
 from condgraph.cypher.compile.conditions import condition
+from condgraph.cypher.compile.groups import compile_groups
 from condgraph.cypher.compile.join_order import arrange
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.compile.picks import MIDDLE, middle, scalar, shown_text
@@ -49,22 +50,24 @@ def check(plan: Node, layout: Layout) -> None:
 
 
 def compile_plan(
-    plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH
+    plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH, grouped: bool = True
 ) -> Compiled:
     """The query of a plan. Where the plan has operators that are lowered, it fetches the statements
-    that they work on.
+    that they work on; `grouped` allows that of a table it fetches groups alone.
 
     The query looks `names` of entities up as well; `Compiled.unknown` says which are not there.
     """
     check(plan, layout)
     try:
-        return _compiled(plan, graph, schema, names, layout)
+        return _compiled(plan, graph, schema, names, layout, grouped=grouped)
     except RecursionError:
         raise UnsupportedError(TARGET, ["so many steps of a program within each other"]) from None
 
 
-def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled:
+def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout, *, grouped: bool) -> Compiled:
     if id(plan) in lowered(plan):
+        if grouped and (found := compile_groups(plan, graph, schema, names, layout)) is not None:
+            return found
         return compile_witness(plan, graph, schema, names, layout=layout)
     plan = arrange(plan, schema)
     compiler = PlanCompiler(graph, schema, [plan], layout)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from condgraph.cypher.layout.cells import Bound, Cell
 from condgraph.cypher.layout.entities import EntityLayout
@@ -34,6 +34,16 @@ _OPTIONAL: Final[dict[type[Node], str]] = {
     **dict.fromkeys((alg.During, alg.DuringAny, alg.WhereValidity, alg.Validity), "times at which statements hold"),
     **dict.fromkeys((alg.Neighbour, alg.RowNumbers), "rows of tables"),
 }
+
+
+class Direct(NamedTuple):
+    """A value as the database stores it, of one plain type: "text", "boolean", "integer", "float", "day";
+    `cell` is the same as a value.
+    """
+
+    expression: str
+    kind: str
+    cell: Cell
 
 
 class Layout(EntityLayout):
@@ -116,6 +126,22 @@ class Layout(EntityLayout):
     def text_cell(self, text: str) -> str:
         """A text that no value has stored as a value, as a whole."""
         return f"{{kind: 'text', key: {text}, text: {text}}}"
+
+    # -- what the server groups by and sums up -----------------------------------------------------
+
+    def direct(self, e: str, predicate: str, concepts: Sequence[str] = ()) -> Direct | None:
+        """An attribute of an entity, which is in a concept of these names, null where it has none; None
+        where values are no plain ones, or several.
+        """
+        return None
+
+    def direct_qualifier(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
+        """The same of a qualifier of statements of some predicates."""
+        return None
+
+    def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
+        """The pattern of a relation from one entity to another; None where there is none."""
+        return None
 
     # -- sources -----------------------------------------------------------------------------------
 

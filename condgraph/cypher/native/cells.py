@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from condgraph.cypher.layout.base import Direct
 from condgraph.cypher.layout.cells import Cell, Field
 from condgraph.cypher.native.expressions import fields, number_text
 from condgraph.cypher.native.kinds import INFINITE, elements
@@ -30,6 +31,19 @@ def together(properties: Iterable[Property]) -> Property:
             types[name] = types.get(name, 0) + count
     untidy = any(one.untidy for one in several)
     return replace(several[0], types=tuple(types.items()), sampled=sum(one.sampled for one in several), untidy=untidy)
+
+
+#: Types of the server that are plain (`layout.base.Direct`).
+_PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
+
+
+def direct_of(held: str, one: Property) -> Direct | None:
+    """A property as it is, where all of its values are of one plain type."""
+    if one.reading != "itself" or one.untidy or not one.types:
+        return None
+    types = {kind for kind, _ in one.types}
+    kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
+    return Direct(held, _PLAIN[kind], Held(held, one)) if kind in _PLAIN else None
 
 
 def likeness(one: Property) -> tuple[str, str | None, bool, frozenset[str]]:

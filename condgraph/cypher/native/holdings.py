@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from condgraph.cypher.layout.base import Direct
 from condgraph.cypher.layout.cells import Bound
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.scan import Match, Wanted, Writing
-from condgraph.cypher.native.cells import Held, likeness, together
+from condgraph.cypher.native.cells import Held, direct_of, likeness, together
 from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.identity import node_of, within_labels
 from condgraph.cypher.native.ids import foreign
@@ -82,6 +83,16 @@ class Holdings:
         if predicates is None:
             return self._all
         return [one for name in dict.fromkeys(predicates) for one in self._by_predicate.get(name, ())]
+
+    def direct(self, e: str, predicate: str, labels: Collection[str]) -> Direct | None:
+        """A predicate that is one property, of one plain type; of nodes that have one of some labels."""
+        found = self.of((predicate,))
+        if len(found) != 1:
+            return None
+        (one,) = found
+        sure = one.everywhere or (labels and set(labels) <= set(one.labels))
+        value = one.value(e) if sure else f"CASE WHEN {within_labels(e, one.labels)} THEN {one.value(e)} END"
+        return direct_of(value, one.held)
 
     def match(self, writing: Writing, wanted: Wanted, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
         """What gives the statements of a scan of attributes; `labels_of` says the labels of concepts."""

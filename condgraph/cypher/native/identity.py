@@ -16,6 +16,8 @@ from condgraph.cypher.native.mapping import Mapping, NodeType
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
 #: Where the variable stands in a text; no label or key of a server holds this.
 _HERE: Final = "\0"
+#: The variable of all values that are called like some texts.
+_LIKE: Final = "alike"
 #: Labels that a query tells apart one by one; of more it looks through a list, which is planned faster.
 _FEW: Final = 4
 
@@ -67,6 +69,12 @@ class Identity:
         values, found = _values(test), list[str]()
         # Labels that no index tells apart are looked through together: planning takes long by the query.
         together: dict[str, list[str]] = {}
+        more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
+        like = f"WITH {values}{more} AS {_LIKE} "
+
+        def match(pattern: str, tests: str) -> str:
+            return f"{like if _LIKE in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
+
         for one in self._nodes:
             if one.name:
                 sought = None if len(one.name) > 1 else _sought(one, one.name[0], values)
@@ -74,12 +82,12 @@ class Identity:
                 if one.label and _unindexed(one):
                     together.setdefault(tests, []).append(one.label)
                 else:
-                    found.append(f"MATCH {node_of(e, one.label)} WHERE {tests} RETURN {e}")
+                    found.append(match(node_of(e, one.label), tests))
             # A name may be empty, and then is none.
             if one.unique is not None and one.name != (one.unique,):
                 found.append(self._by_key(e, one, one.unique, values, one.concept + " "))
         for tests, labels in together.items():
-            found.append(f"MATCH ({e}:{'|'.join(map(quote, labels))}) WHERE {tests} RETURN {e}")
+            found.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
         # What looks like the number of a node is sought by the server's id, whose beginning all nodes
         # of a database share: a test of each node's number would scan them.
         likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* [0-9]+']"
@@ -204,9 +212,8 @@ def _sought(one: NodeType, key: str, values: str, prefix: str = "") -> str | Non
     if types == {"INTEGER"}:
         rest = f"toIntegerOrNull({rest})"
     elif not prefix and one.beyond and any(found.indexed or found.unindexed for found in one.properties if found.key == key):
-        # Beyond the sample a name may be a number, or a truth value.
-        more = " + ".join(f"[x IN {values} | {reading}(x)]" for reading in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
-        return f"IN {values} + {more}"
+        # Beyond the sample a name may be a number, or a truth value: the list is made once.
+        return f"IN {_LIKE}"
     elif not prefix:
         # As it is, so that one text is one seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"

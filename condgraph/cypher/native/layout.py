@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
-from condgraph.cypher.layout.base import Layout
+from condgraph.cypher.layout.base import Direct, Layout
 from condgraph.cypher.layout.cells import Bound, Cell
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.scan import Match, Wanted, Writing
@@ -268,6 +268,21 @@ class NativeLayout(Layout):
     def predicate(self, f: str) -> str:
         """The same."""
         return self.type(f)
+
+    def direct(self, e: str, predicate: str, concepts: Sequence[str] = ()) -> Direct | None:
+        """A property of one type."""
+        return self.holdings.direct(e, predicate, self.labels_of(concepts))
+
+    def direct_qualifier(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
+        """A property of relationships that all have it as one type."""
+        return self.qualifying.direct(f, predicates, key)
+
+    def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
+        """Along relationships."""
+        types = "|".join(map(quote, self.types_of(predicates)))
+        if not types:
+            return None
+        return f"({a})-[{r}:{types}]->({b})" if outward else f"({a})<-[{r}:{types}]-({b})"
 
     # -- sources -----------------------------------------------------------------------------------
 

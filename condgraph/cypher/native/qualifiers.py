@@ -6,9 +6,13 @@ Which keys a type has stands in a parameter, since one clause serves relationshi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from condgraph.cypher.native.cells import Held, likeness, together
+from condgraph.cypher.answer import literal
+from condgraph.cypher.layout.base import Direct
+from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.native.cells import Held, direct_of, likeness, together
 from condgraph.cypher.native.expressions import each
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
 from condgraph.engine.facts import END_TIME, START_TIME
@@ -23,7 +27,7 @@ def named(of: RelationshipType, one: Property) -> str:
 class Qualifiers:
     """The properties of the relationships of one mapping."""
 
-    __slots__ = ("_predicates", "_readings", "_times", "parameters")
+    __slots__ = ("_all", "_predicates", "_readings", "_times", "parameters")
 
     def __init__(self, mapping: Mapping) -> None:
         self.parameters: dict[str, Any] = {}
@@ -37,11 +41,24 @@ class Qualifiers:
             if of.start is not None or of.end is not None:
                 times[of.type] = [of.start, of.end]
         self._readings, self._times = [together(several) for several in readings.values()], times
+        self._all = mapping.relationships
         self._predicates = {of.type: of.predicate for of in mapping.relationships if of.type != of.predicate}
         if keys:
             self.parameters["qualifiers"] = keys
         if self._predicates:
             self.parameters["relations"] = self._predicates
+
+    def direct(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
+        """A qualifier of the relationships of some predicates that is one property, of one plain type."""
+        found = [(of, one) for of in self._all if of.predicate in predicates for one in of.qualifiers if named(of, one) == key]
+        keys, alike = {one.key for _, one in found}, {likeness(one) for _, one in found}
+        if len(keys) != 1 or len(alike) != 1:
+            return None
+        held = f"{f}.{quote(keys.pop())}"
+        others = [of.type for of in self._all if of.predicate in predicates and of not in [of for of, _ in found]]
+        if others:
+            held = f"CASE WHEN type({f}) IN {literal([of.type for of, _ in found])} THEN {held} END"
+        return direct_of(held, together(one for _, one in found))
 
     def predicate(self, f: str) -> str:
         """What the type of a relationship is called."""

@@ -77,6 +77,11 @@ class Grid:
         return [tuple(["" if cell is None else cell.text for cell in row[: self.shown]]) for row in watched(self.rows)]
 
 
+def grid_size(grid: Grid) -> tuple[int, tuple[str, ...]]:
+    """How many rows a table has, and the first of them as texts."""
+    return len(grid), tuple(map(BETWEEN.join, grid.take(range(min(3, len(grid)))).cell_texts()))
+
+
 def listed(cells: Sequence[Cell]) -> Cell | None:
     """Several values in one cell: one is itself, none is no value."""
     if len(cells) < 2:

@@ -135,10 +135,10 @@ def _measured(
             check()
             handled = 0
     column.warn()
-    return _zeros(found) if measure.function == "sum" else found
+    return zeros(found) if measure.function == "sum" else found
 
 
-def _zeros(sums: list[Cell | None]) -> list[Cell | None]:
+def zeros(sums: list[Cell | None]) -> list[Cell | None]:
     """Sums with those of nothing in the unit of the others, so that 0 € stands among sums in €."""
     unit = competing([cell.value for cell in sums if cell is not None and cell is not NO_SUM]).unit
     return sums if unit == NO_UNIT else [text_cell(Quantity(0, unit)) if cell is NO_SUM else cell for cell in watched(sums)]

@@ -8,6 +8,7 @@ out is told once for the whole column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine.algebra.expressions import Measure
@@ -65,6 +66,19 @@ class Column:
     def of(self, cells: Sequence[Cell]) -> Cell | None:
         """What a group with these values is summed up to."""
         return _VALUES[self.measure.function](self, cells)
+
+    def of_summed(self, count: int, total: Any = 0, best: Cell | None = None) -> Cell | None:
+        """The same of a group that a store has summed up: how many values it has, all numbers without a
+        unit or all of one type, their exact sum, the largest or the smallest.
+        """
+        function = self.measure.function
+        if function in ("count", "distinct"):
+            return text_cell(count)
+        if function == "sum":
+            return self._number(lambda: total, NO_UNIT) if count else NO_SUM
+        if not count:
+            return self._nothing()
+        return self._number(lambda: Fraction(total) / count, NO_UNIT) if function == "mean" else best
 
     def _count(self, cells: Sequence[Cell]) -> Cell:
         return text_cell(len(cells))
