@@ -100,6 +100,9 @@ NEAR = [
     ("b.tsv", "head\trelation\ttail\tstart\tend\nFay\tin\tChoir\t-50\t14\nGus\tin\tChoir\t-4\t3\n", "quintuples"),
     ("b.txt", "Fay\tin\tChoir\t-50\t-44\nGus\tin\tChoir\t-753\t-716\n", "quintuples"),
     ("b.tsv", "subject\tpredicate\tobject\tyear\nFay\tin\tChoir\t-50\nGus\tin\tChoir\t-4\n", "quintuples"),
+    ("b.tsv", "head\trelation\ttail\tstart\tend\nCaesar\tin\tRome\t-59\t-59\nCicero\tin\tRome\t63 BC\t63 BC\n", "quintuples"),
+    ("names.txt", "first|last|town\nAnn|Lee|Oslo\nBob|Ray|Rome\nCy|Poe|Oslo\n", "csv"),
+    ("wdi.csv", "Source,WDI,\n\nUpdated,2024,\n\nCountry,Code,1999,2000,\nNorway,NO,1.5,2,\nItaly,IT,3,4,\n", "csv"),
     ("b.csv", "country,indicator,unit,1999,2001\nNorway,GDP,USD,1999,2001\nItaly,GDP,USD,2001,2002\n", "csv"),
 ]
 

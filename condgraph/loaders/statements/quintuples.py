@@ -168,7 +168,11 @@ def _are_times(texts: Sequence[str], named: bool) -> bool:
     doubt: those before Christ where a header names the times or one time has more digits, those after
     it where there is both.
     """
-    kinds = Counter(map(bound_kind, texts))
+    kinds: Counter[str] = Counter()
+    for text in texts:
+        kinds[bound_kind(text)] += 1
+        if kinds[""] > 0.05 * len(texts):
+            return False
     plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
     if named or plain:
         plain += signed

@@ -242,7 +242,8 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
         return 10  # a table
     ends = [place for place in places if place != at]
     linked = not {row[place] for row in rows[1:] for place in ends}.isdisjoint(rows[0][place] for place in ends)
-    return by_mark - (5 if linked else 25 if len(rows) == 1 and "|" in shape.mark else 35)
+    pipe = "|" in shape.mark
+    return by_mark - (5 if linked else 25 if pipe and len(rows) == 1 else 40 if pipe else 35)
 
 
 def _of_ids(column: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from condgraph.engine.reading.times import read_time as cell_times
 from condgraph.engine.values import UNKNOWN, Time, Unknown
 
 _SLASHED: Final = re.compile(r"([+-]?\d{1,6})/(\d{1,2})/(\d{1,2})").fullmatch
@@ -13,16 +14,20 @@ _YEAR_LIKE: Final = re.compile(r"[+-]?\d{1,5}", re.ASCII).fullmatch
 
 
 def read_time(text: str) -> Time:
-    """Read an ISO year, month, day or second, or a day as YYYY/MM/DD; raises ValueError saying what
-    is wrong.
+    """Read an ISO year, month, day or second, a day as YYYY/MM/DD, or a year with its era; raises
+    ValueError saying what is wrong.
 
-    >>> str(read_time("1984/12/30")), str(read_time("-0043"))
-    ('1984-12-30', '-43')
+    >>> str(read_time("1984/12/30")), str(read_time("-0043")), str(read_time("44 BC"))
+    ('1984-12-30', '-43', '-43')
     """
     slashed = _SLASHED(text.strip())
     if slashed:
         year, month, day = (int(part) for part in slashed.groups())
         return Time.day(year, month, day)
+    if text.strip()[-1:] in ("C", "E", "D", "."):
+        era = next((one.value for one in cell_times(text.strip()) if one.tag == "era"), None)
+        if isinstance(era, Time):
+            return era
     if "/" in text:
         raise ValueError(f"{text!r} is not a time")
     return Time.parse(text)

@@ -46,6 +46,8 @@ _WIDE: Final = 0.5
 NO_DELIMITER: Final = "\x1f"
 #: A line that says the delimiter, as Excel writes it.
 SEPARATOR: Final = re.compile(r"(?:\ufeff)?\"?sep=(.)\"?\s*", re.IGNORECASE).fullmatch
+#: A year, which may head a column of numbers.
+_YEAR: Final = re.compile(r"[12]\d{3}").fullmatch
 _QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
 _NEEDS_QUOTES: Final = re.compile(r'[\t\n"]').search
 _QUOTED_AFTER_SPACE: Final = re.compile(r"\s+\".*\"\s*", re.DOTALL)
@@ -98,9 +100,12 @@ def above_header(text: str, complete: bool, candidates: str) -> int:
     """
     if len(text) > _HEAD:
         text, complete = text[:_HEAD], False
-    for delimiter in candidates:
-        if delimiter not in text:
-            continue
+    marks = [delimiter for delimiter in candidates if delimiter in text]
+    for delimiter in marks:
+        rows = rows_of(text, Layout(delimiter, "excel"), complete)
+        if rows and len(rows[0]) > 1 and fits(rows) and rows[0][-1].strip():
+            return 0
+    for delimiter in marks:
         records = _with_lines(text, Layout(delimiter, "excel"), complete)
         # Fields first; then cells, since spreadsheets give every record the same number of fields.
         for widths in ([len(row) for _, row in records], [_cells(row) for _, row in records]):
@@ -149,14 +154,20 @@ def _header_of(records: Sequence[tuple[int, list[str]]], widths: Sequence[int]) 
         if not first or line > _MOST_ABOVE:
             return 0
         filled = [collapse(cell) for cell in header if cell.strip()]
-        named = len(filled) >= max(2, width - 1) and len(set(filled)) == len(filled) and not any(map(shape, filled))
+        named = (
+            len(filled) >= max(2, width - 1)
+            and len(set(filled)) == len(filled)
+            and not any(shape(one) and not _YEAR(one) for one in filled)
+        )
         if not named or any(cell[:1] == " " for cell in header):
             return 0
         above = [records[at][1] for at in there[:first]]
         apart = there[first] > there[first - 1] + 1
         if not apart and not heads_other_kinds([header, *(records[at][1] for at in below)]):
             return 0
-        return 0 if len(above) > 1 and heads_other_kinds(above) else line
+        # Two lines of a name and a value are no table.
+        table = len(above) > 2 or (len(above) == 2 and bool(shape(collapse(above[1][0]))))
+        return 0 if table and heads_other_kinds(above) else line
     return 0
 
 
@@ -282,7 +293,7 @@ def like_data(text: str, complete: bool, layout: Layout) -> bool:
         profile.add(column)
         if profile.decide("").kind != "text":
             # Years head columns of numbers; the number of another kind does not.
-            alike += bool(shape(collapse(header))) and not re.fullmatch(r"[12]\d{3}", header.strip())
+            alike += bool(shape(collapse(header))) and not _YEAR(header.strip())
             unlike += not shape(collapse(header))
     return alike > 0 and not unlike
 
@@ -314,7 +325,8 @@ def sample_rows(head: bytes, delimiters: str) -> tuple[str, list[list[str]]]:
     if skipped:
         text = "".join(text.splitlines(keepends=True)[skipped:])
     delimiter, rows = _rows(text, complete, said or delimiters)
-    if (not rows or not fits(rows) or not rows[0][-1].strip()) and (above := above_header(text, complete, said or delimiters)):
+    uneven = not rows or not fits(rows) or not rows[0][-1].strip()
+    if uneven and (above := above_header(text, complete, said or delimiters)):
         return _rows(without_lines(text, above), complete, said or delimiters)
     return delimiter, rows
 
