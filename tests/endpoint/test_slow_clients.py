@@ -391,7 +391,8 @@ class Slow(threading.Thread):
             limit = 20_000 if kind == 2 else 90_000
             query = quote(f"SELECT ?o {{ ?s <{GRAPH}value> ?o }} LIMIT {limit}")
             whole = f"GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n"
-            body = b"POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\nContent-Type: application/sparql-query\r\n\r\nASK"
+            body = b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+            body += b"Content-Type: application/sparql-query\r\n\r\nASK"
             sock.sendall((HALF, body, whole.encode(), b"GET /data?default HTTP/1.1\r\nHost: localhost\r\n\r\n")[kind])
             sock.setblocking(False)
             selector.register(sock, selectors.EVENT_READ, (number, kind))
