@@ -13,6 +13,7 @@ import base64
 import binascii
 import hmac
 import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,8 @@ _READ: Final = frozenset(
         b"access-control-request-method",
     ]
 )
+#: A `Host` header.
+_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]@/\\,\s]+))(?::[0-9]{1,5})?")
 #: What an allowed page may send and read.
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
@@ -290,10 +293,9 @@ def _answering(send: Send, origin: str | None, *, any_: bool) -> Send:
 
 
 def _hostname(host: str) -> str:
-    host = host.lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if ":" in host else host
+    """The name or address of a `Host` header, in lower case; empty for what is no such header."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found[1] or found[2]).lower()
 
 
 def _place(origin: str) -> str:

@@ -166,9 +166,7 @@ class Stored:
                 remove()
                 raise
         except _UNUSABLE as error:
-            _log.warning(
-                "warning: processes that run queries load the RDF store into memory, it is not on disk: %s", str(error).strip()
-            )
+            _log.warning("warning: worker processes load the RDF store into memory, it is not on disk: %s", str(error).strip())
             return {"quads": "".join(chain.from_iterable(batches for batches, _ in self._batches()))}
 
     def leave_folder(self) -> None:

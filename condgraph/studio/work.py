@@ -207,5 +207,6 @@ def main(path: str, memory: str, network: str) -> None:
     """
     sys.path[:] = json.loads(path)
     forking.begin(int(memory), network=network == "1")
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE, _FILE))
+    most = forking.at_most(_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     forking.serve_forks(Worker())

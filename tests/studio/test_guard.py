@@ -84,6 +84,7 @@ def test_hosts_and_origins() -> None:
     for host in (
         "evil.example", "localhost.evil.example:80", "", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0", "localhost, evil.example",
         "evil.example:localhost", "localhost@evil.example", "[evil.example]", "2130706433", "sub.data.example", "data.example.evil",
+        "[::1", "[::1]evil.example", "localhost:", "localhost:1:2", "localhost:80x", "local host", "localhost\\", "[localhost]",
     ):  # fmt: skip
         assert refused(guard, host=host) == 403, host
     assert refused(guard, **LOCAL, origin="http://localhost:7878") == 200

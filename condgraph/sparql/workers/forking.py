@@ -157,11 +157,11 @@ def begin(memory: int, *, network: bool) -> None:
     if memory:
         # The limit that could be raised stays what it is: `shared` asks for more.
         bound = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (_at_most(memory, bound), bound))
+        resource.setrlimit(resource.RLIMIT_DATA, (at_most(memory, bound), bound))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _at_most(size: int, bound: int) -> int:
+def at_most(size: int, bound: int) -> int:
     """A limit that does not go beyond the one it could be raised to."""
     return size if bound == resource.RLIM_INFINITY else min(size, bound)
 
@@ -176,7 +176,7 @@ def shared() -> Iterator[None]:
         yield
     finally:
         if soft != resource.RLIM_INFINITY:
-            soft = _at_most(soft + max(0, _data() - before), hard)
+            soft = at_most(soft + max(0, _data() - before), hard)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
