@@ -221,7 +221,12 @@ class Api:
         try:
             path = self.scratch.file(one, arguments["name"])
             one.size += await saved(exchange, path, self.limits.drop - one.size)
-            options = {"name": path.name, "key": arguments.get("key"), "refs": arguments.get("refs") or []}
+            options = {
+                "name": path.name,
+                "key": arguments.get("key"),
+                "refs": arguments.get("refs") or [],
+                "beside": list(one.tables),
+            }
             call = Call("load", options, self.limits.timeout, one.place, path)
 
             async def load() -> None:
@@ -239,10 +244,13 @@ class Api:
                     _log.error("a load failed:\n%s", given.trace)
                 kept = given.status == 200
                 found = json.loads(body)
+                if kept and found.pop("table", False):
+                    one.tables.append(str(path))
                 await exchange.tell(given.status, found | {"graph": name} if kept else found)
 
             await exchange.while_there(load())
-            path.unlink(missing_ok=True)
+            if str(path) not in one.tables:
+                path.unlink(missing_ok=True)
         finally:
             if fresh and not kept:
                 self.scratch.remove(name)

@@ -14,14 +14,18 @@ from condgraph.studio.answers import warned
 _KINDS: Final = 100
 
 
-def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) -> dict[str, Any]:
+def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], beside: list[str]) -> dict[str, Any]:
     """Load one file into the graph in a folder; what was recognised and what was left out.
 
-    Records that cannot be used are left out and reported. `key` and `refs` are options of tables.
+    Records that cannot be used are left out and reported. `key` and `refs` are options of tables. A
+    table that refers to others of that graph for certain, or they to it, is loaded together with
+    them: `beside` are their files.
     """
     import condgraph
     from condgraph.engine.errors import FormatError, OptionError
     from condgraph.loaders.fetch import fetched
+    from condgraph.loaders.files import suffix_of
+    from condgraph.loaders.folder.load import PARQUET, SUFFIXES, referring
     from condgraph.loaders.recognise import recognise
 
     path = Path(file)
@@ -41,21 +45,38 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str]) 
     known = set(recognised[0].format.options)
     if any(option not in known for option in options):
         raise OptionError(f"a file of the format {recognised[0].format.name!r} has no key or references", hint="leave them out")
+    table = not options and suffix_of(path) in (*SUFFIXES, *PARQUET) and recognised[0].format.name in ("csv", "tsv", "parquet")
+    joined, questions = referring([*map(Path, beside), path], {}) if table and beside else ([], [])
     with condgraph.open(place) as graph:
-        report = graph.load(path, name=name, on_error="skip", **options)
+        if path in joined:
+            again = {str(one) for one in joined}
+            graph.unload(*(one.name for one in graph.status().sources if one.location in again))
+            report = graph.load(joined, name="files", on_error="skip")
+        else:
+            report = graph.load(path, name=name, on_error="skip", **options)
         counts = dict(graph.status().counts)
-    problems = [without(str(one), file, name) for one in islice(report.kinds, _KINDS)]
+    told = [*map(str, report.kinds), *(f"{one.name}, field {column!r}: {said}" for one, column, said in questions if column)]
+    names = {file: name, **{one: Path(one).name for one in beside}}
+    problems = [_without(one, names) for one in islice(told, _KINDS)]
     return {
         "sources": list(report.sources),
         "formats": list(report.formats),
         "statements": report.statements,
         "entities": report.entities,
         "skipped": report.skipped,
+        "joins": list(report.joins),
         "problems": problems,
-        "warnings": warned([without(one, file, name) for one in report.warnings]),
+        "warnings": warned([_without(one, names) for one in report.warnings]),
         "seconds": report.seconds,
         "counts": counts,
+        "table": table,
     }
+
+
+def _without(text: str, names: dict[str, str]) -> str:
+    for file, name in names.items():
+        text = without(text, file, name)
+    return text
 
 
 def without(text: str, file: str, name: str) -> str:

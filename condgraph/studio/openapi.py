@@ -138,8 +138,8 @@ SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     },
     "Loaded": _record(
         graph={"type": "string", "description": "What to ask the scratch graph by."}, sources=_list(_TEXT), formats=_list(_TEXT),
-        statements=_WHOLE, entities={"type": "integer"}, skipped=_WHOLE, problems=_list(_TEXT), warnings=_list(_ref("Warning")),
-        seconds=_NUMBER, counts=_COUNTS,
+        statements=_WHOLE, entities={"type": "integer"}, skipped=_WHOLE, joins=_list(_TEXT), problems=_list(_TEXT),
+        warnings=_list(_ref("Warning")), seconds=_NUMBER, counts=_COUNTS,
     ),
 }  # fmt: skip
 

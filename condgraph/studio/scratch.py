@@ -34,6 +34,8 @@ class Scratch:
     owner: str
     size: int = 0
     files: int = 0
+    #: Files of tables, which further ones may refer to: they are kept.
+    tables: list[str] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
     @property

@@ -266,6 +266,30 @@ def test_a_scratch_graph(served: Client, judge: Judge) -> None:
     assert served.get("about", graph=graph)["error"]["code"] == "missing"
 
 
+def test_tables_of_a_scratch_graph_are_joined(served: Client, judge: Judge) -> None:
+    stations = "station,stop\n" + "".join(f"S{i:02},Stop {i}\n" for i in range(12))
+    trips = "trip,start\n" + "".join(f"T{i},S{i % 12:02}\n" for i in range(30))
+    lines = "line,first\n" + "".join(f"L{i},S{i:02}\n" for i in range(12))
+    words = "word,first\nfoo,S01\nbar,S02\n"
+    for order in ((("trips", trips), ("stations", stations)), (("stations", stations), ("trips", trips))):
+        graph = ""
+        for name, text in (("words", words), *order, ("lines", lines)):
+            status, report = served.drop(text.encode(), name=f"{name}.csv", **({"graph": graph} if graph else {}))
+            assert status == 200, report
+            judge.check("Loaded", report)
+            graph = report["graph"]
+        assert [one.partition(":")[0] for one in sorted(report["joins"])] == [
+            "lines.first = stations.station",
+            "trips.start = stations.station",
+        ]
+        # What is only likely is asked about, and every row is there once.
+        assert any("keys of 'stations'" in one and one.startswith("words.csv, field 'first'") for one in report["problems"])
+        assert not any("/tmp" in one for one in report["problems"])
+        assert served.get("about", graph=graph)["counts"]["rows"] == 2 + 12 + 30 + 12
+        found = served.post("query", program="FindAll() FilterConcept(trips) Relate(start, forward) Count()", graph=graph)
+        assert [row[0]["text"] for row in found["rows"]] == ["12"]
+
+
 def test_files_that_cannot_be_loaded(served: Client) -> None:
     for data, name, message in (
         (b"", "nothing.csv", "empty"),

@@ -108,5 +108,6 @@ export function filesDialog(files, loaded) {
 
 const recognised = (name, report) => el("div", { class: "loaded" },
   el("p", {}, el("strong", {}, name), `: ${report.formats.join(", ")}, ${number(report.statements)} statements, ${number(report.entities)} entities`, report.skipped ? `, ${number(report.skipped)} records left out` : ""),
+  report.joins.map((one) => el("p", {}, `joined: ${whole(one)}`)),
   report.problems.slice(0, 10).map((one) => el("p", { class: "warning" }, whole(one))),
   report.problems.length > 10 ? el("p", { class: "warning" }, `and ${count(report.problems.length - 10, "more problem")}`) : null, report.warnings.map((one) => el("p", { class: "warning" }, whole(one.text))));
