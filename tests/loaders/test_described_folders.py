@@ -84,7 +84,9 @@ def test_a_gtfs_feed_is_one_source_with_its_own_keys(tmp_path: Path, suffix: str
     assert texts(graph, "FindAll() FilterConcept(fare_rules) Relate(fare_id, forward) QueryAttr(price)") == ["1.50"]
     said = [str(one) for one in report.problems]
     assert any(f"frequencies{suffix}: the table is empty and is left out" in one for one in said)
-    assert sum("no key of" in one for one in said) == 0
+    assert sum("no key of" in one or "join=" in one for one in said) == 0
+    assert texts(graph, "FindAll() FilterDate(start_date, 2024-01-01, =) Count()") == ["2"]
+    assert texts(graph, "FindAll() FilterDate(date, 2024-12-25, =) Relate(service_id, forward) QueryName()") == ["service/XMAS"]
 
 
 def test_other_folders_of_texts_are_no_feed(tmp_path: Path) -> None:
@@ -254,6 +256,18 @@ def test_csvw_metadata_says_what_tables_are(tmp_path: Path, name: str, alone: bo
     assert texts(graph, "FindAll() QueryAttr(population)") == ["8616"]
     assert texts(graph, "FindAll() QueryAttr(latitude)") == ["1.5", "42.5"]
     assert not [one for one in report.problems if "comment" not in one.message]
+
+
+def test_csvw_metadata_of_files_below_its_base(tmp_path: Path) -> None:
+    metadata = {"@context": ["http://www.w3.org/ns/csvw", {"@base": "data/"}], "url": "p.csv", "tableSchema": "schema.json"}
+    columns = [{"name": "a", "datatype": "string"}, {"name": "b", "separator": " "}]
+    files = {"metadata.json": metadata, "data/p.csv": "a;b\n01;2 3\n", "data/schema.json": {"columns": columns}}
+    graph, report = loaded(written(tmp_path / "c", files))
+    assert (report.formats, texts(graph, "FindAll() FilterStr(a, 01) QueryAttr(b)")) == (("folder",), ["2 3"])
+    assert "separators of lists in cells are not read" in str(report.kinds[-1])
+    elsewhere = {**metadata, "url": "http://example.org/p.csv"}
+    report = loaded(written(tmp_path / "d", {"m.json": elsewhere, "x.csv": "a,b\n1,2\n"}))[1]
+    assert "tables outside the folder are left out: 'http://example.org/p.csv'" in str(report.kinds)
 
 
 def test_guess_writes_what_the_folder_says(tmp_path: Path) -> None:

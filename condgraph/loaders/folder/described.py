@@ -112,7 +112,9 @@ class Described:
 
     def declared(self, headers: Headers) -> Declared:
         """What it declares of tables with these headers."""
-        said = Declared(of_source=frozenset(one.name for one in self.tables))
+        # Who declares references declares all of them.
+        guess = not any(one.foreign for one in self.tables)
+        said = Declared(guess_joins=guess, of_source=frozenset(one.name for one in self.tables))
         columns = {one.name: one.headers_of(headers[one.name]) for one in self.tables if one.name in headers}
         for one in self.tables:
             known = columns.get(one.name)
@@ -370,8 +372,11 @@ def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
             if path is None:
                 found.leave("tables outside the folder are left out", where)
                 continue
-            schema = _referred(file, one.get("tableSchema", content.get("tableSchema")), found, where)
-            dialect = {**_referred(file, content.get("dialect"), found, where), **_referred(file, one.get("dialect"), found, where)}
+            schema = _referred(beside, one.get("tableSchema", content.get("tableSchema")), found, where)
+            dialect = {
+                **_referred(beside, content.get("dialect"), found, where),
+                **_referred(beside, one.get("dialect"), found, where),
+            }
             options = _text_options(dialect, dialect.get("encoding"), found, where, {"comment": "commentPrefix"})
             rows, above = dialect.get("headerRowCount"), dialect.get("skipRows")
             if rows == 0:

@@ -135,7 +135,7 @@ def groups_of(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -> 
 
 def declared(headers: Headers) -> Declared:
     """The keys, references and types of the tables of a feed."""
-    said = Declared(of_source=frozenset(headers))
+    said = Declared(guess_joins=False, of_source=frozenset(headers))
     said.keys = {table: (column,) for table, column in KEYS.items() if column in headers.get(table, ())}
     said.keys |= {group: (column,) for column, group in _GROUPS.items() if group in headers}
     targets: dict[str, list[tuple[str, tuple[str, ...]]]] = {}

@@ -203,7 +203,7 @@ def _sniff(path: Path, head: bytes) -> int:
     files = files_of(path)
     if (files and (path / FILE).is_file()) or (path / PACKAGE).is_file() or gtfs.files_of(path):
         return 95
-    if files and any(map(_is_metadata, path.iterdir())):
+    if any(map(_is_metadata, path.iterdir())):
         return 95
     others = [one for one in path.iterdir() if one not in files and (one.is_dir() or not is_document(one))]
     if len(files) < 2 or others:
