@@ -137,7 +137,11 @@ def test_missing_values_and_foreign_keys_of_a_data_package(tmp_path: Path, alone
 
 
 def test_what_a_data_package_may_say_of_its_files(tmp_path: Path) -> None:
-    fields = [{"name": "id", "type": "string"}, {"name": "when", "type": "date", "format": "%d/%m/%Y"}]
+    fields = [
+        {"name": "id", "type": "string"},
+        {"name": "when", "type": "date", "format": "%d/%m/%Y"},
+        {"name": "size", "type": "number", "decimalChar": ",", "groupChar": "."},
+    ]
     package = {
         "resources": [
             {"name": "people", "path": "data/p.csv", "dialect": {"delimiter": ";", "header": False}, "schema": "p.schema.json"},
@@ -169,9 +173,11 @@ def test_what_a_data_package_may_say_of_its_files(tmp_path: Path) -> None:
             "x.csv": "x,y\n1,2\n",
         },
     )
-    (folder / "data/t.txt").write_bytes("id,when\nA,01/02/2020\nB,03/02/2020\nC,é\n".encode("latin-1"))
+    (folder / "data/t.txt").write_bytes('id,when,size\nA,01/02/2020,"1,234"\nB,03/02/2020,2.000\nC,é,\n'.encode("latin-1"))
     graph, report = loaded(folder)
     assert texts(graph, "FindAll() FilterStr(zip, 01234) Relate(town, forward) FilterDate(when, 2020-02-01, =) Count()") == ["1"]
+    assert texts(graph, "FindAll() FilterNum(size, 1.234, =) Count()") == ["1"]
+    assert texts(graph, "FindAll() FilterNum(size, 2000, =) Count()") == ["1"]
     assert texts(graph, "FindAll() QueryAttr(a)") == ["1", "2", "3"]
     assert texts(graph, "FindAll() QueryAttr(y)") == ["2"]
     said = [one.message for one in report.problems]

@@ -97,8 +97,8 @@ class Declared:
     joins: list[Join] = field(default_factory=list)
     #: Texts that stand for a missing cell, by table and column, in place of those of every table.
     missing: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    #: Whether dates of a table have the day first.
-    day_first: dict[str, bool] = field(default_factory=dict)
+    #: How cells of a table are read: `day_first` and `decimal`, as the options of a table have them.
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
     of_source: frozenset[str] = frozenset()
 
@@ -122,7 +122,7 @@ class Declared:
             below.type_columns | self.type_columns,
             [*self.joins, *(join for join in below.joins if (join.table, join.columns) not in mine)],
             below.missing | self.missing,
-            below.day_first | self.day_first,
+            below.cells | self.cells,
             below.of_source - self.keys.keys(),
         )
 

@@ -51,6 +51,7 @@ class DescribedColumn:
     type: str | None = None
     missing: tuple[str, ...] | None = None
     day_first: bool | None = None
+    decimal: str | None = None
 
 
 @dataclass(slots=True)
@@ -129,11 +130,12 @@ class Described:
                     said.types.setdefault(one.name, {})[header] = column.type
                 if column.missing is not None:
                     said.missing.setdefault(one.name, {})[header] = column.missing
-            orders = {column.day_first for column in one.columns if column.day_first is not None}
-            if len(orders) == 1:
-                said.day_first[one.name] = orders.pop()
-            elif orders:
-                self.leave("dates with the day first and with the month first in one table", one.name)
+            for option in ("day_first", "decimal"):
+                values = {value for column in one.columns if (value := getattr(column, option)) is not None}
+                if len(values) == 1:
+                    said.cells.setdefault(one.name, {})[option] = values.pop()
+                elif values:
+                    self.leave("dates or decimals written in two ways in one table are read by their cells", one.name)
             if one.key:
                 key = self._named(one, one.key, known, headers)
                 if key:
@@ -322,7 +324,7 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
         column = DescribedColumn(name, (), _TYPES.get(kind) if isinstance(kind, str) else None, own)
         if column.type == "time" and isinstance(form, str):
             column.day_first = _day_first(form)
-        _numbers(one, where, found)
+        column.decimal = _decimal(one, where, found)
         table.columns.append(column)
     table.key = _texts(schema.get("primaryKey", []))
     for one in _dicts(schema.get("foreignKeys", [])):
@@ -335,10 +337,14 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
     return table
 
 
-def _numbers(said: Mapping[str, Any], where: str, found: Described) -> None:
-    """Say where a column's numbers are written in a way that is not read from a description."""
-    if said.get("decimalChar", ".") != "." or said.get("groupChar", ",") not in (",", ""):
-        found.leave("decimalChar and groupChar are not read, and numbers are read by their cells", where)
+def _decimal(said: Mapping[str, Any], where: str, found: Described) -> str | None:
+    """What stands before the decimals of a column, where its description says so."""
+    decimal, group = said.get("decimalChar"), said.get("groupChar", "")
+    if decimal not in (None, ".", ",") or group not in (None, "", ".", ",", " ", "'", "\xa0"):
+        found.leave("numbers with other marks than commas and points are read by their cells", where)
+        return None
+    # Points between thousands leave the comma to decimals.
+    return decimal or {".": ",", ",": "."}.get(group)
 
 
 def _day_first(form: str) -> bool | None:
@@ -424,7 +430,7 @@ def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], sc
         if given["null"] is not None:
             column.missing = ("", *_texts(given["null"]))
         if isinstance(form, dict):
-            _numbers(form, where, found)
+            column.decimal = _decimal(form, where, found)
         elif isinstance(form, str) and column.type == "time":
             column.day_first = _day_first(form)
         if given["separator"] is not None:

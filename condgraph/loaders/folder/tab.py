@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -74,11 +74,9 @@ class Tab:
 
     def begin(self, options: Options, declared: Declared) -> None:
         """Say how the cells are read; before anything else is asked."""
-        given: dict[str, Any] = {key: options[key] for key in CELL_OPTIONS if key in options}
+        given = declared.cells.get(self.name, {}) | {key: options[key] for key in CELL_OPTIONS if options.get(key) is not None}
         if types := declared.types.get(self.name):
             given["types"] = dict(types)
-        if given.get("day_first") is None and self.name in declared.day_first:
-            given["day_first"] = declared.day_first[self.name]
         self.table = Table(self.reading, TableOptions.of(given), self.names)
         further = {collapse(text).casefold() for text in texts_option(options, "missing")}
         said = declared.missing.get(self.name, {})
