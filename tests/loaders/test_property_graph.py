@@ -260,3 +260,12 @@ def test_a_column_without_a_header_has_a_name(tmp_path: Path) -> None:
     again = condgraph.open()
     again.load(tmp_path / "again.jsonl")
     assert again.status().counts == graph.status().counts
+
+
+def test_declared_numbers_are_numbers_whatever_they_are_called(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id:ID,name,born:int,:LABEL\n1,Ann,1970,Person\n2,Bob,1980,Person\n")
+    (tmp_path / "lives.csv").write_text(":START_ID,:END_ID,since:int,:TYPE\n1,2,1999,KNOWS\n2,1,2005,KNOWS\n")
+    graph, said = loaded(tmp_path)
+    assert said == []
+    assert graph.kopl("Find(Ann) Relate(KNOWS, forward) QFilterNum(since, 2000, <) QueryName()").texts == ["Bob"]
+    assert graph.kopl("FindAll() FilterNum(born, 1975, >) QueryName()").texts == ["Bob"]

@@ -497,6 +497,40 @@ def test_every_table_of_wikitablequestions(data: Path) -> None:
     assert expected - found < 50
 
 
+SAID = [
+    ("row,code\nA,5E1\nB,5E2\nC,5E3\nD,50\n", {"key": "row"}, "FilterStr(code, 5E1) QueryName()", None, ["A"]),
+    ("row,code\nA,5E1\nB,5E2\nC,5E3\nD,50\n", {}, "", "group by code show count()", ["5E1", "5E2", "5E3", "50"]),
+    ("lib,version\na,1.1\nb,1.10\nc,1.1\n", {}, "", "group by version show count()", ["1.1", "1.10"]),
+    ('row,numeric\nV,"928,926"\nN,578\nI,978\n', {"key": "row"}, "FilterNum(numeric, 928, =) QueryName()", None, ["V"]),
+    ('id,to\n101,"102,103"\n102,103\n103,"101,102"\n', {"key": "id", "refs": ["to"]}, "Relate(to, forward) Count()", None, ["3"]),
+    ("k,date\n1,20240105\n2,20231231\n3,20240229\n", {"key": "k"}, "FilterYear(date, 2024, =) QueryName()", None, ["1", "3"]),
+    (
+        "k,mil\n1,20240105\n2,20231231\n",
+        {"key": "k", "types": {"mil": "time"}},
+        "FilterYear(mil, 2024, =) QueryName()",
+        None,
+        ["1"],
+    ),
+    ("date,v\n1960,1\n1960-05,2\n1960-05-13,3\n", {}, "FilterYear(date, 1960, =) Count()", None, ["3"]),
+    ("year,k\n753 BC,a\n1191,b\n330,c\n", {"key": "k"}, "FilterYear(year, 400, <) QueryName()", None, ["a", "c"]),
+    ('posten,betrag\nA,"1.234,56 €"\nB,500 €\nC,2.000 €\n', {}, "", "show sum(betrag)", ["3734.56 €"]),
+    ('s,n,p\nA,1.234,"12,5 %"\nB,2.345,"7,25 %"\nC,15.678,"3,1 %"\n', {}, "", "show sum(n)", ["19257"]),
+    ("d,x\na,5.00-\nb,2000.00\nc,1200.00-\n", {}, "", "show sum(x)", ["795"]),
+    ("d,x\na,100-\nb,200-\nc,3\n", {}, "", "show sum(x)", ["-297"]),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "program", "clause", "expected"), SAID)
+def test_what_cells_mean_in_answers(
+    text: str, options: dict[str, Any], program: str, clause: str | None, expected: list[str], path: Path
+) -> None:
+    path.write_text(text)
+    with condgraph.open("memory:") as graph:
+        graph.load(path, **options)
+        answer = graph.query(f"FindAll() {program}", **({} if clause is None else {"table": clause}))
+        assert sorted(answer.texts if clause is None else [row[0] for row in answer.cells]) == sorted(expected)
+
+
 def test_every_reader_types_alike(tmp_path: Path) -> None:
     """Texts and numbers mean the same in files of every kind, frames, workbooks and databases."""
     openpyxl, pandas = pytest.importorskip("openpyxl"), pytest.importorskip("pandas")

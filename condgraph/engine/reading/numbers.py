@@ -14,7 +14,7 @@ thousands); the column decides between them (`cells.Profile`). Tags of the readi
 - `exp`    digits with an exponent that has a sign: 5E+1, 1e-3
 - `sci`    digits with an exponent and no sign at all: 5E1, which is a code as often as a number
 - `ord`    an ordinal: 3rd
-- `paren`  a number in parentheses, read as negative
+- `paren`  a number in parentheses, read as negative; `pareu` with a comma before its decimals
 - `code`   digits with leading zeros, three or more: a code rather than a number
 """
 
@@ -200,7 +200,7 @@ def _minus_after(text: str) -> list[Reading]:
             "" if reading.note in LISTS else reading.note,
         )
         for reading in read_number(text)
-        if isinstance(reading.value, Quantity) and reading.tag not in ("ord", "code", "paren") and text[0] not in "+=("
+        if isinstance(reading.value, Quantity) and reading.tag not in ("ord", "code") and text[0] not in "+=("
     ]
 
 
@@ -211,13 +211,13 @@ def _in_parentheses(text: str) -> list[Reading]:
     return [
         Reading(
             "number",
-            "paren",
+            "pareu" if reading.tag == "eu" else "paren",
             Quantity(_negated(reading.value.number), reading.value.unit),
             reading.tag if reading.note in ("", *LISTS) else reading.note,
         )
         for reading in read_number(text[1:-1].strip() or "?")
-        if reading.tag in ("num", "en", "comma", "space", "cont") and isinstance(reading.value, Quantity)
-    ][:1]
+        if reading.tag in ("num", "en", "comma", "space", "cont", "eu") and isinstance(reading.value, Quantity)
+    ]
 
 
 def _negated(number: Number) -> Number:

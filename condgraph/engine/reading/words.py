@@ -68,7 +68,8 @@ CERTAIN_YEAR_WORDS: Final = words(
 AMOUNT_WORDS: Final = words(
     """
     number no total count amount population size height cost price capacity attendance length weight votes points units sales
-    elevation area distance rank speed power
+    elevation area distance rank speed power pop people inhabitants einwohner residents passengers visitors users views
+    salary salaries income revenue amounts
     """
 )
 #: Header words that make 20240131 a day, within other words as well: "startdate".
@@ -76,7 +77,8 @@ DAY_WORDS: Final = re.compile(r"date(?!\w*base)|datum|fecha|yyyymmdd|\bday\b|\bt
 #: Header words that make 2004-05 a month, and 1.10 another code than 1.1.
 MONTH_WORDS: Final = words(
     """
-    month months monat mois mes mese maand date dates day datum fecha when time timestamp ym yyyymm
+    month months monat mois mes mese maand date dates day datum fecha when time timestamp ym yyyymm born birth died death
+    published publication released release issued signed
     """
 )
 CODE_WORDS: Final = words(

@@ -31,7 +31,8 @@ the `ColumnType` it gives reads the cells. The rules:
   number, with a warning where all are such.
 - **100-** is negative in columns of money, and where two cells are such.
 - **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
-  like "profit"); otherwise text.
+  like "profit"), and, with a warning, where two cells are such in a column of numbers alone;
+  otherwise text.
 - **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
   being numbers. 5E1 is text unless other cells have decimals, separators or a signed
   exponent. Decimals of

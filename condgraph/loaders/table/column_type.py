@@ -133,7 +133,7 @@ class ColumnType:
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
 #: Notes of numbers that name no unit.
-NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont"))
+NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont", "eu"))
 
 
 def folded_unit(unit: str) -> str:

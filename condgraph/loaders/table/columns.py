@@ -214,7 +214,7 @@ class _Evidence:
         if self.has("space")[0] * 10 >= numbers[0]:
             tags.append("space")
         if self.money():
-            tags.append("paren")
+            tags += ("pareu", "paren") if continental else ("paren",)
         return ColumnType("number", tuple(tags), units=self.units(), lists=lists)
 
     def continental(self) -> bool:
@@ -248,7 +248,7 @@ class _Evidence:
             return False
         if certain[0]:
             found = certain[0] * 10 >= thousands
-        elif thousands or self.has("en")[0] - self.count(lambda shape: shape == THREE)[0]:
+        elif thousands or self.words & AMOUNT_WORDS or MONEY_WORDS.search(self.header) or self.has("en", but="eu")[0]:
             return False
         elif self.whole()[0]:
             # Numbers up to 999 beside such of six digits or more, and none between them.
@@ -256,7 +256,7 @@ class _Evidence:
         else:
             several, ascending = self.has("comma", note=LISTS[1])[0], self.has("comma", note=LISTS[2])[0]
             found = ascending > several == 0
-            if not found and not self.words & AMOUNT_WORDS:
+            if not found:
                 self.remarks["number"] = _MAYBE_LISTS
         if found:
             self.remarks["number"] = _LISTS
@@ -314,7 +314,15 @@ class _Evidence:
         return found if found * 2 > self.cells else 0
 
     def money(self) -> bool:
-        """Whether parentheses make a number negative here."""
+        """Whether parentheses make a number negative here: of amounts of money, or of two cells beside
+        others in a column of numbers alone.
+        """
+        several, numbers = self.has("paren"), self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        plain = several[1] > 1 and several[0] < numbers[0] == self.cells and not self.words & AMOUNT_WORDS
+        return self.of_money() or plain
+
+    def of_money(self) -> bool:
+        """Whether header or cells are those of amounts of money."""
         return bool(MONEY_WORDS.search(self.header)) or any(
             reading.tag in ("comma", "cont")
             or reading.note in (MONEY, PERCENT)
@@ -358,10 +366,11 @@ class _Evidence:
     def basic(self, times: int) -> bool:
         """Whether 20240131 is a day here; `times` cells are times without that."""
         capable = self.has("basic")
-        if not capable[0] or capable != self.count(lambda shape: any(reading.family == "number" for reading in shape)):
+        numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        if capable[0] * 2 <= numbers[0]:
             return False
         hinted = DAY_WORDS.search(self.header) and not self.words & AMOUNT_WORDS
-        return bool(hinted) or times * 10 >= capable[0]
+        return bool(hinted) or (capable == numbers and times * 10 >= capable[0])
 
     def order(self) -> str:
         """Whether days or months stand first in dates such as 03/05/2010; "" where nothing says so,
@@ -390,7 +399,7 @@ class _Evidence:
             return ["month"]
         following = self.count(lambda shape: "month" in _tags(shape) and any(reading.note == "next" for reading in shape))
         if following != both:
-            return ["season"] if seasons else ["month"] if both[1] > 1 else []
+            return ["month"] if both[1] > 1 else ["season"] if seasons else []
         if both[1] > 1:
             self.remarks["time"] = "2004-05 is read as the years 2004 and 2005 and may be May 2004; seasons=false or true decides"
             return ["season"]
@@ -459,7 +468,9 @@ class _Evidence:
             stay = numbered(short, "date stays text, as its year has", "dates stay text, as their years have")
             remarks.append(f"{stay} two digits; types= with time reads them as {_HUNDRED}")
             unread = 0
-        if self.has("minus", but="time")[0] and chosen.kind == "number" and declared == "auto" and not self.money():
+        if "paren" in chosen.tags and self.has("paren")[0] and chosen.kind == "number" and not self.of_money():
+            remarks.append("(100) is read as -100; types= with text keeps the cells")
+        if self.has("minus", but="time")[0] and chosen.kind == "number" and declared == "auto" and not self.of_money():
             read = "is read as -100; types= with text keeps the cells"
             remarks.append(
                 f"100- {read if 'minus' in chosen.tags else 'stays text and may be -100; types= with number reads it so'}"

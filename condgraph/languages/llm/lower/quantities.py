@@ -36,8 +36,8 @@ _LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12, "bn": 9, "mn": 6, "mln": 6, 
 _SMALL: Final = frozenset("mbt")
 #: Which reading of several counts where the column does not say: commas part thousands, a point
 #: stands before decimals.
-_ENGLISH: Final = ("num", "exp", "comma", "en", "ord", "space", "cont", "eu", "sci", "minus", "paren")
-_EUROPEAN: Final = ("num", "exp", "cont", "eu", "comma", "en", "ord", "space", "sci", "minus", "paren")
+_ENGLISH: Final = ("num", "exp", "comma", "en", "ord", "space", "cont", "eu", "sci", "minus", "paren", "pareu")
+_EUROPEAN: Final = ("num", "exp", "cont", "eu", "comma", "en", "ord", "space", "sci", "minus", "pareu", "paren")
 #: Currencies by their sign; a sign of several currencies stands for the commonest.
 _CURRENCIES: Final = {
     **dict.fromkeys(("us$", "usd", "dollar"), "$"),
