@@ -241,6 +241,23 @@ def test_columns_and_views_of_sqlite_that_are_worked_out(tmp_path: Path, monkeyp
             load(view)
 
 
+@pytest.mark.parametrize("folder", [False, True], ids=["a file", "a folder"])
+def test_rows_of_parquet_that_a_few_bytes_say(folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text once, and that it stands in all rows."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("condgraph.loaders.table.arrow._MOST_BYTES", 4 << 20)
+    path = tmp_path / "piece.parquet"
+    for count in (1_000, 200_000):
+        texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array(["x" * 1000]))
+        parquet.write_table(pa.table({"note": texts}), path, compression="zstd", store_schema=False)
+        assert 1000 * path.stat().st_size < 200_000_000
+        if count == 1_000:
+            assert condgraph.open("memory:").load(tmp_path if folder else path, format="parquet").statements == 1_000
+            continue
+        with pytest.raises(LoadError, match="300 times the size"):
+            condgraph.open("memory:").load(tmp_path if folder else path, format="parquet")
+
+
 def chain(size: int) -> str:
     """Concepts that each lie under the next, and one entity in the lowest."""
     concepts = {f"c{at}": {"name": f"concept {at}", "instanceOf": [f"c{at + 1}"] if at < size - 1 else []} for at in range(size)}

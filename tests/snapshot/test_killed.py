@@ -131,6 +131,7 @@ def test_at_random_moments(tmp_path: Path) -> None:
         # switch.
         done = load_in_a_fork(store, NEW, after=takes * rng.uniform(0, 1.3 if number % 5 else 4))
         seen[check(store, contents(OLD), contents([*OLD, *NEW]), done)] += 1
+    print(dict(seen))
     assert seen["old"] > 0
     assert seen["new"] > 0
 

@@ -11,7 +11,7 @@ list gives one statement for each of its elements.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.files import file_errors, path_of, regular
+from condgraph.loaders.files import MOST_GROWTH, file_errors, path_of, regular
 from condgraph.loaders.table.leaf import Leaf
 from condgraph.loaders.table.nested import Part, flattened, leaves_of, only_rows, part_of, readable
 from condgraph.loaders.table.options import TableOptions
@@ -27,6 +27,8 @@ from condgraph.loaders.table.rows import Table, column_names
 
 #: Rows of one batch.
 ROWS: Final = 50_000
+#: Bytes that the rows of a file may have, whatever its size.
+_MOST_BYTES: Final = 1 << 28
 
 
 class Field(Protocol):
@@ -130,12 +132,28 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
         return
     with file_errors(path):
         regular(path).open("rb").close()
+    size = path.stat().st_size
     with arrow_errors(str(path)), pq.ParquetFile(path) as file:
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            return iter(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)))
+            return _bounded(file.iter_batches(batch_size=ROWS, columns=None if names is None else list(names)), size, path)
 
         yield from read_batches(file.schema_arrow, batches, file.metadata.num_rows, reading, options)
+
+
+def _bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
+    """The batches of a file of so many bytes. Raises `LoadError` where they are more than any data that is kept in
+    so few: a few bytes may say a row a thousand million times.
+    """
+    left = max(_MOST_BYTES, MOST_GROWTH * size)
+    for batch in batches:
+        left -= batch.nbytes
+        if left < 0:
+            raise LoadError(
+                f"the rows take more than {MOST_GROWTH} times the size of the file, and more than {_MOST_BYTES >> 20} MiB",
+                file=str(path),
+            )
+        yield batch
 
 
 def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Item]:
@@ -146,9 +164,10 @@ def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Ite
 
     with arrow_errors(str(path)):
         pieces = ds.dataset(str(path), format="parquet", partitioning="hive")
+        size = sum(Path(one).stat().st_size for one in pieces.files)
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            return iter(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS))
+            return _bounded(pieces.to_batches(columns=None if names is None else list(names), batch_size=ROWS), size, path)
 
         yield from read_batches(pieces.schema, batches, pieces.count_rows(), reading, options)
 
