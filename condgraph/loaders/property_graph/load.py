@@ -141,7 +141,7 @@ class _Typed:
         self.readers: dict[tuple[bool, str], Callable[[str], Cell | None]] = {}
         for (edge, name), profile in profiles.items():
             kinds = declared[name]
-            chosen = profile.decide(name, kinds.pop() if len(kinds) == 1 else "auto")
+            chosen = profile.decide(name, next(iter(kinds)) if len(kinds) == 1 else "auto")
             self.readers[edge, name] = chosen.reader()
 
     def of(self, text: str, edge: bool, name: str) -> Cell | None:
