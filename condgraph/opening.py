@@ -92,6 +92,11 @@ def open(
                 found.store.warm_behind()
             return found
     opened = Neo4jGraph(place, graph=graph, read_only=read_only, labels=labels, **options)
+    try:
+        opened.store.connection.reach()
+    except BaseException:
+        opened.close()
+        raise
     if warm:
         opened.store.warm_behind()
     return opened

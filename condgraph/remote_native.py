@@ -18,7 +18,7 @@ from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.store import NativeStore
 from condgraph.cypher.native.survey import NOTE, counts_of, survey_of
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreError, StoreMissingError, UnknownNameError
+from condgraph.engine.errors import DeadlineError, OptionError, ReadOnlyError, StoreMissingError, UnknownNameError
 from condgraph.engine.values import Value
 from condgraph.overview.survey import Survey
 from condgraph.remote import RemoteGraph
@@ -49,14 +49,15 @@ def is_native(connection: Connection) -> bool:
 
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
-    """A database as one of others; None where it is not known to be one, and nobody is `sure`. A
-    server that does not answer now is an error of the first question.
+    """A database as one of others; None where it is not known to be one, and nobody is `sure`. Raises
+    `StoreError` where no server answers, or has no such database; one that is silent now is an error
+    of the first question.
     """
     connection = Connection(place, **options)
     try:
         if sure or _is_native(connection):
             return NativeGraph(connection, mapping=mapping)
-    except (StoreError, DeadlineError):
+    except DeadlineError:
         if sure:
             connection.close()
             raise
@@ -157,4 +158,4 @@ class NativeGraph(Neo4jGraph):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 
-    load = add = push = convert = abandon = delete = _index = _write = _build = _refuse
+    load = add = push = convert = abandon = delete = _index = _write = _build = _change = _refuse

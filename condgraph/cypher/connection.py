@@ -41,6 +41,8 @@ T = TypeVar("T")
 PATIENCE: Final = 30.0
 #: A transaction that writes may take so many times as long.
 _WRITING: Final = 10
+#: Seconds in which a server is reached when a graph is opened.
+_REACH: Final = 2.0
 #: Seconds that a query may take beyond its deadline for the server to end it by itself, before its
 #: connection is cut.
 _LINGER: Final = 5.0
@@ -139,6 +141,13 @@ class Connection:
         enough = self.patience if patience is None else min(patience, self.patience)
         return self._waited(text, parameters, current(), lambda record: record.data(), enough)
 
+    def reach(self) -> None:
+        """Raise `StoreError` where no server answers, or it has no such database. One that is silent is
+        an error of the first question.
+        """
+        with suppress(DeadlineError):
+            self.ask("RETURN 1 AS one", {}, patience=_REACH)
+
     def _waited(
         self,
         text: str,
@@ -209,7 +218,8 @@ class Connection:
         """A session that `line` can cut off."""
         if line.over:
             raise late()
-        with self.driver.session(database=self.database, **options) as session:
+        # Also of a driver that somebody else opened: texts name labels that are not there yet.
+        with self.driver.session(database=self.database, notifications_min_severity="OFF", **options) as session:
             line.session = session
             try:
                 yield session
@@ -225,7 +235,8 @@ class Connection:
             return
         with self._errors():
             self._patient(self._check_version, Line(), self.patience)
-            with self.driver.session(database=self.database, **self._reading(), fetch_size=_FETCH) as session:
+            options = {"notifications_min_severity": "OFF", **self._reading(), "fetch_size": _FETCH}
+            with self.driver.session(database=self.database, **options) as session:
                 for record in session.run(text, parameters):
                     yield record.values()
 

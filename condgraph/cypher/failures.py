@@ -4,6 +4,7 @@ one of condgraph's own errors.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
     except exceptions.AuthError as error:
         raise StoreError(f"{place} refuses the user or the password", hint="NEO4J_USERNAME and NEO4J_PASSWORD say them") from error
     except (exceptions.ServiceUnavailable, exceptions.SessionExpired) as error:
-        raise StoreError(f"no server answers at {place}", hint="is it running, and is the address right?") from error
+        raise _not_there(place, error) from error
     except exceptions.Neo4jError as error:
         code = error.code or ""
         if "TransactionTimedOut" in code or "Terminated" in code:
@@ -66,3 +67,26 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
         raise StoreError(f"the server says: {error.message}") from error
     except exceptions.DriverError as error:
         raise StoreError(f"{place}: {error}") from error
+
+
+def _not_there(place: str, error: Exception) -> StoreError:
+    """What to say of a server that could not be reached; of one whose TLS is the reason that."""
+    scheme, mark, rest = place.partition("://")
+    tls = next((one for one in _causes(error) if isinstance(one, ssl.SSLError)), None)
+    if tls is None or "+s" not in scheme:
+        return StoreError(f"no server answers at {place}", hint="is it running, and is the address right?")
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        hint = f"{scheme.partition('+')[0]}+ssc{mark}{rest} takes one that nobody vouches for"
+        return StoreError(f"the certificate of {place} is not accepted: {tls.verify_message}", hint=hint)
+    plain = f"{scheme.partition('+')[0]}{mark}{rest}"
+    return StoreError(f"the server at {place} speaks no TLS, which +s in its address asks for", hint=f"{plain} asks without")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """A failure, and those that led to it."""
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is not None:
+            yield one
+            left += [one.__cause__ or one.__context__, *getattr(one, "exceptions", ())]

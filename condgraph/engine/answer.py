@@ -158,10 +158,15 @@ class Answer(AnswerValues):
         values, _ = self._outcome()
         if self._cut:
             found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
+        return [shortened(one) for one in [*found, *self._emptied(values)]]
+
+    def _emptied(self, values: list[Any]) -> list[str]:
+        """Why the answer is empty, or what is counted and summed up in it."""
+        found = []
         if not values and (emptied := next((step for step in self.trace if step.size == 0), None)) is not None:
             found.append(f"the answer is empty: {emptied.function} gave nothing, {emptied.operator}{self._instead()}")
         found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, lambda: self.trace))
-        return [shortened(one) for one in found]
+        return found
 
     def _instead(self) -> str:
         """What the entities have that a predicate was followed from, where it led to nothing; "" of

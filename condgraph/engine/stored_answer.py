@@ -5,11 +5,12 @@ it is first looked at, and worked out in process by the engine's own code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import kept, within
+from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
+from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.instead import followed, following, instead
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.grid import Grid
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import QueryStore, Request
+
+#: Seconds in which an empty answer finds out what emptied it, at most half of them for what there is
+#: instead; and no more than a quarter of its own timeout.
+MOST_EXPLAINING: Final = 10.0
 
 
 class StoredAnswer(Answer):
@@ -75,6 +80,19 @@ class StoredAnswer(Answer):
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self.recounted(nodes, timeout)
 
+    def _emptied(self, values: list[Any]) -> list[str]:
+        """Within a part of the time that the answer has: the store is asked for it."""
+        try:
+            with within(self._explaining):
+                return super()._emptied(values)
+        except DeadlineError:
+            check()
+            return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
+
+    @property
+    def _explaining(self) -> float:
+        return MOST_EXPLAINING if self._timeout is None else min(MOST_EXPLAINING, self._timeout / 4)
+
     def _instead(self) -> str:
         """What the entities have that a predicate was followed from: one query for which they are,
         and some for their predicates.
@@ -82,9 +100,15 @@ class StoredAnswer(Answer):
         nodes = [node for scan in following(self.plan) for node in (scan, *scan.inputs())]
         if not nodes:
             return ""
-        sizes = {id(node): size for node, size in zip(nodes, self._sizes(nodes), strict=True)}
-        scan = followed(self.plan, lambda node: sizes[id(node)])
-        return "" if scan is None else f"; {instead(scan, self._asked)}"
+        try:
+            # It is a help, that costs a few more queries.
+            with within(self._explaining / 2):
+                sizes = {id(node): size for node, size in zip(nodes, self._sizes(nodes), strict=True)}
+                scan = followed(self.plan, lambda node: sizes[id(node)])
+                return "" if scan is None else f"; {instead(scan, self._asked)}"
+        except DeadlineError:
+            check()
+            return ""
 
     def _sizes(self, nodes: Sequence[Node]) -> list[int]:
         """How many results operators of the plan have; of those that the client works out, here."""

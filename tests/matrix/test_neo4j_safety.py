@@ -14,6 +14,7 @@ from threading import Event, Timer
 from types import SimpleNamespace
 from typing import Any
 
+import neo4j
 import pytest
 
 import condgraph
@@ -103,7 +104,16 @@ def test_clear_errors(neo4j_uri: str) -> None:
     with pytest.raises(StoreMissingError, match="no graph 'nothing'"):
         condgraph.open(neo4j_uri, graph="nothing").kopl("FindAll() Count()")
     with pytest.raises(StoreError, match="no server answers"):
-        condgraph.open("bolt://127.0.0.1:9").kopl("FindAll() Count()")
+        condgraph.open("bolt://127.0.0.1:9")
+    with pytest.raises(StoreError, match="no server answers"):
+        condgraph.open("bolt://127.0.0.1:9", graph="other")
+    for graph in ("default", "other"):
+        with pytest.raises(StoreMissingError, match="no database 'nowhere'"):
+            condgraph.open(neo4j_uri, graph=graph, database="nowhere")
+    for scheme in ("bolt+s", "bolt+ssc", "neo4j+s", "neo4j+ssc"):
+        place = neo4j_uri.replace("bolt", scheme, 1)
+        with pytest.raises(StoreError, match=r"speaks no TLS.*bolt://|speaks no TLS.*neo4j://"):
+            condgraph.open(place)
     with pytest.raises(CondgraphError, match="no kind of address"):
         condgraph.open("ftp://somewhere")
     with pytest.raises(ReadOnlyError):
@@ -149,7 +159,16 @@ def guarded(neo4j_version: str) -> Iterator[Any]:
     """A server that asks for a password."""
     from neo4j_server import Neo4jServer
 
-    with running(Neo4jServer(neo4j_version, short=True, memory="512m", password="correct-horse"), "Neo4j") as server:
+    with running(
+        Neo4jServer(
+            neo4j_version,
+            short=True,
+            memory="512m",
+            password="correct-horse",
+            settings={"dbms.security.procedures.allowlist": "none"},
+        ),
+        "Neo4j",
+    ) as server:
         yield server
 
 
@@ -177,6 +196,18 @@ def test_logins(guarded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         environment.setenv("NEO4J_DATABASE", "nowhere")
         with pytest.raises(StoreMissingError, match="no database 'nowhere'"):
             condgraph.open(f"bolt://neo4j:correct-horse@{place}", graph="g").status()
+
+
+def test_what_the_page_says_of_the_allowlist(guarded: Any) -> None:
+    """It keeps built-in procedures from nothing, not from writing either; the checks here do."""
+    with neo4j.GraphDatabase.driver(guarded.uri, auth=("neo4j", "correct-horse")) as driver, driver.session() as session:
+        assert session.run("SHOW SETTINGS 'dbms.security.procedures.allowlist' YIELD value").values() == [["none"]]
+        # It is not refused.
+        session.run("CALL db.createLabel('made')").consume()
+    with condgraph.open(guarded.uri, user="neo4j", password="correct-horse", graph="g") as graph:
+        assert isinstance(graph, Neo4jGraph)
+        with pytest.raises(ReadOnlyError):
+            graph.cypher("CALL db.createLabel('other')")
 
 
 def test_the_commands_of_the_page_on_browser(guarded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +239,7 @@ def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError, match="is no address"):
         condgraph.open("bolt://host:port")
     with pytest.raises(StoreError, match="no server answers"):
-        condgraph.open("bolt://127.0.0.1:9").status()
+        condgraph.open("bolt://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

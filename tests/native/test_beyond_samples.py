@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import neo4j
 import pytest
 
 import condgraph
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.native import introspect
-from condgraph.engine.errors import UnknownNameError
+from condgraph.engine.errors import ReadOnlyError, UnknownNameError
 from condgraph.remote_native import NativeGraph
 from tests.support.native_databases import database
 
@@ -143,3 +144,31 @@ def test_what_cannot_be_counted_in_time_is_said(late: NativeGraph, monkeypatch: 
     late.refresh()
     assert answer.values == ["s"]
     assert "'vip' could not be counted in time: it is what the first nodes and relationships of each kind say" in answer.warnings
+
+
+def test_nothing_is_unloaded_and_nothing_is_logged(
+    late: NativeGraph, emptied_neo4j_uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ReadOnlyError):
+        late.unload("neo4j")
+    # The server has things to say of labels that are not there, also to a driver of somebody else.
+    with neo4j.GraphDatabase.driver(emptied_neo4j_uri) as driver, condgraph.open(driver) as graph:
+        assert isinstance(graph, NativeGraph)
+        assert graph.kopl("Find(late) QueryAttr(score)").texts == ["9.5"]
+    assert [record for record in caplog.records if "notification" in record.getMessage().lower()] == []
+
+
+def test_an_empty_answer_explains_itself_within_a_part_of_its_time(late: NativeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "Find(late) Relate(KNOWS, forward) QueryName()"
+    (warning,) = late.kopl(program).warnings
+    assert warning.startswith("the answer is empty: Relate gave nothing, Scan('KNOWS', forward, relations)")
+    monkeypatch.setattr("condgraph.engine.stored_answer.MOST_EXPLAINING", 0.01)
+    plain = Connection.rows
+
+    def slow(self: Connection, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        return plain(
+            self, f"UNWIND range(1, 100000000) AS busy WITH count(*) AS busy {text}" if " AS step" in text else text, parameters
+        )
+
+    monkeypatch.setattr(Connection, "rows", slow)
+    assert late.kopl(program).warnings == ["what left the answer without values could not be found out within 0.01 s"]

@@ -155,7 +155,14 @@ def test_movies_are_opened_as_they_are(emptied_neo4j_uri: str, data: Path) -> No
         assert "sample" in schema.note
         calls: list[Callable[[], Any]] = [
             *(lambda: graph.load(FOLDER / "countries.json"), lambda: graph.add([]), graph.index, graph.delete),
-            *(graph.abandon, graph.convert, lambda: graph.push(graph), graph.rdf, lambda: graph.status(verify=True)),  # type: ignore[attr-defined]
+            *(
+                lambda: graph.unload("neo4j"),
+                graph.abandon,
+                graph.convert,
+                lambda: graph.push(graph),
+                graph.rdf,
+                lambda: graph.status(verify=True),
+            ),  # type: ignore[attr-defined]
         ]
         for call in calls:
             with pytest.raises(CondgraphError) as raised:

@@ -83,7 +83,8 @@ class NativeStore(AskingStore):
         self.closer(lambda mapping: [key for key in mapping.unseen if folded(key) in written])
         while True:
             asked = super()._asked(request)
-            if not self.closer(partial(keys_of, asked.lowered.plan)):
+            # What an answer asks to explain itself is told by the keys that there are.
+            if not request.program or not self.closer(partial(keys_of, asked.lowered.plan)):
                 return asked
 
     @property
