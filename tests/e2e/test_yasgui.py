@@ -220,6 +220,18 @@ def test_the_address_of_an_iri_leads_to_what_the_graph_says(browser: Any, served
         assert page.evaluate("Object.keys(yasgui._tabs).length") == before + 1
 
 
+def test_a_token_opens_the_page_and_what_it_asks(browser: Any, samples_world: Path, tmp_path: Path) -> None:
+    token = "a-token-of-the-page-0123456789"
+    (tmp_path / "tokens").write_text(f"ann:{token}\n")
+    with command("-d", str(samples_world), "--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens")) as (url, _):
+        where = url.replace("0.0.0.0", "127.0.0.1")
+        login = {"username": "ann", "password": token}
+        with visited(browser, where, "/", ".CodeMirror", silent=("error",), http_credentials=login) as page:
+            page.click(".yasqe_queryButton")
+            page.wait_for_selector(".yasr table.dataTable tbody tr")
+            assert page.evaluate("fromApi('about').then((found) => found.graph)") == "default"
+
+
 #: What somebody may have called something.
 EVIL = (
     '<img class=evil src=x onerror="window.ran=1"><form class=evil action="/"><input class=evil></form>'
