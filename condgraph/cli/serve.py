@@ -4,7 +4,6 @@ stopped.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -230,14 +229,15 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, directory: Path, stop: Event) -> None:
     """Serve the generation that a load makes, as soon as its RDF is there, and let go of the one before."""
+    from condgraph.endpoint.replica import let_go
+
     # A load may have come while the server started.
     seen, served, said = None, opened.current, ""
     left, looks = ref(served), 0
     while not stop.wait(_LOOK):
-        # A generation refers to itself, and has files open: it is not left to chance when it goes.
         if looks and left() is not None:
             looks -= 1
-            gc.collect()
+            let_go()
         now = _written(directory)
         if now == seen:
             continue

@@ -8,9 +8,11 @@ answer says in its headers which state it is of.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Event
 from typing import TYPE_CHECKING, Final, Protocol
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
 MOST: Final = 1_000_000
 #: Seconds between two looks at the graph.
 LOOK: Final = 0.5
+
+
+def let_go() -> None:
+    """Collect graphs and stores that nobody uses any more: they refer to themselves, and have files open
+    and much memory, which goes back to the system where the C library can give it back (glibc).
+    """
+    gc.collect()
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Pulled(Protocol):
@@ -100,8 +111,7 @@ class Replica:
                     self._read()
                     self._newer, said = False, ""
                     use(self, True)
-                    # The replica of before refers to itself, and has much memory.
-                    gc.collect()
+                    let_go()
             except (CondgraphError, OSError) as error:
                 if str(error) != said:
                     said = str(error)
