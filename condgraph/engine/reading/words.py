@@ -87,6 +87,14 @@ CODE_WORDS: Final = words(
     nace isic sic naics
     """
 )
+#: Header words of what is counted one by one, and those that make it a count of many.
+WHOLE_WORDS: Final = words(
+    """
+    population people inhabitants einwohner bevölkerung residents habitants abitanti habitantes votes attendance passengers
+    visitors households employees students
+    """
+)
+SCALE_WORDS: Final = words("thousand thousands million millions mio tsd k m mean average avg per growth density")
 SEASON_WORDS: Final = words(
     """
     season seasons years career term period tenure span duration reign

@@ -25,7 +25,7 @@ the `ColumnType` it gives reads the cells. The rules:
 - **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a
   comma than with a point, and some of them for certain (1.234,56, or a unit after 12,5) or two of
   them. Else one column that has decimals with a comma decides for those that do not say. 2.000 € is
-  two thousand beside 500 €, with a warning. `decimal` decides.
+  two thousand beside 500 €, and 2.000 under "population", with a warning. `decimal` decides.
 - **101,102** is a list of numbers where numbers of three digits stand beside it and all groups have
   three, or where other cells can only be lists (1,2,3), or longer ones all ascend; otherwise one
   number, with a warning where all are such.

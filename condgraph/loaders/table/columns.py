@@ -26,7 +26,9 @@ from condgraph.engine.reading.words import (
     MISSING_NUMBERS,
     MONEY_WORDS,
     MONTH_WORDS,
+    SCALE_WORDS,
     SEASON_WORDS,
+    WHOLE_WORDS,
     YEAR_HEADERS,
     YEAR_WORDS,
 )
@@ -228,17 +230,25 @@ class _Evidence:
             return False
         # 101,102,104 is no number there, so that 101,102 is none either.
         longer = self.has("comma", note=LISTS[1])[0] + self.has("comma", note=LISTS[2])[0]
-        return (self.hints.commas and not longer) or self.whole_money()
+        return (self.hints.commas and not longer) or self.whole_amounts()
 
-    def whole_money(self) -> bool:
-        """Whether 2.000 € are two thousand, because there are 500 € and no other decimals."""
-        points = self.has("en", note=MONEY)
-        whole = self.has("num", note=MONEY)
+    def whole_amounts(self) -> bool:
+        """Whether 2.000 is two thousand: of euros because there are 500 € and no other decimals, of
+        people because they are whole.
+        """
+        points = self.has("en")
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
-        if not points[0] or points != self.has("eu", note=MONEY) or not whole[0] or points[0] + whole[0] != numbers[0]:
+        if not points[0] or points != self.has("eu") or points[0] + self.has("num")[0] != numbers[0]:
             return False
-        self.remarks["number"] = "2.000 is read as 2000, as all amounts are whole or have three digits after the point" + _DECIMAL
-        return True
+        money = self.has("en", note=MONEY) == points
+        whole = self.has("num", note=MONEY)[0] > 0 if money else bool(self.words & WHOLE_WORDS) and not self.words & SCALE_WORDS
+        if whole:
+            self.remarks["number"] = (
+                "2.000 is read as 2000, as numbers here are whole or have three digits after the point" + _DECIMAL
+            )
+        elif money:
+            self.remarks["number"] = "2.000 is read with a point before decimals and may be 2000" + _DECIMAL
+        return whole
 
     def lists(self) -> bool:
         """Whether digits with commas between them are several numbers."""
