@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from condgraph.engine.errors import FormatError, LoadError, nearest
 from condgraph.engine.facts import Item, Source
@@ -68,6 +68,8 @@ class Recognised:
 
 #: Options that only several tables with keys between them have a use for.
 _OF_FOLDERS: Final = frozenset(folder.FORMAT.options) - frozenset(table.CSV.options) | {"join"}
+#: What somebody may have meant who loads the items of a graph, or of evidence, also none of them.
+_ADD: Final = "graph.add(items) adds statements and entities, such as answer.evidence.items()"
 
 
 def recognise(
@@ -197,7 +199,7 @@ def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
         yield from _opened(source)
     elif isinstance(source, (list, tuple, set, frozenset)) and not _is_claimed(source, wanted):
         if not source:
-            raise FormatError("the list of sources is empty")
+            raise FormatError("the list of sources is empty", hint=_ADD)
         if isinstance(source, (set, frozenset)):
             source = sorted(source, key=str)
         for one in source:
@@ -328,7 +330,9 @@ def _claimed(source: Any) -> Format:
         )
     raise FormatError(
         f"no format reads an object of type {type(source).__name__}",
-        hint="a path, a pattern, a dataframe, or a list of these; formats: " + ", ".join(sorted(FORMATS)),
+        hint=_ADD
+        if isinstance(source, get_args(Item))
+        else "a path, a pattern, a dataframe, or a list of these; formats: " + ", ".join(sorted(FORMATS)),
     )
 
 

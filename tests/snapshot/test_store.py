@@ -26,6 +26,7 @@ from condgraph.engine.bounds import Budget, bounded_by
 from condgraph.engine.errors import (
     CondgraphError,
     DeadlineError,
+    FormatError,
     LoadError,
     OptionError,
     ReadOnlyError,
@@ -178,7 +179,13 @@ def test_empty(place: str, tmp_path: Path) -> None:
     graph = condgraph.open(place if place == "memory:" else tmp_path / place)
     with pytest.raises(StoreMissingError, match="load something"):
         graph.kopl("FindAll() Count()")
-    graph.add([])
+    # The evidence of no statements is a graph, too, and whoever loads it is told how.
+    nothing = make(tmp_path / "other").kopl("FindAll() FilterNum(height, 9 metre, >)").evidence.items()
+    assert nothing == []
+    for items in (nothing, FACTS):
+        with pytest.raises(FormatError, match=r"graph\.add\(items\)"):
+            graph.load(items)
+    graph.add(nothing)
     assert graph.kopl("FindAll() Count()").texts == ["0"]
     answer = graph.kopl("FindAll() QueryName()")
     assert (answer.values, answer.texts, list(answer.evidence), answer.entities) == ([], [], [], [])
