@@ -19,6 +19,7 @@ from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.same_cells import equal_cells
 from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect, union
+from condgraph.engine.pieces import watched
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -79,11 +80,13 @@ def _handed_on(run: Run, node: Node, demand: Demand) -> Asked:
     parts = {id(child) for child in carried(node)} - {id(child) for child in whole_inputs(node)}
     if len(inputs) == 1 and parts:
         return [(inputs[0], demand)]
-    return [(child, _part(run, child, demand) if id(child) in parts else whole(run, child)) for child in inputs]
+    return [(child, _part(run, child, demand) if id(child) in parts else whole(run, child)) for child in watched(inputs, 16)]
 
 
 def _part(run: Run, child: Node, demand: Demand) -> Demand:
     has = whole(run, child)
+    if has.entities is demand.entities and has.statements is demand.statements:
+        return has
     return Demand(
         intersect(has.entities, demand.entities, run.snapshot.entities),
         intersect(has.statements, demand.statements, run.snapshot.statements),
