@@ -25,7 +25,7 @@ from pathlib import Path
 import condgraph
 from condgraph.engine.errors import CondgraphError
 from condgraph.graph import Graph
-from condgraph.languages.llm.lower.cases import markdown
+from condgraph.languages.llm.lower.search import markdown
 
 MOVIES = ("metaqa_1hop", "metaqa_2hop", "metaqa_3hop")
 #: Files of temporal questions, by what they are about.

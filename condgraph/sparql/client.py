@@ -1,21 +1,14 @@
-"""The connection to a SPARQL endpoint: queries and updates over HTTP, deadlines kept towards the
-caller, typed errors.
-
-Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store
-are. The protocol has no word for a deadline: what has one waits in a thread (`workers`), the caller
-is freed at the deadline in any case, the connection is cut, and the server ends the query as it is
-configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so
-in a header; that is an error here, never a shorter answer.
-"""
+"""HTTP client of a SPARQL endpoint: queries, updates, replies, and what a store refuses."""
 
 from __future__ import annotations
 
 import http.client
 import os
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
@@ -25,6 +18,7 @@ from condgraph.engine.addresses import parse, shown
 from condgraph.engine.bounds import check_bounds, current, within
 from condgraph.engine.errors import (
     DeadlineError,
+    MissingExtraError,
     OptionError,
     ParseError,
     ReadOnlyError,
@@ -33,12 +27,121 @@ from condgraph.engine.errors import (
 from condgraph.engine.wire import Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
-from condgraph.sparql.refusals import broken, refused
-from condgraph.sparql.replies import Reader, Solutions, chunks, wrapper_class
 
 if TYPE_CHECKING:
     import pyoxigraph
     from SPARQLWrapper import SPARQLWrapper
+
+
+# -- refusals ----------------------------------------------------------------------------------------
+# What servers say in place of results: statuses of HTTP, and words among the results.
+
+
+#: Marks of a server's words about a query that took too long.
+_LATE: Final = ("S1T00", "imeout", "timed out", "imed out")
+_SHORTER: Final = "its own limit may be shorter than timeout="
+#: What an answer ends with that is whole up to a token, and the words behind it.
+_WORDS: Final = re.compile(r"[\n\[{}\],>]([A-Z][\w ,:;'-]*+)\.?\s*+\Z")
+#: Bytes at the end of an answer that are looked at.
+_END: Final = 500
+
+
+def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
+    """The error that an HTTP status means."""
+    short = " ".join(said.split())[:600]
+    if code in (401, 403):
+        return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
+    if code in (404, 405, 406, 415) or kind == "text/html":
+        return StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
+    if code == 400:
+        return ParseError(f"the server cannot read the query: {short}")
+    if code in (408, 504) or any(mark in said for mark in _LATE):
+        return DeadlineError(f"the server ended the query: {short}", hint=_SHORTER)
+    return StoreError(f"the server says ({code}): {short}")
+
+
+def broken(url: str, error: SyntaxError, last: bytes) -> StoreError | DeadlineError:
+    """The error that results mean which cannot be read to their end; `last` is what came last. A
+    server that gives up has begun to answer, and puts its words behind what it has sent.
+    """
+    words = _WORDS.search(last[-_END:].decode(errors="replace"))
+    if words is not None and ("cancel" in words[1] or any(mark in words[1] for mark in _LATE)):
+        return DeadlineError(f"the server ended the query: {words[1]}", hint=_SHORTER)
+    return StoreError(f"{url} answers what is no SPARQL result: {error}", hint="the server may have ended the query")
+
+
+# -- replies -----------------------------------------------------------------------------------------
+# One request to a SPARQL endpoint as SPARQLWrapper sends it, and its reply as it is read: the body,
+# piece by piece; solutions, one after the other.
+
+
+_CHUNK: Final = 1 << 18
+
+
+def wrapper_class() -> Any:
+    """SPARQLWrapper with an opener of its own, where SPARQLWrapper would set one for the whole
+    process to do a digest.
+    """
+    try:
+        from SPARQLWrapper import SPARQLWrapper
+    except ImportError:
+        raise MissingExtraError("SPARQLWrapper", "sparql") from None
+
+    class Wrapper(SPARQLWrapper):
+        """A request."""
+
+        opener: urllib.request.OpenerDirector
+
+        def _query(self) -> tuple[Any, str]:
+            request = self._createRequest()
+            if self.timeout is None:
+                return self.opener.open(request), self.returnFormat
+            return self.opener.open(request, timeout=self.timeout), self.returnFormat
+
+    return Wrapper
+
+
+class Solutions:
+    """The solutions of a SELECT, parsed one after the other, and their variables."""
+
+    __slots__ = ("_found", "_readable", "variables")
+
+    def __init__(self, found: pyoxigraph.QuerySolutions, readable: Callable[[], AbstractContextManager[None]]) -> None:
+        self._found, self._readable, self.variables = found, readable, found.variables
+
+    def __iter__(self) -> Iterator[pyoxigraph.QuerySolution]:
+        with self._readable():
+            yield from self._found
+
+
+def chunks(response: Any) -> Iterator[bytes]:
+    """The body, piece by piece."""
+    while data := response.read(_CHUNK):
+        yield data
+
+
+class Reader:
+    """A response as a file, for each part of which somebody waits."""
+
+    def __init__(self, response: Any, waited: Callable[[Callable[[], bytes]], bytes]) -> None:
+        self._response, self._waited = response, waited
+        #: The part that came last, and was not empty.
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes."""
+        part = self._waited(lambda: bytes(self._response.read1(size)))
+        self.last = part or self.last
+        return part
+
+
+# -- client ------------------------------------------------------------------------------------------
+# Requests are SPARQLWrapper's; the answers are read by pyoxigraph, as those of the embedded store
+# are. The protocol has no word for a deadline: what has one waits in a thread (`workers`), the caller
+# is freed at the deadline in any case, the connection is cut, and the server ends the query as it is
+# configured to. A store that cuts results short (a row limit of Virtuoso, a partial answer) says so
+# in a header; that is an error here, never a shorter answer.
+
 
 T = TypeVar("T")
 Method = Literal["auto", "get", "post"]

@@ -31,7 +31,7 @@ from condgraph.engine.passes import PASSES
 from condgraph.languages.kopl.lower import lower
 from condgraph.languages.kopl.table import FUNCTIONS
 from condgraph.languages.llm.functions import TABLE as LLM_FUNCTIONS
-from condgraph.languages.llm.lower.cases import markdown
+from condgraph.languages.llm.lower.search import markdown
 
 DOCS = Path(__file__).parent.parent
 _PART = re.compile(r"(?P<begin><!-- printed: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)

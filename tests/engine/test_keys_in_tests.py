@@ -10,7 +10,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import ParseError, UnknownNameError
-from condgraph.engine.execute.called import key_of
+from condgraph.engine.execute.grouped import key_of
 from condgraph.graph import Graph
 from tests.support import keyed_shop
 

@@ -15,8 +15,7 @@ import condgraph
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.labels import Labels
 from condgraph.cypher.load.labelling import begun_otherwise, first, further, is_wanted
-from condgraph.cypher.load.rows import RowMaker
-from condgraph.cypher.load.write import content_id
+from condgraph.cypher.load.write import RowMaker, content_id
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreError
 from condgraph.engine.facts import Item, Member, Ref, Statement

@@ -21,8 +21,8 @@ from condgraph.engine.check import built
 from condgraph.engine.errors import LONGEST_NAME, DeadlineError, nearest
 from condgraph.engine.evidence import Evidence, items
 from condgraph.engine.execute.conditions import text_mask
+from condgraph.engine.execute.operators import _edge
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.temporal import _edge
 from condgraph.engine.execute.versus import readings_of
 from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts

@@ -24,8 +24,8 @@ from condgraph.engine.facts import Item, Ref, Statement
 from condgraph.engine.passes import optimise
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.languages.llm.lower.cases import CASES, subsets
 from condgraph.languages.llm.lower.query import lower
+from condgraph.languages.llm.lower.search import CASES, subsets
 
 PEOPLE = """\
 Name,Team,Points,Joined,Weight,Note

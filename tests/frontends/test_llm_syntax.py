@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, ParseError, UnknownNameError
-from condgraph.languages.llm.syntax.parse import parse, parse_expression
-from condgraph.languages.llm.syntax.reader import MOST_DEPTH, MOST_OPERATORS
+from condgraph.languages.llm.syntax.parse import MOST_DEPTH, MOST_OPERATORS, parse, parse_expression
 from condgraph.languages.llm.syntax.tree import (
     Argument,
     Call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from condgraph.languages.llm.lower.cases import CASES, When, choose, markdown, subsets
+from condgraph.languages.llm.lower.search import CASES, When, choose, markdown, subsets
 
 
 def test_every_subset_has_a_meaning_or_an_error_whatever_holds() -> None:

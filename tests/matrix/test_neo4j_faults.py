@@ -18,7 +18,7 @@ from condgraph.cypher.layout.schema import Index
 from condgraph.cypher.load import batch as batches
 from condgraph.cypher.load import lock as loading
 from condgraph.cypher.load.batch import Batch
-from condgraph.cypher.load.rows import RowMaker
+from condgraph.cypher.load.write import RowMaker
 from condgraph.engine.errors import StoreBusyError, StoreError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
 from condgraph.engine.values import Quantity, Time

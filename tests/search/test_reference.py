@@ -18,7 +18,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance import domains
 from condgraph.patterns.join import driver, join, together
-from condgraph.patterns.join import semijoin as look_back
+from condgraph.patterns.join import join as look_back
 from condgraph.patterns.match import match
 from tests.search.reference import Node, Reference
 from tests.search.worlds import NAMES, RELATIONS, TieEncoder, a_graph, a_pattern, an_ask

@@ -1,21 +1,359 @@
-"""Whether a query that a person or a model wrote reads the graph and does nothing else.
-
-Two looks that know nothing of each other, either of which refuses: at the text, before anything is
-sent (`text`), and at the server's own plan of it. Subqueries within expressions are no operators of
-a plan; they stand in what it says of its operators.
-"""
+"""The guard of Cypher that people write: its tokens, its clauses, and the plan that the server makes of it."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from condgraph.cypher.guard.text import check_text
-from condgraph.cypher.guard.words import AFTER_A_NAME, FUNCTIONS, PROCEDURES, SHOWN
-from condgraph.engine.errors import ReadOnlyError
+from condgraph.cypher.guard.words import (
+    AFTER_A_NAME,
+    ASKING,
+    BEFORE_PARENTHESIS,
+    CLAUSES,
+    COMMANDS,
+    FUNCTIONS,
+    KEYWORDS,
+    OPTIONS,
+    PROCEDURES,
+    SHOWN,
+    VERSIONS,
+)
+from condgraph.engine.errors import OptionError, ReadOnlyError
 
 __all__ = ["PROCEDURES", "check_plan", "check_text"]
+
+
+# -- tokens ------------------------------------------------------------------------------------------
+# The tokens of a Cypher text, in time linear in its length; what versions of a server may read
+# differently is refused.
+#
+# A server decodes `\uXXXX` before it looks for tokens, so that an escape may be a quote, or part of
+# a word (seen on 5.26 and 2026.x, in Cypher 5 and 25). A text with escapes is therefore read as it
+# stands and as it is decoded, and an escape may stand within quotes alone.
+
+
+WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
+# `/*/` begins a comment; what reads the words before a query on 5.26 loses its way there, so that
+# it is refused.
+#: What a server takes for space. Other invisible characters are parts of names to some versions.
+_SPACE: Final = "\\t-\\r\\x1c-\\x20\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
+_TOKEN: Final = re.compile(
+    rf"""(?P<space>[{_SPACE}]++|//[^\n\r]*+|/\*(?!/).*?\*/)
+    |(?P<word>[^\W\d]\w*+)
+    |(?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+")
+    |(?P<name>`[^`]*+(?:``[^`]*+)*+`)
+    |(?P<number>(?:0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?(?:[eE][+-]?[0-9]++)?)[fFdD]?)
+    |(?P<open>/\*|['"`])
+    |(?P<mark>[-()\[\]{{}}<>=+*/%^.,:;|&!?~$])
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\(?:\\|u([0-9a-fA-F]{4}))")
+_ANY_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+#: What an error shows of a word, and says about it.
+_LONG: Final = 200
+_OPEN: Final = {"'": "a string", '"': "a string", "`": "a name in backticks", "/*": "a comment"}
+
+
+class Tokens:
+    """What a text consists of, without space and comments: `kinds`, `values` and `starts`, side by
+    side.
+
+    The value of a word is in small letters, that of a name in backticks is what it names, that of a
+    string is empty.
+    """
+
+    def __init__(self, text: str, shifts: list[int] | None = None) -> None:
+        """`shifts` are the places of decoded escapes, so that errors say where in the text as it
+        was written.
+        """
+        self._text, self._shifts = text, shifts or []
+        self.kinds: list[str] = []
+        self.values: list[str] = []
+        self.starts: list[int] = []
+        behind = 0
+        for found in _TOKEN.finditer(text):
+            kind, start = found.lastgroup, found.start()
+            if kind == "space":
+                continue
+            value = found[0]
+            if kind == WORD:
+                value = value.upper().casefold()
+                if behind == start and start and self.kinds[-1] in (NUMBER, NAME):
+                    self.refuse(start, f"{found[0]!r} follows {text[self.starts[-1] : start]!r} without a space")
+            elif kind == NAME:
+                value = value[1:-1].replace("``", "`")
+            elif kind == STRING:
+                if behind == start and start and self.kinds[-1] in (WORD, NAME):
+                    # In Cypher 25 s'...{expression}...' computes what stands in the braces.
+                    self.refuse(start, f"a string right after {text[self.starts[-1] : start]!r}", hint="write a space before it")
+                value = ""
+            elif kind == "open":
+                self.refuse(start, f"{_OPEN[value]} begins here and does not end")
+            elif text.startswith("\\u", start):
+                self.refuse(start, "a '\\u' escape outside of quotes")
+            elif kind == "other":
+                self.refuse(start, f"the character U+{ord(value):04X} outside of quotes")
+            elif value == "$" and behind == start and start and self.kinds[-1] in (WORD, NAME, NUMBER):
+                self.refuse(start, "'$' within a word", hint="write a space before it")
+            self.kinds.append(str(kind))
+            self.values.append(value)
+            self.starts.append(start)
+            behind = found.end()
+
+    def mark(self, at: int) -> str:
+        """The mark at a place, or nothing."""
+        return self.values[at] if 0 <= at < len(self.kinds) and self.kinds[at] == MARK else ""
+
+    def word(self, at: int) -> str:
+        """The word at a place, or nothing."""
+        return self.values[at] if 0 <= at < len(self.kinds) and self.kinds[at] == WORD else ""
+
+    def written(self, at: int) -> str:
+        """The word at a place with its capital letters."""
+        found = _TOKEN.match(self._text, self.starts[at])
+        return found[0] if found else ""
+
+    def named(self, at: int) -> bool:
+        """Whether a word or a name in backticks stands at a place."""
+        return 0 <= at < len(self.kinds) and self.kinds[at] in (WORD, NAME)
+
+    def refuse(self, start: int, what: str, *, hint: str | None = None) -> NoReturn:
+        """Raise the error, with its place in the text as it was written."""
+        what = what if len(what) <= _LONG else f"{what[:_LONG]}..."
+        start += 5 * bisect_left(self._shifts, start)
+        raise ReadOnlyError(f"the query may do more than read: {what}", span=(start, start + 1), hint=hint)
+
+
+def readings(text: str) -> list[Tokens]:
+    """The text as it stands and, where it has escapes, as it may be decoded; raises `ReadOnlyError`
+    for what cannot be read.
+    """
+    if not text.isascii():
+        for at, letter in enumerate(text):
+            if "\ud800" <= letter <= "\udfff":
+                raise ReadOnlyError("the query has half a character in it", span=(at, at + 1))
+        # Marks over letters are parts of words.
+        text = "".join("_" if unicodedata.category(letter) in ("Mn", "Mc") else letter for letter in text)
+    found = [Tokens(text)]
+    if "\\u" in text:
+        _only_in_quotes(text, found[0])
+        found += [Tokens(*_decoded(text, _ESCAPE)), Tokens(*_decoded(text, _ANY_ESCAPE))]
+    return found
+
+
+def _only_in_quotes(text: str, tokens: Tokens) -> None:
+    """Refuse an escape in a word, a comment or between tokens: no person needs one there."""
+    # In order, so that one pass is enough.
+    quoted = [found.span() for found in _TOKEN.finditer(text) if found.lastgroup in (STRING, NAME)]
+    at = 0
+    for escape in re.finditer(r"\\u", text):
+        while at < len(quoted) and quoted[at][1] <= escape.start():
+            at += 1
+        if at == len(quoted) or quoted[at][0] > escape.start():
+            tokens.refuse(escape.start(), "a '\\u' escape outside of quotes")
+
+
+def _decoded(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
+    parts, shifts, behind, length = [], [], 0, 0
+    for found in escapes.finditer(text):
+        if not found[1]:
+            continue
+        parts += [text[behind : found.start()], chr(int(found[1], 16))]
+        length += found.start() - behind + 1
+        behind = found.end()
+        shifts.append(length - 1)
+    parts.append(text[behind:])
+    return "".join(parts), shifts
+
+
+# -- text --------------------------------------------------------------------------------------------
+# Whether the text of a query can only read, by its tokens alone.
+#
+# A word is refused wherever it may begin a clause or a command that does more than read, at any
+# depth: in a subquery, a list, a `CASE`, a predicate. A word is let through where it can only be a
+# name (`n.set`, `:CALL`, `{load: 1}`, `AS show`). In doubt it is refused, and the error says that
+# backticks make it a name. Procedures and functions have to be on a list.
+
+
+#: After these a name or an expression stands, and never a clause.
+_BEFORE_AN_OPERAND: Final = frozenset(".$([,=:|/^&-<~")
+#: These follow a name, and no word that begins a clause.
+_BEHIND_A_NAME: Final = frozenset("=<>,)]}:|/^%&;")
+_ENDS, _ASKS = "ends", "asks"
+_QUOTED: Final = "where it is a name, write it in backticks"
+
+
+def check_text(text: str) -> None:
+    """Raise `ReadOnlyError`, with the place, for a text that may do more than read; its time is
+    linear in the length.
+    """
+    if not isinstance(text, str):
+        raise OptionError(f"a query is a text, and this is {type(text).__name__}")
+    for tokens in readings(text):
+        _Reader(tokens).check()
+
+
+class _Reader:
+    """One reading of a text."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        #: What is sure of a token: that an operand ends with it, or that one has to follow.
+        self.roles: list[str] = []
+        #: Where names of procedures that may be called begin.
+        self.called: set[int] = set()
+        self.begin = self.prefix()
+
+    def check(self) -> None:
+        """Look at every token once."""
+        tokens = self.tokens
+        self.roles = [""] * self.begin
+        for at in range(self.begin, len(tokens.kinds)):
+            self.roles.append(self.role(at))
+            if tokens.kinds[at] == WORD:
+                self.check_word(at, tokens.values[at])
+            elif tokens.kinds[at] == MARK:
+                if tokens.values[at] == "(":
+                    self.check_call(at)
+                elif tokens.values[at] == ";" and at + 1 < len(tokens.kinds):
+                    tokens.refuse(tokens.starts[at + 1], "a second statement")
+
+    # -- the words before a query ------------------------------------------------------------------
+
+    def prefix(self) -> int:
+        """Where the query itself begins, after `CYPHER 25 runtime=slotted`."""
+        tokens, at = self.tokens, 0
+        if tokens.word(0) == "cypher":
+            at = 1
+            if tokens.kinds[1:2] == [NUMBER]:
+                if tokens.values[1] not in VERSIONS:
+                    tokens.refuse(tokens.starts[1], f"version {tokens.values[1]!r} of Cypher is not known here")
+                at = 2
+            while tokens.word(at) and tokens.mark(at + 1) == "=":
+                if tokens.word(at) not in OPTIONS or not tokens.word(at + 2):
+                    known = ", ".join(sorted(OPTIONS))
+                    tokens.refuse(tokens.starts[at], f"the option {tokens.word(at)!r}", hint=f"these may be given: {known}")
+                at += 3
+        if (word := tokens.word(at)) in ("explain", "profile", "cypher"):
+            tokens.refuse(tokens.starts[at], f"it begins with {word.upper()}, so that its plan cannot be asked for")
+        return at
+
+    # -- names and keywords ------------------------------------------------------------------------
+
+    def role(self, at: int) -> str:
+        """What is sure of a token, given those before it."""
+        tokens = self.tokens
+        if tokens.kinds[at] == MARK:
+            return _ENDS if tokens.values[at] in ")]}" else ""
+        if tokens.kinds[at] != WORD:
+            return _ENDS
+        word, mark, before = tokens.values[at], tokens.mark(at - 1), tokens.word(at - 1)
+        if mark == "$" or (mark == "." and tokens.mark(at - 2) != "."):
+            return _ENDS
+        ended = at == self.begin or self.roles[at - 1] == _ENDS
+        if word in ASKING and (ended or (mark == "{" and word in ("return", "with", "unwind"))):
+            return _ASKS
+        if before and not ended:
+            pair = (before, word) in (("order", "by"), ("starts", "with"), ("ends", "with"))
+            if pair and self.roles[at - 2 : at - 1] == [_ENDS]:
+                return _ASKS
+            if self.roles[at - 1] == _ASKS:
+                if (before, word) == ("return", "distinct"):
+                    return _ASKS
+                return _ENDS if before == "as" or word not in KEYWORDS else ""
+        return _ENDS if mark and mark in _BEFORE_AN_OPERAND and word not in KEYWORDS else ""
+
+    def check_word(self, at: int, word: str) -> None:
+        """Refuse a word that may begin what does more than read."""
+        tokens = self.tokens
+        if word in ("in", "concurrent") and tokens.word(at + 1) in ("transaction", "transactions"):
+            if word == "concurrent" or tokens.mark(at - 1) == "}":
+                tokens.refuse(tokens.starts[at], "IN TRANSACTIONS", hint=_QUOTED)
+        elif word == "call":
+            if not self.is_name(at):
+                self.check_procedure(at)
+        elif (word in CLAUSES or word in COMMANDS) and not self.is_name(at):
+            after = tokens.word(at + 1)
+            if word in COMMANDS and (after in AFTER_A_NAME or (tokens.mark(at + 1) and tokens.mark(at + 1) not in "($")):
+                return
+            tokens.refuse(tokens.starts[at], f"{f'{word} {after}'.strip().upper()} is no reading clause", hint=_QUOTED)
+
+    def is_name(self, at: int) -> bool:
+        """Whether the word can only be a name where it stands."""
+        tokens = self.tokens
+        mark, after = tokens.mark(at - 1), tokens.mark(at + 1)
+        if mark == "$" or (mark == "." and tokens.mark(at - 2) != "."):
+            return True
+        if after == "(":
+            return False
+        if at + 1 == len(tokens.kinds) or (after and after in _BEHIND_A_NAME) or (after == "." and tokens.named(at + 2)):
+            return True
+        operand = (mark and mark in _BEFORE_AN_OPERAND) or (tokens.word(at - 1) and self.roles[at - 1] == _ASKS)
+        return bool(operand) and tokens.kinds[at + 1] in (WORD, MARK) and (bool(after) or tokens.word(at + 1) in AFTER_A_NAME)
+
+    # -- what is called ----------------------------------------------------------------------------
+
+    def check_procedure(self, at: int) -> None:
+        """Refuse `CALL` of what is neither a subquery nor on the list."""
+        tokens, to = self.tokens, at + 1
+        if tokens.mark(to) == "{":
+            return
+        if tokens.mark(to) == "(":
+            to += 1
+            while tokens.named(to) or (tokens.mark(to) and tokens.mark(to) in ",*"):
+                to += 1
+            if tokens.mark(to) == ")" and tokens.mark(to + 1) == "{":
+                return
+            tokens.refuse(tokens.starts[at], "CALL of something that is no subquery", hint=_QUOTED)
+        parts = []
+        while tokens.named(to):
+            parts.append(self.written(to))
+            if tokens.mark(to + 1) != ".":
+                break
+            to += 2
+        name = ".".join(parts)
+        if name not in PROCEDURES:
+            tokens.refuse(tokens.starts[at], f"CALL of {name!r}, which is not on the list of procedures", hint=_QUOTED)
+        self.called.add(at + 1)
+
+    def written(self, at: int) -> str:
+        """A name as it was written; names of procedures have small and capital letters."""
+        return self.tokens.written(at) if self.tokens.kinds[at] == WORD else self.tokens.values[at]
+
+    def check_call(self, at: int) -> None:
+        """Refuse the function before a parenthesis where it is not on the list."""
+        tokens, first = self.tokens, at - 1
+        if not tokens.named(first):
+            return
+        while tokens.mark(first - 1) == "." and tokens.named(first - 2):
+            first -= 2
+        if first in self.called:
+            return
+        parts = tokens.values[first:at:2]
+        name = ".".join(parts).upper().casefold()
+        if name in FUNCTIONS and not any("." in part for part in parts):
+            return
+        if len(parts) == 1 and tokens.kinds[first] != NAME and (name in BEFORE_PARENTHESIS or name == "call"):
+            return
+        if len(parts) == 1 and tokens.mark(first - 1) == ":" and self.is_hint(first - 2):
+            return
+        tokens.refuse(tokens.starts[first], f"the function {'.'.join(parts)!r} is not on the list")
+
+    def is_hint(self, at: int) -> bool:
+        """Whether `USING INDEX n:Label(property)` has its variable here."""
+        words = [self.tokens.word(one) for one in range(max(at - 4, 0), at)]
+        return self.tokens.named(at) and "using" in words and "index" in words
+
+
+# -- check -------------------------------------------------------------------------------------------
+# Two looks that know nothing of each other, either of which refuses: at the text, before anything is
+# sent (`text`), and at the server's own plan of it. Subqueries within expressions are no operators of
+# a plan; they stand in what it says of its operators.
+
 
 #: Operators of a plan that read or change more than the graph, whatever the query type says.
 _FORBIDDEN: Final = (
@@ -31,7 +369,7 @@ _WITHIN: Final = re.compile(
     re.IGNORECASE,
 )
 _FUNCTION: Final = re.compile(r"(?<![`.\w])[\w`]++(?:\.[\w`]++)++(?=\()")
-_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`""", re.DOTALL)
+_CHECK_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`""", re.DOTALL)
 _UNSEEN: Final = frozenset({"string-representation"})
 
 
@@ -86,7 +424,7 @@ def _harmless(columns: Iterable[str]) -> list[str]:
     """
     found = []
     for column in columns:
-        if _speaks(column) and not _speaks(_QUOTED.sub(" ", column)):
+        if _speaks(column) and not _speaks(_CHECK_QUOTED.sub(" ", column)):
             found.append("`" + column.replace("`", "``") + "`")
     return found
 

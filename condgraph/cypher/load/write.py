@@ -1,44 +1,469 @@
-"""Writing a snapshot to Neo4j over Bolt, in batches: idempotent, resumable, one writer at a time, a
-batch at a time.
-
-A batch is one transaction, which also writes a `Load` node that names the batch; a batch whose node
-is there already was written before and is left out. So a load that was killed goes on where it
-stopped. What the server says it made is compared with what a batch holds before it is committed.
-Readers see the graph once its node says that it is complete.
-
-Where the graph had content before, every record that a load adds has its stamp (`write`), and what
-it changes is noted before, in a `Former` node: so a load that cannot be finished can be taken back
-(`abandon`).
-
-Two batches are under way at once: while the server commits one it runs the rows of the other.
-"""
+"""Writing of a graph to Neo4j: rows of entities, statements and concepts, and what is removed."""
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import chain
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from condgraph.cypher.load.batch import Batch
-from condgraph.cypher.load.gone import Gone
+from condgraph.cypher.labels import Labels
+from condgraph.cypher.layout.schema import (
+    CONCEPT,
+    ROW,
+    index_key,
+    inner_ranks,
+    predicate_key,
+    time_text,
+    type_of,
+)
+from condgraph.cypher.load.batch import BATCH, Batch, Ids, Numbers, Rows, cut
+from condgraph.cypher.load.before import mapped_pairs, pairs_said, row_sources, said_where
+from condgraph.cypher.load.cells import caption_of, cells, order_of
 from condgraph.cypher.load.labelling import Labelling
-from condgraph.cypher.load.rows import RowMaker
+from condgraph.cypher.load.pairs import Pairs
+from condgraph.engine.execute.spans import span_precision
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.collector import fewer_collections
+from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.readback import place_raws
+from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
     from condgraph.cypher.load.lock import Loading
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- gone --------------------------------------------------------------------------------------------
+# What a load takes away, as batches that mark it: it is removed when all else is done (`lock`).
+
+
+class Gone:
+    """Batches that mark what `previous` has and `snapshot` has not."""
+
+    def __init__(self, previous: Snapshot, snapshot: Snapshot) -> None:
+        self.previous, self.snapshot = previous, snapshot
+        self._types = [type_of(previous.predicate_name(i)) for i in range(previous.predicate_count)]
+
+    def batches(self) -> Iterator[Batch]:
+        """All of them; statements before the entities that they are about."""
+        previous, snapshot = self.previous, self.snapshot
+        sids = statement_ids(previous)
+        gone = np.flatnonzero(~np.isin(sids, statement_ids(snapshot))).astype(np.int32)
+        split = previous.split(gone)
+        owners = np.zeros(previous.statements, bool)
+        owners[previous.arrays.get("q.owner")] = True
+        relations, attributes = gone[:split], gone[split:] - np.int32(previous.relations)
+        types = self._types
+        for some in _pieces(relations):
+            ids = Ids(previous)
+            ends = ids.places(previous.relation_subject[some]), ids.places(previous.relation_object[some])
+            kinds = [types[p] for p in previous.predicates(some).tolist()]
+            yield self._batch("relations", ids, zip(*ends, kinds, sids[some].tolist(), strict=True))
+        for some in _pieces(relations[owners[relations]]):
+            yield self._batch("statements", None, ((sid,) for sid in sids[some].tolist()))
+        for some in _pieces(attributes):
+            ids, numbers = Ids(previous), some + np.int32(previous.relations)
+            kinds = [types[p] for p in previous.predicates(numbers).tolist()]
+            subjects = ids.places(previous.attribute_subject[some])
+            yield self._batch("attributes", ids, zip(subjects, kinds, sids[numbers].tolist(), strict=True))
+        for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
+            mapped, own = mapped_pairs(previous, prefix, snapshot)[0], Pairs(previous, prefix)
+            for some in _pieces(np.flatnonzero(~np.isin(mapped, Pairs(snapshot, prefix).keys))):
+                ids = Ids(previous)
+                below, above = (ids.places(numbers) for numbers in np.divmod(own.keys[some], previous.entities))
+                yield self._batch("members", ids, ((a, b, edge) for a, b in zip(below, above, strict=True)), edge)
+        idents = previous.texts.take(previous.entity_id)
+        keys = [index_key(ident) for ident in idents if snapshot.identified(ident) < 0]
+        kept = {snapshot.predicate_name(i) for i in range(snapshot.predicate_count)}
+        names = (previous.predicate_name(i) for i in range(previous.predicate_count))
+        predicates = [predicate_key(name) for name in names if name not in kept]
+        left = {snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))}
+        listed = (previous.source_of(i).name for i in range(len(previous.arrays.get("src.name"))))
+        sources = [name for name in listed if name not in left]
+        for kind, found in (("entities", keys), ("predicates", predicates), ("sources", sources)):
+            for at in range(0, len(found), BATCH):
+                yield self._batch(kind, None, ((key,) for key in found[at : at + BATCH]))
+
+    def _batch(self, kind: str, ids: Ids | None, rows: Iterable[Iterable[Any]], more: str = "") -> Batch:
+        # The name has the rows in it: what is left to mark differs where a load goes on.
+        listed = [list(row) for row in rows]
+        texts = [] if ids is None else ids.texts()
+        digest = blake2b(json.dumps([texts, listed]).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return Batch(f"gone {kind}", f"gone {kind} {more} {digest}", texts, listed)
+
+
+def _pieces(numbers: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for at in range(0, len(numbers), BATCH):
+        yield numbers[at : at + BATCH]
+
+
+# -- concept rows ------------------------------------------------------------------------------------
+# Membership and subclasses as batches of rows: those that are new, and those with further sources.
+
+
+class ConceptRows:
+    """Makes batches of what `snapshot` has and `previous` has not; `sources` are the names of the
+    sources of `snapshot`.
+    """
+
+    def __init__(self, snapshot: Snapshot, previous: Snapshot | None, sources: Sequence[str]) -> None:
+        self.snapshot, self.previous, self._sources_named = snapshot, previous, sources
+
+    def batches(self) -> Iterator[Batch]:
+        """Membership, also what follows from it, and subclasses: those that are new, and those with
+        further sources.
+        """
+        snapshot, previous = self.snapshot, self.previous
+        for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
+            pairs = Pairs(snapshot, prefix)
+            every = np.arange(len(pairs.keys))
+            parts = (("members", every), ("members that changed", every[:0]))
+            if previous is not None:
+                mapped, where = mapped_pairs(previous, prefix, snapshot)
+                order = np.argsort(mapped)
+                at = (
+                    order[np.minimum(np.searchsorted(mapped, pairs.keys, sorter=order), len(mapped) - 1)]
+                    if len(mapped)
+                    else every[:0]
+                )
+                known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(every), bool)
+                more = known & (pairs_said(snapshot, pairs) != (where[at] if len(mapped) else 0))
+                parts = (("members", every[~known]), ("members that changed", every[more]))
+            for kind, places in parts:
+
+                def make(kind: str, name: str, at: Numbers, pairs: Pairs = pairs, edge: str = edge) -> Batch:
+                    return self._pairs(kind, name, at, pairs, edge)
+
+                yield from cut(kind, places.astype(np.int32), make, f"{kind} {edge}")
+
+    def _pairs(self, kind: str, name: str, at: Numbers, pairs: Pairs, edge: str) -> Batch:
+        ids = Ids(self.snapshot)
+        ends = [ids.places(numbers) for numbers in np.divmod(pairs.keys[at], self.snapshot.entities)]
+        begin, end = pairs.bounds[at].tolist(), pairs.bounds[at + 1].tolist()
+        rows: Rows = [
+            [one, other, edge, None, [self._sources_named[i] for i in pairs.sources[low:high]], pairs.rows[low:high].tolist()]
+            + [None] * 4
+            for one, other, low, high in zip(*ends, begin, end, strict=True)
+        ]
+        if kind.endswith("changed"):
+            for row, pair in zip(rows, pairs.keys[at].tolist(), strict=True):
+                row.append(self._pair_key(edge, *divmod(pair, self.snapshot.entities)))
+        return Batch(kind, name, ids.texts(), rows, *((None, None) if kind.endswith("changed") else (0, len(rows))))
+
+    def _pair_key(self, edge: str, one: int, other: int) -> str:
+        """A name for a membership, for what is noted of it."""
+        ends = json.dumps([edge, self.snapshot.ident(one), self.snapshot.ident(other)])
+        return blake2b(ends.encode(), digest_size=16).hexdigest()
+
+
+# -- rows --------------------------------------------------------------------------------------------
+# A snapshot as batches of rows: lists of plain values as they travel to the server, made from
+# columns a batch at a time.
+#
+# A batch names its entities once (`ids`), and its rows say them by their place there, so that the
+# server looks each up once a batch. Statements come sorted by subject, which keeps the relationships
+# of a node together in the store.
+
+
+_LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [CONCEPT], EntityKind.ROW: [ROW]}
+
+
+class RowMaker:
+    """Makes batches of what `snapshot` has and `previous` has not."""
+
+    def __init__(self, snapshot: Snapshot, previous: Snapshot | None = None, labelling: Labelling | None = None) -> None:
+        self.snapshot, self.previous = snapshot, previous
+        self._labelling = Labelling() if labelling is None else labelling
+        self._labels = Labels(snapshot, set(self._labelling.after or ()))
+        self._predicates = [snapshot.predicate_name(i) for i in range(snapshot.predicate_count)]
+        self._types = list(map(type_of, self._predicates))
+        self._keys = list(map(predicate_key, self._predicates))
+        self._sources_named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        self._further: dict[int, list[tuple[int, int]]] = {}
+        get = snapshot.arrays.get
+        for statement, source, row in zip(*(get(f"prov.{n}").tolist() for n in ("stmt", "src", "row")), strict=True):
+            self._further.setdefault(statement, []).append((source, row))
+        self._said, self._raws = texts_of(snapshot), place_raws(snapshot)
+        self.sids = statement_ids(snapshot)
+        known = np.empty(0, np.int64) if previous is None else statement_ids(previous)
+        self._known = known
+        self._fresh = ~np.isin(self.sids, known) if len(known) else np.ones(len(self.sids), bool)
+
+    @cached_property
+    def total(self) -> int | None:
+        """How many records all batches hold; not known before they are made where there is a
+        previous snapshot.
+        """
+        if self.previous is not None:
+            return None
+        get, snapshot = self.snapshot.arrays.get, self.snapshot
+        pairs = sum(len(Pairs(snapshot, prefix).keys) for prefix in ("mem", "sub"))
+        return len(get("src.name")) + len(self._predicates) + snapshot.entities + snapshot.statements + pairs
+
+    def batches(self) -> Iterator[Batch]:
+        """All of them, in the order in which they have to be written."""
+        snapshot = self.snapshot
+        yield from cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
+        yield from cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
+        for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
+            yield from cut(kind, numbers, self._entities)
+        if self.previous is not None:
+            yield from cut("labels", self._labelling.changed(self.previous, self.snapshot), self._labelled)
+        yield from self._statements()
+        yield from self._more_sources()
+        yield from ConceptRows(snapshot, self.previous, self._sources_named).batches()
+
+    # -- sources, predicates, entities -------------------------------------------------------------
+
+    def _sources(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        found = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
+        rows = [[one.name, at, one.location, one.format, one.content or None, one.terms or None] for at, one in found]
+        return Batch(kind, name, [], rows)
+
+    def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        get, rows = self.snapshot.arrays.get, []
+        keys = np.bincount(get("q.key"), minlength=len(self._predicates))
+        for number in numbers.tolist():
+            counts = [int(np.diff(get(f"{family}.offsets")[number : number + 2])[0]) for family in ("rel", "att")]
+            rows.append([self._predicates[number], *counts, int(keys[number]), self._keys[number]])
+        return Batch(kind, name, [], rows)
+
+    def _changed_entities(self) -> tuple[Numbers, Numbers]:
+        """Entities that are new, and those that are called or are otherwise than before."""
+        every = np.arange(self.snapshot.entities, dtype=np.int32)
+        previous = self.previous
+        if previous is None:
+            return every, every[:0]
+        new, changed = [], []
+        before_said, places = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
+        for number in every.tolist():
+            entity = self.snapshot.entity(number)
+            before = previous.identified(entity.id)
+            if before < 0:
+                new.append(number)
+            elif (
+                previous.entity(before) != entity
+                or before_said.get(before) != self._said.get(number)
+                or places[0](before) != places[1](number)
+            ):
+                changed.append(number)
+        return np.array(new, np.int32), np.array(changed, np.int32)
+
+    def _entities(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot, kinds = self.snapshot, self.snapshot.entity_kind[numbers].tolist()
+        idents = snapshot.texts.take(snapshot.entity_id[numbers])
+        called = snapshot.texts.take(snapshot.entity_name[numbers])
+        orders, ranks = map(order_of, called), map(inner_ranks, called)
+        rows: Rows = [list(row) for row in zip(idents, called, map(index_key, called), kinds, orders, ranks, strict=True)]
+        if len(snapshot.arrays.get("ent.row")):
+            places, at = (snapshot.arrays.get(column)[numbers].tolist() for column in ("ent.source", "ent.row"))
+        else:
+            places = at = [-1] * len(rows)
+        for row, source, number, entity in zip(rows, places, at, numbers.tolist(), strict=True):
+            row += [self._sources_named[source], number] if source >= 0 else [None, None]
+            row += [self._said.get(entity), index_key(row[0]), _LABELS[row[3]]]
+        if kind.endswith("changed"):
+            return Batch(kind, name, [], rows)
+        for row, labels in zip(rows, self._labels.of(numbers), strict=True):
+            if labels:
+                row[-1] = [*row[-1], *labels]
+        return Batch(kind, name, [], rows, nodes=len(rows))
+
+    def _labelled(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        """Entities that are there, with the labels that they carry from now on."""
+        every = self._labelling.every
+        places = {label: place for place, label in enumerate(every)}
+        idents = self.snapshot.texts.take(self.snapshot.entity_id[numbers])
+        rows: Rows = [
+            [index_key(ident), [places[label] for label in labels]]
+            for ident, labels in zip(idents, self._labels.of(numbers), strict=True)
+        ]
+        return Batch(kind, name, every, rows)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _statements(self) -> Iterator[Batch]:
+        """Relations and attributes, each without qualifiers and with them, by subject."""
+        snapshot = self.snapshot
+        owners = np.zeros(snapshot.statements, bool)
+        owners[snapshot.arrays.get("q.owner")] = True
+        for family, first, subjects, make in (
+            ("relations", 0, snapshot.relation_subject, self._relations),
+            ("attributes", snapshot.relations, snapshot.attribute_subject, self._attributes),
+        ):
+            order = np.argsort(subjects, kind="stable").astype(np.int32) + np.int32(first)
+            order = order[self._fresh[order]]
+            if family == "attributes":
+                yield from cut(family, order, make)
+                continue
+            for kind, numbers in ((family, order[~owners[order]]), (f"{family} with qualifiers", order[owners[order]])):
+                yield from cut(kind, numbers, make)
+
+    def _relations(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot = self.snapshot
+        ids = Ids(snapshot)
+        predicates = snapshot.predicates(numbers).tolist()
+        subjects, objects = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
+        types, sids = [self._types[p] for p in predicates], self.sids[numbers].tolist()
+        rows: Rows = [
+            [s, o, t, sid, *places, *valid]
+            for s, o, t, sid, places, valid in zip(
+                subjects, objects, types, sids, self._places(numbers), self._validity(numbers), strict=True
+            )
+        ]
+        if not kind.endswith("qualifiers"):
+            return Batch(kind, name, ids.texts(), rows, 0, len(rows))
+        for row, predicate in zip(rows, predicates, strict=True):
+            row.append(self._predicates[predicate])
+        references, qualifiers = self._qualify(rows, numbers, ids)
+        return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, 3 * len(rows) + qualifiers + references)
+
+    def _attributes(self, kind: str, name: str, numbers: Numbers) -> Batch:
+        snapshot = self.snapshot
+        get, ids = snapshot.arrays.get, Ids(snapshot)
+        predicates = snapshot.predicates(numbers).tolist()
+        at = numbers - np.int32(snapshot.relations)
+        subjects = ids.places(snapshot.attribute_subject[at])
+        raws = get("att.raw")[at].tolist() if len(get("att.raw")) else [-1] * len(at)
+        rows: Rows = []
+        for number, s, p, sid, places, valid, cell, raw in zip(
+            numbers.tolist(),
+            subjects,
+            predicates,
+            self.sids[numbers].tolist(),
+            self._places(numbers),
+            self._validity(numbers),
+            cells(snapshot, "att", at),
+            raws,
+            strict=True,
+        ):
+            shown = None if raw < 0 else snapshot.texts[raw]
+            caption = caption_of(cell[1] if shown is None else shown)
+            rows.append([s, self._types[p], sid, *places, *valid, self._keys[p], caption, shown, self._raws_of(number), *cell])
+        references, qualifiers = self._qualify(rows, numbers, ids)
+        return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, len(rows) + qualifiers + references)
+
+    def _raws_of(self, number: int) -> str | None:
+        """The texts of a statement at its places, where they differ."""
+        raws = self._raws.get(number)
+        return None if raws is None else json.dumps(raws, ensure_ascii=False)
+
+    def _places(self, numbers: Numbers) -> Iterator[tuple[list[str], list[int]]]:
+        """The sources of each statement, and the rows there, side by side."""
+        sources, rows, names = self.snapshot.source[numbers].tolist(), self.snapshot.row[numbers].tolist(), self._sources_named
+        if not self._further:
+            alone = [[name] for name in names]
+            yield from ((alone[source], [row]) for source, row in zip(sources, rows, strict=True))
+            return
+        for number, source, row in zip(numbers.tolist(), sources, rows, strict=True):
+            more = self._further.get(number)
+            if more is None:
+                yield [names[source]], [row]
+            else:
+                yield [names[source], *(names[one] for one, _ in more)], [row, *(one for _, one in more)]
+
+    def _validity(self, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
+        """`since`, `until`, `span` and `valid` of each statement that has a validity."""
+        get = self.snapshot.arrays.get
+        owners, starts, ends = get("val.stmt"), get("val.start"), get("val.end")
+        if not len(owners):
+            yield from ((None, None, None, None),) * len(numbers)
+            return
+        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+        starts, ends = starts[at], ends[at]
+        columns = (owners[at] == numbers, starts, ends, span_precision(starts, ends))
+        for has, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
+            if not has:
+                yield None, None, None, None
+            else:
+                known = start != UNKNOWN_START and end != UNKNOWN_END
+                yield start, end, precision, time_text(start, end, precision) if known else None
+
+    def _qualify(self, rows: Rows, numbers: Numbers, ids: Ids) -> tuple[int, int]:
+        """Append the qualifiers of each statement to its row; how many of them name entities, and
+        how many there are.
+        """
+        snapshot = self.snapshot
+        get = snapshot.arrays.get
+        order = np.argsort(numbers, kind="stable")
+        positions, found = snapshot.qualifiers(numbers[order])
+        refs = get("q.ref")[found]
+        named = get("q.kind")[found] == Kind.ENTITY
+        places = iter(ids.places(refs[named]))
+        for row in rows:
+            row.append([])
+        keys = get("q.key")[found].tolist()
+        for position, key, cell, ref, name in zip(
+            order[positions].tolist(), keys, cells(self.snapshot, "q", found), refs.tolist(), named.tolist(), strict=True
+        ):
+            ident, place = (snapshot.ident(ref), next(places)) if name else (None, None)
+            rows[position][-1].append([self._predicates[key], *cell, ident, place])
+        return int(named.sum()), len(keys)
+
+    def _more_sources(self) -> Iterator[Batch]:
+        """Statements that were there and have other places now, or are written otherwise there."""
+        snapshot, previous, known = self.snapshot, self.previous, self._known
+        if previous is None or not len(known):
+            return
+        before, now = said_where(previous), said_where(snapshot)
+        order = np.argsort(known)
+        at = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
+        changed = np.flatnonzero((known[at] == self.sids) & (before[at] != now)).astype(np.int32)
+        split = snapshot.split(changed)
+
+        def relations(kind: str, name: str, numbers: Numbers) -> Batch:
+            ids = Ids(snapshot)
+            types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
+            ends = ids.places(snapshot.relation_subject[numbers]), ids.places(snapshot.relation_object[numbers])
+            rows: Rows = [
+                [s, o, t, sid, *places]
+                for s, o, t, sid, places in zip(*ends, types, self.sids[numbers].tolist(), self._places(numbers), strict=True)
+            ]
+            return Batch(kind, name, ids.texts(), rows)
+
+        def attributes(kind: str, name: str, numbers: Numbers) -> Batch:
+            ids = Ids(snapshot)
+            types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
+            subjects = ids.places(snapshot.attribute_subject[numbers - np.int32(snapshot.relations)])
+            at = numbers - np.int32(snapshot.relations)
+            raws = snapshot.arrays.get("att.raw")[at].tolist() if len(snapshot.arrays.get("att.raw")) else [-1] * len(at)
+            shown = [None if raw < 0 else snapshot.texts[raw] for raw in raws]
+            captions = [
+                caption_of(cell[1] if raw is None else raw) for cell, raw in zip(cells(snapshot, "att", at), shown, strict=True)
+            ]
+            texts = map(list, zip(shown, map(self._raws_of, numbers.tolist()), captions, strict=True))
+            columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers), texts
+            rows: Rows = [[s, t, sid, *places, *text] for s, t, sid, places, text in zip(*columns, strict=True)]
+            return Batch(kind, name, ids.texts(), rows)
+
+        yield from cut("sources of relations", changed[:split], relations)
+        yield from cut("sources of attributes", changed[split:], attributes)
+
+
+# -- write -------------------------------------------------------------------------------------------
+# A batch is one transaction, which also writes a `Load` node that names the batch; a batch whose node
+# is there already was written before and is left out. So a load that was killed goes on where it
+# stopped. What the server says it made is compared with what a batch holds before it is committed.
+# Readers see the graph once its node says that it is complete.
+#
+# Where the graph had content before, every record that a load adds has its stamp (`write`), and what
+# it changes is noted before, in a `Former` node: so a load that cannot be finished can be taken back
+# (`abandon`).
+#
+# Two batches are under way at once: while the server commits one it runs the rows of the other.
+
 
 #: Batches under way at once. More would wait for each other: about half of a batch's work is its
 #: commit.

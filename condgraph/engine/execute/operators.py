@@ -1,12 +1,313 @@
-"""The tables of operators: what runs each of them. mypy knows them whole."""
+"""Operators in process, in a table of their sorts."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.algebra import Bound, Clip, DuringAny, Nth, SameName, Shown, Validity, WhereValidity
 from condgraph.engine.algebra.tables import EntityTable, FactTable, GroupTable, ScalarTable, ValueTable, by_type
-from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, picks, qualified, temporal, values
+from condgraph.engine.bounds import check
+from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, qualified, values
+from condgraph.engine.execute.bags import Bag, Part, order_key
+from condgraph.engine.execute.conditions import Mask, holds
+from condgraph.engine.execute.entities import named_runs
+from condgraph.engine.execute.facts import interval_mask
+from condgraph.engine.execute.facts import validity as validity_of
+from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
+from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.spans import span_part, span_precision
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.pieces import alike, places_in_order, watched
+from condgraph.engine.snapshot.ordered import Cells
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN_END,
+    UNKNOWN_START,
+    Kind,
+    Precision,
+    Time,
+)
+
+if TYPE_CHECKING:
+    from condgraph.engine.execute.run import Run
+
+
+# -- picks -------------------------------------------------------------------------------------------
+# Operators that pick: one value of a bag by its place, values that stand for rows, entities of the
+# same names.
+
+
+def namesakes(run: Run, node: SameName) -> Numbers:
+    """All entities that share a name with these; entities are numbered by name, so that each name
+    is a run of numbers.
+    """
+    snapshot = run.snapshot
+    found = run.entities(node.of)
+    names = distinct(snapshot.entity_name.take(found), len(snapshot.texts))
+    return named_runs(snapshot, names)
+
+
+def nth(run: Run, node: Nth) -> Bag:
+    """The value at a place, in the order of rows or by value; equal values count once where the
+    order is by value.
+    """
+    bag = run.values(node.values)
+    if not len(bag):
+        run.warn("there is no first or last value of nothing")
+        return bag
+    values = bag.values()
+    groups: list[list[int]] = []
+    if node.order == "row":
+        rows = row_keys(run, bag)
+        # Of one row in the fixed order of values.
+        order = places_in_order(len(values), lambda i: (rows[i], order_key(values[i])))
+        if -len(order) <= node.place < len(order):
+            return bag.take(np.array([order[node.place]], np.int64))
+        groups = [[]] * len(order)
+    else:
+        order = places_in_order(len(values), lambda i: order_key(values[i]), reverse=node.order == "descending")
+        for i in watched(order):
+            if groups and order_key(values[groups[-1][0]]) == order_key(values[i]):
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+    if not -len(groups) <= node.place < len(groups):
+        run.warn(f"there is no value at place {node.place + 1}: there are {len(groups)}")
+        return bag.take(np.empty(0, np.int64))
+    return bag.take(np.array(sorted(groups[node.place]), np.int64))
+
+
+def row_keys(run: Run, bag: Bag) -> list[int]:
+    """Where each value's carrier stands in its source: the row of a table's cell, the line of
+    another statement.
+    """
+    snapshot = run.snapshot
+    rows: list[NDArray[np.int64]] = []
+    for part in bag.parts:
+        if part.kind in ("name", "row"):
+            of = snapshot.arrays.get("ent.row")
+            rows.append(of[part.carriers].astype(np.int64) if len(of) else np.zeros(len(part.ids), np.int64))
+        elif part.kind == "given":
+            rows.append(part.ids.astype(np.int64))
+        else:
+            rows.append(snapshot.row[part.carriers].astype(np.int64))
+    found: list[int] = np.concatenate(rows).tolist() if rows else []
+    return found
+
+
+def shown(run: Run, node: Shown) -> Bag:
+    """The values; the rows stay with the answer."""
+    return run.values(node.values)
+
+
+# -- temporal ----------------------------------------------------------------------------------------
+# Operators on validity and on bags of times: when facts hold, cutting times to limits, and their
+# ends.
+
+
+Ints = NDArray[np.int64]
+
+
+def validity(run: Run, node: Validity) -> Bag:
+    """When each fact holds: intervals, or the starts or ends as they were written."""
+    statements = run.facts(node.facts).all()
+    if node.part == "interval":
+        positions, start, end = validity_of(run, statements)
+        return Bag(run, [span_part(statements[positions], start, end)])
+    return Bag(run, [_written(run, statements, node.part)])
+
+
+def _written(run: Run, statements: Numbers, part: str) -> Part:
+    """The start or end of each fact as its qualifiers have it; a point in time is both."""
+    snapshot = run.snapshot
+    positions, numbers = snapshot.qualifiers(statements)
+    if len(numbers):
+        get = snapshot.arrays.get
+        keys = [snapshot.predicate(name) for name in (START_TIME if part == "start" else END_TIME, POINT_IN_TIME)]
+        chosen = np.isin(get("q.key").take(numbers), [key for key in keys if key >= 0])
+        chosen &= get("q.kind").take(numbers) == Kind.TIME
+        positions, numbers = positions[chosen], numbers[chosen]
+        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        known, start, end = validity_of(run, statements)
+        bad = known[(start == UNKNOWN_START) & (end == UNKNOWN_END)]
+        if len(bad):
+            kept = ~np.isin(positions, bad)
+            positions, numbers = positions[kept], numbers[kept]
+    return Part("q", numbers, statements[positions])
+
+
+def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
+    """The distinct times of a bag as starts and ends; other values are counted in a warning."""
+    cells = bag.cells()
+    time = cells["kind"] == Kind.TIME
+    other = len(cells) - int(time.sum())
+    if other:
+        are = "is not a time and decides" if other == 1 else "are not times and decide"
+        run.warn(f"{what}: {other} of {len(cells)} values {are} nothing")
+    start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
+    if len(start):
+        once = np.concatenate([places[fresh] for places, fresh in alike([start, end])])
+        start, end = start[once], end[once]
+    order = np.lexsort((end, start))
+    return start[order], end[order]
+
+
+def merged(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Intervals sorted by start, as few as cover the same time."""
+    if len(start) < 2:
+        return start, end
+    reach = np.maximum.accumulate(end)
+    fresh = np.concatenate(([True], start[1:] > reach[:-1]))
+    begins = np.flatnonzero(fresh)
+    return start[begins], np.maximum.reduceat(end, begins)
+
+
+def during_any(run: Run, node: DuringAny) -> FactSet:
+    """The facts whose validity stands in the relation to any of the times."""
+    facts = run.facts(node.facts)
+    low, high = times_of(run, run.values(node.values), "time")
+    statements = facts.all()
+    if not len(low) or not len(statements):
+        return facts.keep(statements[:0])
+    # One of many limits decides alone where the relation has a direction.
+    if node.relation in ("before", "until"):
+        low, high = low.max(keepdims=True), high.max(keepdims=True)
+    elif node.relation in ("after", "from"):
+        low, high = low.min(keepdims=True), high.min(keepdims=True)
+    elif node.relation == "overlaps":
+        low, high = merged(low, high)
+    positions, start, end = validity_of(run, statements)
+    mask = np.zeros(len(positions), bool)
+    for one, other in zip(low.tolist(), high.tolist(), strict=True):
+        check()
+        mask |= interval_mask(node.relation, Time(one, other, Precision.SPAN), start, end)
+    return facts.keep(statements[positions[mask]])
+
+
+def where_validity(run: Run, node: WhereValidity) -> FactSet:
+    """The facts whose start (or end) satisfies the test."""
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    part = _written(run, statements, node.part)
+    bag = Bag(run, [part])
+    cells = bag.cells()
+    run.warn_incomparable(cells, node.condition)
+    return facts.keep(distinct(part.carriers[holds(run, node.condition, cells)], run.snapshot.statements))
+
+
+def clip(run: Run, node: Clip) -> Bag:
+    """Times cut to the limits; those that stay whole keep their cells, and so their text."""
+    bag = run.values(node.values)
+    low, high = times_of(run, run.values(node.limits), "keep")
+    if node.operator == "=":
+        low, high = merged(low, high)
+    parts: list[Part] = []
+    other = 0
+    for part in bag.parts:
+        cells = bag.part_cells(part)
+        time = np.flatnonzero(cells["kind"] == Kind.TIME)
+        other += len(cells) - len(time)
+        parts.extend(_clipped(part.take(time), cells, time, node.operator, low, high))
+    if other:
+        run.warn(no_such("keep", other, len(bag), "time"))
+    return Bag(run, parts)
+
+
+def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: Ints, high: Ints) -> list[Part]:
+    start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
+    if not len(start) or not len(low):
+        return []
+    windows: list[tuple[int, int]] = [(OPEN_START, OPEN_END)]
+    if operator == "=":
+        windows = list(zip(low.tolist(), high.tolist(), strict=True))
+    elif operator in ("<", "<="):
+        windows = [(OPEN_START, int((low if operator == "<" else high).max()))]
+    elif operator in (">", ">="):
+        windows = [(int((high if operator == ">" else low).min()), OPEN_END)]
+    outside: Mask = np.ones(len(start), bool)
+    if operator == "!=":
+        for one, two in zip(low.tolist(), high.tolist(), strict=True):
+            check()
+            outside &= (end <= one) | (start >= two)
+    found: list[Part] = []
+    for begin, stop in windows:
+        check()
+        first, last = np.maximum(start, begin), np.minimum(end, stop)
+        there = (first < last) & outside
+        whole = there & (first == start) & (last == end)
+        cut = np.flatnonzero(there & ~whole)
+        found.append(part.take(np.flatnonzero(whole)))
+        if len(cut):
+            first, last = first[cut], last[cut]
+            found.append(_intervals(part, cut, first, last, span_precision(first, last)))
+    return [one for one in found if len(one.ids)]
+
+
+def _intervals(part: Part, of: NDArray[np.int64], start: Ints, end: Ints, precision: NDArray[Any]) -> Part:
+    """Intervals that come of some values of a part: with the carriers of these, where they have
+    any.
+    """
+    if part.kind == "given":
+        columns = zip(start.tolist(), end.tolist(), precision.tolist(), strict=True)
+        times = tuple(Time(first, last, Precision(exactly)) for first, last, exactly in columns)
+        return Part("given", np.arange(len(times)), part.carriers, times)
+    return Part("span", np.arange(len(start)), part.carriers[of], (start, end, precision))
+
+
+def bound(run: Run, node: Bound) -> Bag:
+    """The first or last year, month or day of intervals; a time that is one of these already stays
+    as it is.
+    """
+    bag = run.values(node.values)
+    parts: list[Part] = []
+    for part in bag.parts:
+        cells = bag.part_cells(part)
+        span = (cells["kind"] == Kind.TIME) & (cells["precision"] == Precision.SPAN)
+        if not span.any():
+            parts.append(part)
+            continue
+        parts.append(part.take(np.flatnonzero(~span)))
+        start, end = cells["a"][span].astype(np.int64), cells["b"][span].astype(np.int64)
+        edge = start if node.part == "start" else end
+        known = (edge > OPEN_START) & (edge < UNKNOWN_END)
+        pairs = zip(start[known].tolist(), end[known].tolist(), strict=True)
+        times = [_edge(a, b, node.part) for a, b in watched(pairs, 1 << 10)]
+        first, last = (np.array([getattr(time, side) for time in times], np.int64) for side in ("start", "end"))
+        precision = np.array([time.precision for time in times], np.int8)
+        parts.append(_intervals(part, np.flatnonzero(span)[known], first, last, precision))
+    return Bag(run, parts)
+
+
+def _edge(start: int, end: int, part: str) -> Time:
+    """The first or last unit of an interval, the largest unit that the known ends are whole numbers
+    of.
+    """
+    moment = start if part == "start" else end
+    ends = [edge for edge in (start, end) if OPEN_START < edge < UNKNOWN_END]
+    days = np.array([edge // DAY_SECONDS for edge in ends], np.int64).astype("M8[D]")
+    if any(edge % DAY_SECONDS for edge in ends):
+        return Time(moment, moment + 1, Precision.SECOND) if part == "start" else Time(moment - 1, moment, Precision.SECOND)
+    if (days == days.astype("M8[Y]")).all():
+        unit, precision = "Y", Precision.YEAR
+    elif (days == days.astype("M8[M]")).all():
+        unit, precision = "M", Precision.MONTH
+    else:
+        unit, precision = "D", Precision.DAY
+    at = np.array([moment // DAY_SECONDS], np.int64).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    both = np.concatenate([at, at + 1]) - (part == "end")
+    seconds = (both.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64) * DAY_SECONDS).tolist()
+    return Time(seconds[0], seconds[1], precision)
+
+
+# -- operators ---------------------------------------------------------------------------------------
+
 
 _SETS: Final[EntityTable[Run, [], Outcome]] = {
     "AllEntities": entities.every,
@@ -20,7 +321,7 @@ _SETS: Final[EntityTable[Run, [], Outcome]] = {
     "Reached": entities.reached,
     "SubjectsOf": entities.holders,
     "Referents": entities.referents,
-    "SameName": picks.namesakes,
+    "SameName": namesakes,
     "ArgExtreme": aggregates.best,
 }
 _STATEMENTS: Final[FactTable[Run, [], Outcome]] = {
@@ -28,14 +329,14 @@ _STATEMENTS: Final[FactTable[Run, [], Outcome]] = {
     "Where": facts.where,
     "WhereQualifier": qualified.where_qualifier,
     "During": facts.during,
-    "DuringAny": temporal.during_any,
-    "WhereValidity": temporal.where_validity,
+    "DuringAny": during_any,
+    "WhereValidity": where_validity,
     "OtherEnd": facts.turn,
 }
 _BAGS: Final[ValueTable[Run, [], Outcome]] = {
     "Objects": values.objects,
     "Qualifiers": values.qualifiers,
-    "Validity": temporal.validity,
+    "Validity": validity,
     "Predicates": values.predicates,
     "QualifierKeys": values.qualifier_keys,
     "Names": values.names,
@@ -44,10 +345,10 @@ _BAGS: Final[ValueTable[Run, [], Outcome]] = {
     "Distinct": values.distinct,
     "Concat": values.concat,
     "Constants": values.given,
-    "Nth": picks.nth,
-    "Clip": temporal.clip,
-    "Bound": temporal.bound,
-    "Shown": picks.shown,
+    "Nth": nth,
+    "Clip": clip,
+    "Bound": bound,
+    "Shown": shown,
     "Apply": apply.apply,
     "Choose": apply.choose,
     "External": apply.external,

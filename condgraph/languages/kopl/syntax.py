@@ -1,24 +1,124 @@
-"""KoPL programs as they are written: the text form, the data set's JSON form, and the serialisation
-of its baselines.
-
-All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is
-first read plainly: calls whose arguments are all JSON strings by splitting at the quotes, others by
-one regular expression over calls whose arguments split without a doubt. Where there is a doubt, or
-anything wrong, the careful reading (`careful`) decides and complains. Only the careful one knows
-where things stand; `places` asks it when a message needs a position, so that programs that are
-right do not pay for it.
-"""
+"""The syntax of KoPL: programs as text, in nested form, and as the data set's JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from condgraph.engine.errors import ParseError
-from condgraph.languages.kopl.careful import read_with_care
-from condgraph.languages.kopl.json_form import from_json
-from condgraph.languages.kopl.table import MOST_STEPS, SHAPES, CallSpan, Knows, Linked, Program, Step, link
+from condgraph.languages.kopl.careful import check_arity, read_with_care
+from condgraph.languages.kopl.table import FUNCTIONS, MOST_STEPS, SHAPES, CallSpan, Knows, Linked, Program, Step, link, signature
+
+# -- json form ---------------------------------------------------------------------------------------
+# KoPL programs as JSON: the data set's lists of steps, with the numbers of the steps that each
+# depends on.
+
+
+def _plain(program: Sequence[Any]) -> list[Step] | None:
+    """The steps of a program as JSON gives it and the data set has it, linked in post-fix order;
+    None where that takes a look.
+    """
+    steps: list[Step] = []
+    stack: list[int] = []
+    new, shapes = tuple.__new__, SHAPES
+    for at, record in enumerate(program):
+        if type(record) is not dict:
+            return None
+        function, texts, given = record.get("function"), record.get("inputs"), record.get("dependencies")
+        if type(function) is not str or type(texts) is not list or type(given) is not list or function not in shapes:
+            return None
+        inputs, arity = shapes[function]
+        if len(texts) != arity or len(given) != inputs or len(stack) < inputs:
+            return None
+        for text in texts:
+            if type(text) is not str:
+                return None
+        if inputs:
+            taken = stack[-inputs:]
+            if given != taken or True in map(_is_truth, given):
+                return None
+            del stack[-inputs:]
+        stack.append(at)
+        steps.append(new(Step, (function, tuple(texts), tuple(given))))
+    return steps if len(stack) == 1 else None
+
+
+def _is_truth(number: Any) -> bool:
+    # A truth value is no step number, and equals one.
+    return type(number) is not int
+
+
+def from_json(program: Any) -> tuple[list[Step], list[str]]:
+    """The linked steps of a program, and warnings; raises `ParseError`."""
+    if not isinstance(program, Sequence) or isinstance(program, (str, bytes)) or not program:
+        raise ParseError("a KoPL program in JSON is a list of steps", hint='a step is {"function": ..., "inputs": [...]}')
+    if len(program) > MOST_STEPS:
+        raise ParseError(f"the program has more than {MOST_STEPS} steps")
+    if type(program) is list and (plain := _plain(program)) is not None:
+        return plain, []
+    steps: list[Step] = []
+    given: list[tuple[int, ...] | None] = []
+    for i, record in enumerate(program):
+        # What JSON gives is looked at by exact type first: the abstract types cost ten times as
+        # much.
+        if not (type(record) is dict or isinstance(record, Mapping)) or not isinstance(record.get("function"), str):
+            raise ParseError(f"step {i} has no function", hint='a step is {"function": ..., "inputs": [...]}')
+        function = record["function"]
+        found = FUNCTIONS.get(function) or signature(function)
+        texts = record.get("inputs", ())
+        if not _is_list(texts, str):
+            raise ParseError(f"step {i}, {function}: inputs are a list of texts")
+        if len(texts) != len(found.texts):
+            check_arity(function, found.texts, texts, None, f"step {i}, {function},")
+        dependencies = record.get("dependencies")
+        if dependencies is not None and not _is_list(dependencies, int):
+            raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")
+        given.append(None if dependencies is None or (found.inputs and not dependencies) else tuple(dependencies))
+        steps.append(Step(function, tuple(texts)))
+    if all(dependencies is None for dependencies in given):
+        return link(steps), []
+    try:
+        inferred = link(steps)
+    except ParseError:
+        if any(dependencies is None for dependencies in given):
+            raise
+        inferred = steps
+    if [step.dependencies for step in inferred] == given:
+        return inferred, []
+    linked: list[Step] = []
+    warnings: list[str] = []
+    for i, (step, wanted) in enumerate(zip(inferred, given, strict=True)):
+        if wanted is None or wanted == step.dependencies:
+            linked.append(step)
+            continue
+        needs = FUNCTIONS[step.function].inputs
+        if len(wanted) != needs or not all(0 <= d < i for d in wanted):
+            raise ParseError(f"step {i}, {step.function}: takes the results of {needs} earlier steps, and names {list(wanted)}")
+        warnings.append(f"step {i}, {step.function}: its dependencies {list(wanted)} are not those of the order; they are followed")
+        linked.append(Step(step.function, step.texts, wanted))
+    used = {d for step in linked for d in step.dependencies}
+    for i in range(len(linked) - 1):
+        if i not in used:
+            raise ParseError(f"the result of step {i}, {linked[i].function}, is not used")
+    return linked, warnings
+
+
+def _is_list(found: Any, kind: type) -> bool:
+    if type(found) is not list and (not isinstance(found, Sequence) or isinstance(found, str)):
+        return False
+    # A truth value is no step number.
+    return all(type(one) is kind or (isinstance(one, kind) and not isinstance(one, bool)) for one in found)
+
+
+# -- syntax ------------------------------------------------------------------------------------------
+# All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is
+# first read plainly: calls whose arguments are all JSON strings by splitting at the quotes, others by
+# one regular expression over calls whose arguments split without a doubt. Where there is a doubt, or
+# anything wrong, the careful reading (`careful`) decides and complains. Only the careful one knows
+# where things stand; `places` asks it when a message needs a position, so that programs that are
+# right do not pay for it.
 
 
 def parse(program: Program, knows: Knows | None = None) -> tuple[list[Step], list[str]]:

@@ -1,31 +1,248 @@
-"""All solutions of a connected pattern under a bound: rows of partial mappings, grown by one node
-of the pattern at a time.
-
-A row's distance so far plus the least that the nodes and edges still to come can cost (Eq. 9 and
-10) never exceeds the distance of a solution it grows into, so a row above the bound goes at once
-(Eq. 11). Edges that close a cycle are priced once, when their second end is found. The last to be
-found are unknown leaves; of the many nodes that one may be, only the nearest few beside each row
-can stand in the first k solutions: exchanging a later one for one that the row does not use yet
-gives a solution before it.
-"""
+"""The join of a pattern: bindings in order of distance, by semi-joins and arms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.patterns.distance.domains import BARRED, Bond, assignment, joined, neighbours_of, pair_costs, starts_of
+from condgraph.patterns.distance.domains import BARRED, Bond, Domain, assignment, joined, neighbours_of, pair_costs, starts_of
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
-from condgraph.patterns.join.arms import MOST_CHOICES, Choices, choices, nearest, with_arms
 from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.join.order import Step, plan_steps
-from condgraph.patterns.join.semijoin import Guide, look_back
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
+
+# -- arms --------------------------------------------------------------------------------------------
+# Arms of two: a node in between and an unknown leaf behind it, which hang on the rest of a pattern by
+# one bond alone.
+#
+# At one parent, an arm has as many choices as there are paths of two from it, and two arms at a hub
+# the square of them. Of all these only the first few can stand in the first solutions of a group:
+# whatever else a row has, it forbids, or makes dearer, so many of them, and the first that it leaves
+# alone gives a solution before all later ones.
+
+
+#: Neighbours of parents that are looked at together.
+_TOGETHER: Final = 1 << 14
+#: Where more choices than these are wanted beside each parent, all of them are made as they come.
+MOST_CHOICES: Final = 256
+#: What a node may be beside each parent: position of the parent, ascending, node, and cost of both.
+Beside: TypeAlias = tuple[NDArray[np.int64], Numbers, Costs]
+#: Finds the neighbours of a step beside parents; the last is the least that rows have so far.
+Neighbours: TypeAlias = Callable[[Step, NDArray[Any], int], Beside]
+
+
+@dataclass(slots=True)
+class Choices:
+    """What nodes may be beside each parent: position of the parent, ascending, nodes by number, and
+    cost.
+    """
+
+    owner: NDArray[np.int64]
+    nodes: dict[int, Numbers]
+    costs: Costs
+
+    def take(self, at: NDArray[Any]) -> Choices:
+        """Some of them."""
+        return Choices(self.owner[at], {node: numbers[at] for node, numbers in self.nodes.items()}, self.costs[at])
+
+
+def with_arms(problem: Problem, nodes: Sequence[int], steps: list[Step], apart_from: Collection[int]) -> list[Step]:
+    """The steps with those of an arm put together, behind all others. `apart_from` are nodes that no arm
+    has: those of groups, and known ways.
+    """
+    behind = {step.parent: step for step in steps if step.leaf and problem.domains[step.node].open}
+    arms = []
+    for step in steps:
+        leaf, node = behind.get(step.node), step.node
+        touching = sum(node in (bond.first, bond.second) for bond in problem.bonds)
+        plain = problem.domains[node].open and node not in problem.loops and node not in apart_from and not problem.forbidden
+        if leaf is not None and plain and touching == 2:
+            arms.append(replace(step, leaf=True, arm=leaf))
+    if not arms:
+        return steps
+    merged = {node for step in arms for node in step.nodes}
+    found, ordered = [node for node in nodes if node not in {step.node for step in steps}], list[Step]()
+    least = problem.least(nodes)
+    for step in [*(step for step in steps if step.node not in merged), *arms]:
+        found += step.nodes
+        ordered.append(replace(step, rest=least - problem.least(found)))
+    return ordered
+
+
+def choices(
+    problem: Problem, step: Step, parents: NDArray[Any], least: int, few: int, neighbours: Neighbours, bound: int
+) -> Choices:
+    """The choices of an arm beside each parent that can stand in the first solutions; `few` is how many
+    choices of a single leaf are looked at.
+    """
+    degrees = problem.graph.degrees(parents)
+    ends = np.flatnonzero(np.diff(degrees.cumsum() // _TOGETHER, append=-1)) + 1
+    parts, start = [], 0
+    for end in ends.tolist():
+        check()
+        part = _choices(problem, step, parents[start:end], least, few, neighbours, bound)
+        parts.append(replace(part, owner=part.owner + start))
+        start = end
+    if len(parts) == 1:
+        return parts[0]
+    nodes = {node: np.concatenate([part.nodes[node] for part in parts]) for node in step.nodes}
+    return Choices(np.concatenate([p.owner for p in parts]), nodes, np.concatenate([p.costs for p in parts]))
+
+
+def _choices(
+    problem: Problem, step: Step, parents: NDArray[Any], least: int, few: int, neighbours: Neighbours, bound: int
+) -> Choices:
+    leaf = step.arm
+    assert leaf is not None
+    # What else a row has, and what it leaves of one node in between, and of all of them.
+    others = max(problem.spare - 1, 0)
+    each = few - problem.spare + others
+    owner, between, costs = neighbours(replace(step, arm=None, rest=step.rest + leaf.bond.least), parents, least)
+    if not len(owner):
+        return Choices(owner, {step.node: between, leaf.node: between}, costs)
+    middles, which = np.unique(between, return_inverse=True)
+    ahead, ends, more = neighbours(replace(leaf, rest=step.rest), middles, least + int(costs.min()))
+    rank = problem.graph.rank
+    # Two more, where these lead back, or nowhere else.
+    ahead, ends, more = nearest(ahead, ends, more, each + 2, rank)
+    starts = np.searchsorted(ahead, np.arange(len(middles) + 1))
+    counts = np.diff(starts)[which]
+    at = np.arange(int(counts.sum())) + (starts[which] - counts.cumsum() + counts).repeat(counts)
+    found = Choices(
+        owner.repeat(counts),
+        {step.node: between.repeat(counts), leaf.node: ends.take(at)},
+        costs.repeat(counts) + more.take(at),
+    )
+    check()
+    columns = {step.parent: parents.take(found.owner), **found.nodes}
+    if problem.injective:
+        one, two, three = columns[step.parent], columns[step.node], columns[leaf.node]
+        found = found.take(np.flatnonzero((one != two) & (one != three) & (two != three)))
+    elif problem.distinct:
+        right = apart(problem, Rows(found.costs, columns), [], [step.bond, leaf.bond], alone=True)
+        found = Choices(found.owner, found.nodes, right.totals)
+    found = found.take(np.flatnonzero(found.costs <= min(bound - step.rest - least, BARRED - 1)))
+    keys: list[Any] = [rank.take(found.nodes[node]) for node in sorted(found.nodes, reverse=True)]
+    found = found.take(np.lexsort([*keys, found.costs, found.owner]))
+    # Of one node in between a row leaves all but so many; so does, where nodes are kept apart, of one leaf.
+    found = found.take(np.flatnonzero(_places(found.owner, found.nodes[step.node]) < each))
+    most = few - problem.spare + others * (each + 2)
+    if problem.injective:
+        found = found.take(np.flatnonzero(_places(found.owner, found.nodes[leaf.node]) < each))
+        most = few - problem.spare + others * 2 * each
+    return found.take(np.flatnonzero(_places(found.owner) < most))
+
+
+def nearest(owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int, rank: NDArray[Any]) -> Beside:
+    """The first few choices of every owner, by cost, then rank."""
+    if int(np.bincount(owner).max(initial=0)) <= few:
+        return owner, found, costs
+    order = np.lexsort((rank.take(found), costs, owner))
+    order = order[_places(owner[order]) < few]
+    return owner[order], found[order], costs[order]
+
+
+def _places(*keys: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each among those before it that have the same keys."""
+    order = np.lexsort(keys[::-1])
+    fresh = np.arange(len(order)) == 0
+    for key in keys:
+        ordered = key[order]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(fresh)
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
+    return found
+
+
+# -- semijoin ----------------------------------------------------------------------------------------
+# Looking back from known nodes that come late in a join: which nodes before them lead there at
+# all, and at least at which price.
+#
+# So a join does not walk where no way leads to what is known.
+
+
+#: Neighbours that are looked at to see from a known node which nodes lead to it.
+LOOK: Final = 1 << 18
+
+
+@dataclass(slots=True)
+class Guide:
+    """The only nodes that a node of the pattern may be, ascending, with their own terms.
+
+    `excess` is by how much a node, with all that hangs on it, costs more than the least terms of
+    all that.
+    """
+
+    nodes: Numbers
+    terms: Costs
+    excess: Costs
+
+
+def look_back(problem: Problem, steps: Sequence[Step], slack: int) -> dict[int, Guide]:
+    """From known nodes that come late: which nodes before them lead there at all, and at least at
+    which price.
+
+    The least cost of what hangs on a node, which takes the place of the sum of the least terms in
+    the bound; `slack` is what the bound leaves beyond that sum. Stops where there are too many
+    neighbours to look at.
+    """
+    guides: dict[int, Guide] = {}
+    for step in reversed(steps):
+        domain, guide = problem.domains[step.node], guides.get(step.node)
+        if guide is None and domain.open:
+            continue
+        if guide is None:
+            nodes, terms = domain.within(domain.least + slack)
+            guide = Guide(nodes, terms, terms - domain.least)
+        if not len(guide.nodes):
+            guides[step.parent] = Guide(guide.nodes, guide.terms, guide.excess)
+            continue
+        if int(problem.graph.degrees(guide.nodes).sum()) > LOOK:
+            continue
+        limit = min(step.bond.least + slack, BARRED - 1)
+        owner, found, costs = neighbours_of(problem.graph, guide.nodes, step.bond.weights(step.node), limit)
+        excess = costs - step.bond.least + guide.excess.take(owner)
+        keep = excess <= slack
+        guides[step.parent] = _narrowed(problem.domains[step.parent], guides.get(step.parent), found[keep], excess[keep], slack)
+    return guides
+
+
+def _narrowed(domain: Domain, before: Guide | None, found: Numbers, excess: Costs, slack: int) -> Guide:
+    """What a node may be by what it is known to lead to, together with what was known of it before."""
+    order = np.argsort(found, kind="stable")
+    found, excess = found[order], excess[order]
+    if len(found):
+        starts = starts_of(found)
+        found, excess = found[starts], np.minimum.reduceat(excess, starts)
+    if before is None:
+        own = domain.at(found)
+        terms = np.zeros(len(found), np.int64) if own is None else own
+        more = terms - domain.least
+    else:
+        place = np.minimum(before.nodes.searchsorted(found), max(len(before.nodes) - 1, 0))
+        same = np.flatnonzero(before.nodes.take(place) == found) if len(before.nodes) else np.empty(0, np.int64)
+        found, excess, place = found[same], excess[same], place[same]
+        terms, more = before.terms.take(place), before.excess.take(place)
+    excess = excess + more
+    keep = excess <= slack
+    return Guide(found[keep], terms[keep], excess[keep])
+
+
+# -- join --------------------------------------------------------------------------------------------
+# A row's distance so far plus the least that the nodes and edges still to come can cost (Eq. 9 and
+# 10) never exceeds the distance of a solution it grows into, so a row above the bound goes at once
+# (Eq. 11). Edges that close a cycle are priced once, when their second end is found. The last to be
+# found are unknown leaves; of the many nodes that one may be, only the nearest few beside each row
+# can stand in the first k solutions: exchanging a later one for one that the row does not use yet
+# gives a solution before it.
+
 
 #: Rows that a step may make at a time, and those of the first parts: more are made in parts, so
 #: that first solutions come early, memory stays bounded, and deadlines are seen.

@@ -44,7 +44,6 @@ def _module(folder: str, name: str) -> Any:
 
 cutting: Any = _module("workers", "cut")
 forking: Any = _module("workers", "forking")
-_module("text", "groups")  # which the next one imports
 lists: Any = _module("text", "lists")
 
 #: Results leave the process in parts of this many bytes.
