@@ -24,10 +24,7 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
         }
     ),
     # One recursive descent over the syntax, in files by what is lowered.
-    frozenset(
-        f"languages.llm.lower.{name}"
-        for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "sets")
-    ),
+    frozenset(f"languages.llm.lower.{name}" for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "sets")),
     # Stores, their answers, their patterns and their witnesses.
     frozenset({"cypher.answer", "cypher.asking"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.near", "cypher.patterns.content", "cypher.store"}),
