@@ -11,6 +11,7 @@ from condgraph.engine.errors import shortened
 from condgraph.loaders.files import HEAD_BYTES, head_lines, head_text
 from condgraph.loaders.statements.shape import MARKS, split
 from condgraph.loaders.table.dialect import Layout, rows_of
+from condgraph.loaders.table.sniff import is_page
 
 #: How files begin that hold no data for a graph, or that a program has to unpack.
 _MAGIC: Final = (
@@ -35,6 +36,8 @@ _MOST: Final = 200
 def why_not(path: Path, head: bytes) -> str:
     """What a file with this head was tried as, and why it is none of these, as one text."""
     known = next((what for magic, what in _MAGIC if head.startswith(magic)), None)
+    if known is None and is_page(head):
+        known = "a page of HTML, as servers send in place of data"
     if known is not None:
         return f"it looks like {known}"
     text = head_text(head, damaged=True)

@@ -310,6 +310,11 @@ def test_records_without_their_last_fields_are_read(path: Path) -> None:
         # Texts alone, below a blank line; line ends and quotes of any kind.
         ('"My bank;\r\nand yours"\r\n\r\nname;town\r\nAnn;Oslo\r\nBob;Rome\r\n', "name", '"My bank;; and yours"'),
         ("Account statement of 2024\ndate\tin\tout\n2024-01-02\t5\t\n2024-02-02\t\t7\n", "date", "Account statement of 2024"),
+        (
+            "IBAN:,DE12\nHolder:,Ann\nFrom:,01.01.2024\n\nDate,Text,Sum\n02.01.2024,a,5\n03.01.2024,b,6\n",
+            "Date",
+            "IBAN:,DE12; Holder:,Ann; From:,01.01.2024",
+        ),
         ("# of the bank\nAccount,12\n\nday,text,sum\n2024-01-02,a,5\n", "day", "Account,12"),
     ],
 )
@@ -324,6 +329,7 @@ def test_lines_above_the_header_are_left_out(path: Path, text: str, header: str,
     "text",
     [
         "a,b\n1,2\n\nid,name,amount\n1,a,5\n2,b,7\n",  # a table above another
+        "name,age\nAnn,34\nBob,41\n\nid,name,amount\n1,a,5\n2,b,7\n",
         "name,place\nx,Oslo, Norway\ny,Rome, Italy\n",  # commas of texts
         "item,price\na,$1,200.50\nb,$2,300.50\n",
         "a,b\n1,2\n1,2,3\n1,2,3\n",

@@ -165,10 +165,21 @@ def _header_of(records: Sequence[tuple[int, list[str]]], widths: Sequence[int]) 
         apart = there[first] > there[first - 1] + 1
         if not apart and not heads_other_kinds([header, *(records[at][1] for at in below)]):
             return 0
-        # Two lines of a name and a value are no table.
-        table = len(above) > 2 or (len(above) == 2 and bool(shape(collapse(above[1][0]))))
-        return 0 if table and heads_other_kinds(above) else line
+        return 0 if _is_table(above) else line
     return 0
+
+
+def _is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether lines above a header are a table of their own, and not names and values: all cells of a
+    column are numbers or times below a text, and there are several, or the first column is one.
+    """
+    names = [row[0].strip() for row in rows]
+    if len(rows) < 2 or names[0].endswith(":") or (len(rows) == 2 and not shape(collapse(names[1]))):
+        return False
+    columns = list(zip(*rows, strict=False))
+    return any(
+        not shape(collapse(column[0])) and all(map(shape, map(collapse, column[1:]))) for column in columns if column[0].strip()
+    )
 
 
 def heads_other_kinds(rows: Sequence[Sequence[str]]) -> bool:

@@ -54,6 +54,8 @@ def sniff_tsv(path: Path, head: bytes) -> int:
 def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
     if not rows:
         return 0
+    if is_page(head):
+        return 0
     if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[", b"<", b"@"):
         # JSON, XML, N-Triples, Turtle: lines of those may have even numbers of commas.
         return 5 if named else 0
@@ -74,6 +76,11 @@ def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
     if not headed:
         return 0 if not named else 25 if width == 3 else 40
     return 45 if not named else 60 if width < 4 else 70
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file is a page of HTML, as servers send in place of data."""
+    return head.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
