@@ -7,6 +7,7 @@ warn of is found by running the plan on the statements it rests on (`witness`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,40 @@ def tested(plan: Node, schema: StoredSchema) -> list[Node]:
             if wanted and (kinds is None or not all_comparable(kinds, wanted)):
                 found.append(node)
     return found
+
+
+def of_concepts(plan: Node, nodes: list[Node]) -> list[Node]:
+    """Operators whose tests look at statements of any entity, as they are of the members of concepts
+    alone, where the plan keeps none but these of what passes: what others have makes no difference.
+    """
+    members: dict[int, list[alg.Entities]] = {}
+    order = postorder(plan)
+    takers = Counter(id(child) for node in order for child in node.inputs())
+    for node in order:
+        if isinstance(node, alg.Intersect):
+            concepts = [part for part in node.parts if isinstance(part, alg.Members) and isinstance(part.concepts, alg.ByName)]
+            for part in node.parts if concepts else ():
+                below: alg.Entities | alg.Facts | None = part
+                while below is not None and takers[id(below)] == 1:
+                    members[id(below)] = [*concepts]
+                    below = (
+                        below.facts
+                        if isinstance(below, alg.Reached)
+                        else alg.passed(below)
+                        if isinstance(below, alg.Facts)
+                        else None
+                    )
+    return [_of(node, members[id(node)]) if id(node) in members and isinstance(node, alg.Facts) else node for node in nodes]
+
+
+def _of(facts: alg.Facts, concepts: list[alg.Entities]) -> alg.Facts:
+    inner = alg.passed(facts)
+    if inner is not None:
+        return alg.passing(facts, _of(inner, concepts))
+    if not isinstance(facts, alg.Scan) or facts.anchor != "subject" or facts.reach != "subject":
+        return facts
+    whole = facts.of is None or (isinstance(facts.of, alg.AllEntities) and facts.of.source is None)
+    return replace(facts, of=concepts[0] if len(concepts) == 1 else alg.Intersect(tuple(concepts))) if whole else facts
 
 
 def placed(part: Any, beyond: set[int], run: Run) -> Any:

@@ -84,7 +84,7 @@ class Live:
                     raise
                 key = met.split(" of ")[0].strip()
                 raise beyond(
-                    f"{key!r}, of which a value has another type than all of the sample", "the replica (without --live) has it"
+                    f"{key!r}, of which a value has another type than its others", "the replica (without --live) has it"
                 ) from None
             if made.ask:
                 return bool(rows[0][0])

@@ -65,6 +65,8 @@ class Pattern:
         self._nodes: dict[Term, str] = {}
         self._placed: set[str] = set()
         self._wanted: dict[str, list[str]] = {}
+        #: Nodes that one of their texts tells from most others, by the pattern that finds them.
+        self._told: dict[str, str] = {}
 
     # -- what each variable is ---------------------------------------------------------------------
 
@@ -166,12 +168,20 @@ class Pattern:
             subject = self._nodes.get(one.subject)
             if isinstance(predicate, Attribute) and subject is not None:
                 self._wanted[subject].append(predicate.there(subject))
+                self._compare(subject, predicate, one.object)
             elif predicate == "instance_of" and subject is not None:
                 labels = self._labels(one.object)
                 if labels is not None:
                     self._wanted[subject].append(within_labels(subject, labels) if labels else "false")
             elif predicate == "name" and isinstance(one.subject, Var) and self._sorts[one.subject] == "node":
                 self._node(one.subject)
+
+    def _compare(self, subject: str, predicate: Attribute, value: Term) -> None:
+        """Where a text is said of a value, it is asked of the property itself, before anything is followed."""
+        for one, other in self._triples:
+            if predicate.of == "text" and other == "value" and one.subject == value and isinstance(one.object, Lit):
+                self._wanted[subject].append(predicate.equals(subject, f"toString({self._parameter(_value(one.object))})"))
+                self._told.setdefault(subject, predicate.nodes(subject))
 
     def _node(self, term: Term) -> str:
         if term in self._nodes:
@@ -222,6 +232,9 @@ class Pattern:
                     self._placed.add(subject)
         for name in sorted(self._placed):
             self._test(name)
+        for name, pattern in self._told.items():
+            if name not in self._placed:
+                self._lines.append(f"MATCH {pattern}{self._taken(name)}")
 
     def _test(self, name: str) -> None:
         """What is wanted of a node that is bound."""

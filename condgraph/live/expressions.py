@@ -126,10 +126,9 @@ class Expressions:
         made = [self.made(one) for one in arguments]
         certain = all(one.certain for one in made)
         if name in ("+", "-", "*"):
-            if any(one.sort != "number" for one in made) or not any(isinstance(one, Var) for one in arguments):
+            # What is worked out has a number of the database in it, too, and so is a double.
+            if any(one.sort != "number" for one in made) or not any(isinstance(one, Var | Call) for one in arguments):
                 raise beyond(f"{name} of what is no number of the database")
-            if any(isinstance(one, Call) for one in arguments):
-                raise beyond("arithmetic of more than two numbers")
             return Made(f"({made[0].text} {name} {made[1].text})", "number", certain)
         if name == "YEAR":
             if made[0].sort != "date":

@@ -64,7 +64,8 @@ class _Reader(Terms):
                 name, iri = self._next()[1], self._next()[1]
                 self._prefixes[name.removesuffix(":")] = self._resolved(iri[1:-1])
             elif self._is("BASE"):
-                raise beyond("BASE", "write whole IRIs")
+                self._next()
+                self._based(self._next()[1][1:-1])
             else:
                 break
         if self._take("ASK"):

@@ -89,6 +89,14 @@ class Terms:
         self._at -= 1
         return self._refuse()
 
+    def _based(self, iri: str) -> None:
+        """Take an IRI as the base of relative ones, which are put behind its last slash."""
+        whole = iri if _ABSOLUTE(iri) else self._resolved(iri)
+        scheme, mark, rest = whole.partition("://")
+        if not mark:
+            raise beyond(f"BASE <{iri}>", "an IRI with :// and a path")
+        self._base = f"{scheme}{mark}{rest[: rest.rindex('/') + 1] if '/' in rest else rest + '/'}"
+
     def _resolved(self, iri: str) -> str:
         if _ABSOLUTE(iri):
             return iri

@@ -9,12 +9,13 @@ meets; one that has not ends the query (`Attribute.value`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from condgraph.cypher.answer import literal
 from condgraph.cypher.layout.quote import quote
-from condgraph.cypher.native.expressions import collapsed
+from condgraph.cypher.native.expressions import collapsed, spaced
 from condgraph.cypher.native.identity import within_labels
 from condgraph.cypher.native.kinds import elements, is_list
 from condgraph.engine.errors import nearest
@@ -36,6 +37,8 @@ _OF: Final[dict[frozenset[str], Of]] = {
     frozenset(("BOOLEAN",)): "boolean",
     frozenset(("DATE",)): "day",
 }
+#: Values of a property may be of another type than most, where they are a part of so many of these.
+_FEW: Final = 20
 #: White space that makes a text another one than the view has.
 _SPACES: Final = r"\\x09-\\x0D\\x1C-\\x1F\\x85\\xA0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000"
 _UNTIDY: Final = rf"(?s)(?:.*[{_SPACES}].*| .*|.* |.*  .*)"
@@ -63,11 +66,27 @@ class Attribute:
     types: frozenset[str]
     labels: tuple[str, ...] | None
     qualifies: bool = False
+    #: The labels of all nodes that have it, and whether no text of it has white space to fold.
+    every: tuple[str, ...] = ()
+    tidy: bool = False
 
     def there(self, e: str) -> str:
         """A condition: a node has it."""
         held = f"{e}.{quote(self.key)} IS NOT NULL"
         return held if self.labels is None else f"{held} AND {within_labels(e, self.labels)}"
+
+    def nodes(self, e: str) -> str:
+        """The pattern of the nodes that may have it."""
+        return f"({e})" if "" in self.every else f"({e}:{'|'.join(map(quote, self.every))})"
+
+    def equals(self, e: str, text: str) -> str:
+        """A condition that all nodes satisfy whose value is a text; an index answers it where it can."""
+        p = f"{e}.{quote(self.key)}"
+        return (
+            f"{p} = {text}"
+            if self.tidy
+            else f"({p} = {text} OR CASE WHEN {p} IS :: STRING NOT NULL THEN {spaced(p)} ELSE false END)"
+        )
 
     def value(self, e: str) -> str:
         """The value of a node that has it; one of another type ends the query."""
@@ -104,6 +123,8 @@ class Vocabulary:
 
     def __init__(self, mapping: Mapping, names: GraphIris, keys: frozenset[str]) -> None:
         self.mapping, self.names, self._keys = mapping, names, keys
+        self._sizes = {node.label: node.count for node in mapping.nodes}
+        self._beyond = {node.label: node.beyond for node in mapping.nodes}
         #: Labels with what they are called.
         self.concepts = {node.label: node.concept for node in mapping.nodes if node.label}
         self._held: dict[str, list[tuple[str, Property]]] = {}
@@ -175,12 +196,24 @@ class Vocabulary:
         kinds = [kind for _, one in every for kind, _ in one.types]
         if any(map(is_list, kinds)):
             raise beyond(f"{name!r}, which has lists")
-        types = frozenset(one for kind in kinds for one in elements(kind))
+        counts: Counter[str] = Counter()
+        for label, one in every:
+            for kind, times in one.types:
+                for element in elements(kind):
+                    counts[element] += times * max(1, self._sizes[label]) // max(1, one.sampled)
+        types = frozenset(counts)
         of = _OF.get(types)
         if of is None:
-            raise beyond(f"{name!r}, whose values are of the types {', '.join(sorted(types))}")
-        labels = None if name == key else tuple(dict.fromkeys(label for label, _ in every))
-        return Attribute(key, of, types, labels, name in self._qualifiers)
+            # What most are; a query that meets another one ends.
+            (most, times), *others = counts.most_common() or [("", 0)]
+            of = _OF.get(frozenset((most,)))
+            if of is None or sum(count for _, count in others) * _FEW > times:
+                raise beyond(f"{name!r}, whose values are of the types {', '.join(sorted(types))}")
+            types = frozenset((most,))
+        labels = tuple(dict.fromkeys(label for label, _ in every))
+        known = key in self.mapping.exact or not any(self._beyond[label] for label in self._beyond)
+        tidy = known and not any(one.untidy for _, one in every)
+        return Attribute(key, of, types, None if name == key else labels, name in self._qualifiers, labels, tidy)
 
     def entity(self, found: Iri) -> str:
         """The id that an IRI says; a concept's begins with a colon."""

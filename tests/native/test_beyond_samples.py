@@ -30,7 +30,7 @@ _LOAD = (
     "day: CASE WHEN i > 140 THEN datetime('2020-01-01T10:00:00Z') ELSE date('2020-01-01') END, "
     "made: CASE i WHEN 149 THEN '17/05/2017' WHEN 148 THEN '05/17/2017' ELSE '07/0' + (1 + i % 9) + '/2017' END}) "
     "WITH n, i WHERE i > 140 SET n.opt = i, n.due = '2021-03-0' + (1 + i % 9)",
-    "CREATE (:Rare {name: 'r', opt: 146})",
+    "CREATE (:Rare {name: 'r', opt: 146, score: 'high'})",
     "UNWIND range(1, 130) AS i CREATE (:Pad {name: 'p' + i, t: 'pad x', ratio: 0.5, word: 'w', pay: i, odd: '1'})",
     "CREATE (:Pad {name: 'p late', t: 'pad  x', ratio: 1.0 / 0.0, pay: '7', odd: 'n/a'})",
     "CREATE (:Pad {name: 5, t: 'other', ratio: 2.5, word: 3, pay: 'n/a', odd: '2'})",
@@ -67,6 +67,9 @@ _ASKED: list[tuple[str, str | None, list[str], str | None]] = [
     ("Find(late) QueryAttr(joined)", None, ["2024-05-05T10:00:00Z"], None),
     ("FindAll() FilterStr(codes, b c) QueryName()", None, ["late"], None),
     ("FindAll() FilterConcept(Customer)", "show sum(score), count(score)", ["129.5 | 121"], None),
+    # What another label has matters where it is looked at, and not where it is left out anyway.
+    ("FindAll() FilterNum(score, 5, >) Count()", None, ["1"], _left_out("1 value (text)", "a quantity")),
+    ("FindAll() FilterNum(score, 5, >) FilterConcept(Customer) Count()", None, ["1"], None),
     ("FindAll() FilterConcept(Customer)", "where year(joined) = 2024 show name", ["late"], None),
     ("FindAll() FilterNum(opt, 145, >) Count()", None, ["6"], None),
     ("FindAll() FilterConcept(Late)", "where opt is known show count()", ["10"], None),

@@ -56,3 +56,41 @@ def test_a_value_that_no_sample_had_ends_the_query(emptied_neo4j_uri: str) -> No
             found = live.ask("SELECT ?x { ?t <pred:name> 'thing 7' ; <size>/<pred:value> ?x }")
             assert isinstance(found, Solutions)
             assert [float(str(row[0]).split('"')[1]) for row in found.rows] == [7.0]
+
+
+def test_texts_come_first_and_few_other_values_hinder_nothing(emptied_neo4j_uri: str) -> None:
+    """A text leads to its nodes before anything is followed from them; one number among the codes ends
+    only queries that meet it.
+    """
+    with database(emptied_neo4j_uri) as driver:
+        driver.execute_query(
+            "UNWIND range(1, 40) AS i CREATE (:Airport {code: 'C' + i, desc: 'Port ' + i, runways: i % 5, note: 'a' + (i % 3)})"
+        )
+        driver.execute_query("MATCH (a:Airport), (b:Airport) WHERE a.runways + 1 = b.runways CREATE (a)-[:ROUTE]->(b)")
+        driver.execute_query("CREATE (:Version {code: 1.0, desc: 'v'}), (:Version {desc: 'w', note: 'a1  '})")
+        with NativeGraph(Connection(emptied_neo4j_uri)) as graph:
+            live = Live(graph.store)
+
+            def asked(text: str) -> list[str]:
+                found = live.ask(text)
+                assert isinstance(found, Solutions)
+                return [str(row[0]).split('"')[1] for row in found.rows]
+
+            hops = 'SELECT (COUNT(DISTINCT ?b) AS ?n) { ?a <code>/<pred:value> "C5" ; <ROUTE>/<ROUTE> ?b }'
+            assert asked(hops) == ["8"]
+            compiled = live.compiled(hops).text
+            assert compiled.index("`code` = ") < compiled.index("`ROUTE`")
+            assert asked("SELECT ?n { ?a <code>/<pred:value> 'C9' ; <pred:name> ?n }") == ["Port 9"]
+            assert asked("SELECT (COUNT(?c) AS ?n) { ?a <pred:instance_of>/<pred:name> 'Airport' ; <code>/<pred:value> ?c }") == [
+                "40"
+            ]
+            with pytest.raises(UnsupportedError, match="'code', of which a value has another type"):
+                asked("SELECT ?c { ?a <code>/<pred:value> ?c }")
+            # White space is folded in the view.
+            assert asked("SELECT (COUNT(*) AS ?n) { ?a <note>/<pred:value> 'a1' }") == ["15"]
+            # 7 % 5 runways, twice and one more.
+            assert asked("SELECT ?x { ?a <code>/<pred:value> 'C7' ; <runways>/<pred:value> ?r BIND(?r*2+1 AS ?x) }") == ["5.0"]
+            base = f"BASE <{live.names.base}> SELECT ?x {{ ?a <code>/<pred:value> 'C7' ; <runways>/<pred:value> ?x }}"
+            assert asked(base) == ["2.0"]
+            with pytest.raises(UnsupportedError, match=r"the predicate <http://other\.example/code>"):
+                asked("BASE <http://other.example/x> SELECT ?x { ?a <code>/<pred:value> ?x }")

@@ -35,14 +35,17 @@ def type_of(v: str) -> str:
     return f"CASE WHEN {v} IS :: FLOAT NOT NULL AND NOT {v} - {v} = 0 THEN '{INFINITE}' ELSE valueType({v}) END"
 
 
+def spaced(text: str) -> str:
+    """A condition: a text has white space to fold. A regular expression takes the server several times as
+    long.
+    """
+    return f"(size(split({text}, [{_SPACED}])) > 1 OR trim({text}) <> {text})"
+
+
 def any_spaced(v: str, longer: int = -1) -> str:
     """An aggregate: whether some text of more than `longer` characters, or some text in a list, is equal
     to what it is not written like.
     """
-
-    def spaced(text: str) -> str:
-        # A regular expression takes the server several times as long.
-        return f"(size(split({text}, [{_SPACED}])) > 1 OR trim({text}) <> {text})"
 
     return (
         f"any(x IN collect(DISTINCT CASE WHEN {v} IS :: STRING NOT NULL AND size({v}) > {longer} THEN {spaced(v)} "
