@@ -181,7 +181,7 @@ def _call(function: str, found: Mapping[str, Part], of: str = "") -> Part | None
 def _names(names: Vocabulary) -> dict[str, Part]:
     found: dict[str, Part] = {}
     _add(found, "name", names.entities)
-    _add(found, "concept", names.concepts)
+    _add(found, "concept", (*names.concepts, *names.tables))
     _add(found, "relation", names.relations)
     for role, of in (("key", names.keys), ("qkey", names.qualifiers)):
         _add(found, role, of)
@@ -336,7 +336,11 @@ class _Schema:
         self._names, self._patterns, self.has = names, patterns, has
         self.enums: dict[str, Any] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
-        rules: dict[str, Sequence[str]] = {"name": names.entities, "concept": names.concepts, "relation": names.relations}
+        rules: dict[str, Sequence[str]] = {
+            "name": names.entities,
+            "concept": (*names.concepts, *names.tables),
+            "relation": names.relations,
+        }
         self._rules = {**rules, **_by_types("key", names.keys), **_by_types("qkey", names.qualifiers)}
         self.enums = {rule: {"enum": list(those)} for rule, those in self._rules.items() if those}
 

@@ -58,6 +58,7 @@ class Vocabulary:
     "quantity", "time", "entity"); `units` are those of all numbers, `units_of` those of the values
     of each predicate and qualifier. `qualified` has the qualifiers of the facts of each predicate,
     `columns` the tables of which it is a column, and `scopes` its sources where one has to be said.
+    `tables` are those whose rows KoPL asks for as for a concept.
     """
 
     entities: tuple[str, ...]
@@ -70,6 +71,7 @@ class Vocabulary:
     qualified: Mapping[str, Mapping[str, frozenset[str]]]
     columns: Mapping[str, tuple[str, ...]]
     scopes: Mapping[str, tuple[str, ...]]
+    tables: tuple[str, ...] = ()
 
 
 def vocabulary(graph: Asking, entities: Iterable[str], source: str | None = None) -> Vocabulary:
@@ -105,13 +107,13 @@ def _names(survey: Survey, source: str | None) -> Vocabulary:
             columns[name] = tables if source is None else tuple(one for one in tables if one == source)
             scopes |= {name: tuple(one for one, _ in sources)} if len(sources) > 1 and source is None else {}
     units = {unit for several in units_of.values() for unit in several}
-    # Rows of a table are asked for as a concept is.
-    some = (kind[1] for kind in survey["kinds"] if kind[0] == "concept" or (kind[0] == "table" and kind[3]))
-    concepts = dict.fromkeys(name for name in some if name)
+    concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
+    of_rows = [name for sort, name, _, rows, *_ in survey["kinds"] if sort == "table" and rows]
+    of_rows = [name for name in of_rows if name.rpartition("/")[2] not in concepts]
     written = {name: tuple(sorted(several - {NO_UNIT, ""})) for name, several in units_of.items()}
     return Vocabulary(
         (), tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})), written,
-        qualified, columns, scopes,
+        qualified, columns, scopes, tuple(of_rows),
     )  # fmt: skip
 
 

@@ -645,3 +645,17 @@ def test_a_key_finds_rows_that_are_called_otherwise(tmp_path: Path) -> None:
     assert sorted(answer.texts) == ["Nine", "Stop 9"]
     (warning,) = answer.warnings
     assert "'S09'; it is the key of several rows, and means all: 'codes/S09', 'stations/S09'" in warning
+
+
+def test_what_the_data_declare_is_in_the_report(tmp_path: Path) -> None:
+    path = tmp_path / "bus.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript(
+            "CREATE TABLE stations (code TEXT PRIMARY KEY, stop TEXT);"
+            "CREATE TABLE trips (trip TEXT, start TEXT REFERENCES stations, minutes INTEGER);"
+            "INSERT INTO stations VALUES ('A', 'x'), ('B', 'y'); INSERT INTO trips VALUES ('T', 'A', 3);"
+        )
+    graph = condgraph.open("memory:")
+    report = graph.load(path)
+    assert [one.partition(":")[0] for one in report.joins] == ["trips.start = stations.code"]
+    assert condgraph.open("memory:").load(path, join=False).joins == ()

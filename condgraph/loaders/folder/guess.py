@@ -189,9 +189,9 @@ class _First:
     these are all rows.
     """
 
-    def __init__(self, tab: Tab) -> None:
+    def __init__(self, tab: Tab, *, alone: bool) -> None:
         self.tab = tab
-        columns, self.whole = tab.first(_FIRST_ROWS)
+        columns, self.whole = tab.first(_FIRST_ROWS, alone=alone)
         rows = len(columns[0]) if columns else 0
         listed = [[cell for cell in tab.cells_of(at, column) if cell is not None] for at, column in enumerate(columns)]
         self.cells, there = list(map(set, listed)), list(map(len, listed))
@@ -211,14 +211,15 @@ class _First:
         return mine <= keys or (called and len(mine & keys) >= CONTAINED * len(mine))
 
 
-def worth_a_look(tabs: Mapping[str, Tab]) -> dict[str, set[Key]]:
+def worth_a_look(tabs: Mapping[str, Tab], *, alone: bool = False) -> dict[str, set[Key]]:
     """The columns that may be keys, and those that may refer to them, as far as the first rows of all
-    tables say: those whose cells are looked at. None of too many tables.
+    tables say: those whose cells are looked at. None of too many tables. `alone` says that the other
+    rows may not be wanted.
     """
     found: dict[str, set[Key]] = {name: set() for name in tabs}
     if len(tabs) > MOST_TABLES:
         return found
-    firsts = list(map(_First, tabs.values()))
+    firsts = [_First(tab, alone=alone) for tab in tabs.values()]
     for mine in firsts:
         for at, cells in enumerate(mine.cells):
             check()
@@ -294,7 +295,7 @@ def linked(tabs: Mapping[str, Tab], options: Options) -> tuple[set[str], list[tu
     """
     for tab in tabs.values():
         tab.begin(options, Declared())
-    wanted = worth_a_look(tabs)
+    wanted = worth_a_look(tabs, alone=True)
     some = {name: tab for name, tab in tabs.items() if wanted[name]}
     for tab in some.values():
         _look(tab, wanted[tab.name])

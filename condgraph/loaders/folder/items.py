@@ -52,7 +52,10 @@ def declared_of(tabs: Tabs, options: Options, below: Declared | None = None) -> 
     path = options.get("declaration")
     if path:
         said = said.over(of_file(path, headers))
-    return said if below is None else said.over(below)
+    said = said if below is None else said.over(below)
+    if options.get("join") is False:
+        said.joins = []
+    return said
 
 
 def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> None:
@@ -70,7 +73,15 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
     for table, column, what in find_keys({name: tab.columns for name, tab in tabs.items()}, declared):
         tabs[table].reading.warn(what, field=column)
     if declared.guess_joins:
-        _guess(tabs, declared, reading)
+        _guess(tabs, declared)
+    # What nobody said, or the data say themselves.
+    told = {(join.table, join.columns) for join in declared.joins if not join.of_source}
+    reading.joins += [
+        join_text(tab, tabs, one)
+        for tab in tabs.values()
+        for one in tab.columns.foreign
+        if (tab.name, tuple(tab.names[at] for at in one.columns)) not in told
+    ]
     for tab in tabs.values():
         named = declared.names.get(tab.name)
         tab.name_column = tab.names.index(named) if named is not None else tab.find_name() if declared.guess else None
@@ -92,19 +103,10 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
                     raise declared.wrong(f"{tab.name!r} refers to rows of {target!r}, which are relations")
 
 
-def _guess(tabs: Tabs, declared: Declared, reading: Reading) -> None:
-    """Join columns whose cells say so, and say which columns were joined without being told to; ask of
-    those that only may refer to rows.
-    """
-    told = {(join.table, join.columns) for join in declared.joins}
+def _guess(tabs: Tabs, declared: Declared) -> None:
+    """Join columns whose cells say so, and ask of those that only may refer to rows."""
     for table, at, said in questions(tabs, join_by_cells(tabs, declared)[1]):
         tabs[table].reading.warn(said, field=tabs[table].names[at])
-    reading.joins += [
-        join_text(tab, tabs, one)
-        for tab in tabs.values()
-        for one in tab.columns.foreign
-        if (tab.name, tuple(tab.names[at] for at in one.columns)) not in told
-    ]
 
 
 def read_tables(tabs: Tabs, declared: Declared, reading: Reading, options: Options) -> Iterator[Item]:

@@ -104,13 +104,16 @@ class Tab:
         parts = [self.cells_of(one, chunk.columns[one]) for one in key]
         return parts[0] if len(parts) == 1 else list(map(joined, zip(*parts, strict=True)))
 
-    def first(self, rows: int) -> tuple[list[list[str]], bool]:
+    def first(self, rows: int, *, alone: bool) -> tuple[list[list[str]], bool]:
         """The cells of the first rows, before the first pass, column by column, and whether there are
-        no more rows.
+        no more rows; `alone` says that no more may be wanted.
         """
         # A file is opened once; of a database several results at once may be too many.
-        kept = isinstance(self.cells, TextTable | ArrowCells)
-        chunks = self.cells.chunks(self.reading if kept else None, self.names)
+        kept = isinstance(self.cells, TextTable | ArrowCells) and not alone
+        if isinstance(self.cells, TextTable) and alone:
+            chunks = self.cells.chunks(None, self.names, rows + 1)
+        else:
+            chunks = self.cells.chunks(self.reading if kept else None, self.names)
         heads: list[tuple[Chunk, float]] = []
         columns: list[list[str]] = [[] for _ in self.names]
         seen = 0

@@ -122,14 +122,14 @@ class TextTable(TextFile):
                     return False
         return True
 
-    def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, with the fraction of the file read after each chunk.
+    def chunks(self, report: Reading | None, names: Sequence[str], most: int = 0) -> Iterator[tuple[Chunk, float]]:
+        """The rows, with the fraction of the file read after each chunk, of at most so many rows.
 
         Bad records go to `report` (None: they were reported before) and are left out; rows keep
         their numbers.
         """
         width = len(self.headers)
-        most = max(1000, min(_ROWS_A_CHUNK, _CELLS_A_CHUNK // width))
+        most = most or max(1000, min(_ROWS_A_CHUNK, _CELLS_A_CHUNK // width))
         size = max(1, self.path.stat().st_size)
         numbers: list[int] = []
         rows: list[list[str]] = []
