@@ -70,6 +70,9 @@ _MEMORY: Final = 1 << 30
 _MEMORY_A_BYTE: Final = 30
 _SECONDS: Final = 30
 _BYTES_A_SECOND: Final = 1 << 20
+#: How such a process ends that takes more time, or memory. Windows has neither limit.
+_OUT_OF_TIME: Final = (-getattr(signal, "SIGXCPU", 24), -9)
+_OUT_OF_MEMORY: Final = (-signal.SIGABRT, NO_MEMORY)
 
 
 #: What reading a damaged archive raises.
@@ -181,9 +184,13 @@ def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part
     """
     memory, seconds = _MEMORY + _MEMORY_A_BYTE * size, _SECONDS + size // _BYTES_A_SECOND
     command = [sys.executable, "-I", "-S", reader.__file__, json.dumps(sys.path), str(path), json.dumps([*wanted])]
-    with subprocess.Popen(
-        [*command, str(memory), str(seconds)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as child:
+    try:
+        started = subprocess.Popen(
+            [*command, str(memory), str(seconds)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise LoadError(f"the reader of workbooks cannot be started ({error})", file=str(path)) from None
+    with started as child:
         try:
             assert child.stdout is not None
             stream = io.BufferedReader(_Pipe(child.stdout.fileno()), 1 << 20)
@@ -195,9 +202,9 @@ def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part
             child.wait()
         finally:
             child.kill()
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if child.returncode in _OUT_OF_TIME:
         raise LoadError(f"reading the workbook takes more than {seconds} seconds of processor time", file=str(path))
-    if child.returncode in (-signal.SIGABRT, NO_MEMORY):
+    if child.returncode in _OUT_OF_MEMORY:
         raise LoadError(
             f"reading the workbook takes more than {memory >> 20} MiB of memory", file=str(path),
             hint="a cell lies far from the others, or the workbook says that it holds more than it does: a spreadsheet program "
@@ -216,7 +223,7 @@ class _Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while current() is not None and not select.select([self._handle], [], [], LOOK)[0]:
+        while os.name == "posix" and current() is not None and not select.select([self._handle], [], [], LOOK)[0]:
             check()
         data = os.read(self._handle, len(buffer))
         buffer[: len(data)] = data

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from typing import Any, TypeAlias
 
@@ -87,7 +88,9 @@ def _main(path: str, wanted: list[str], memory: int, seconds: int) -> None:
         for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
             hard = resource.getrlimit(what)[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(what, (most, hard))
+            # Not every system has every limit.
+            with suppress(OSError, ValueError):
+                resource.setrlimit(what, (most, hard))
     try:
         for part in parts(path, wanted):
             sys.stdout.write(json.dumps(part, default=_written) + "\n")
