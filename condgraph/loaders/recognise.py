@@ -27,6 +27,7 @@ from condgraph.loaders.export import read as jsonl
 from condgraph.loaders.fetch import Fetched, shown_place
 from condgraph.loaders.files import heads_in, read_head, regular, stem_of, suffix_of
 from condgraph.loaders.folder import load as folder
+from condgraph.loaders.folder.described import described, is_description
 from condgraph.loaders.folder.load import TableFiles
 from condgraph.loaders.kqapro import load as kqapro
 from condgraph.loaders.property_graph import load as property_graph
@@ -337,7 +338,13 @@ def _claimed(source: Any) -> Format:
 
 
 def _together(found: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
-    """Files of nodes and of relationships that are loaded together as one graph."""
+    """Files of nodes and of relationships that are loaded together as one graph; files of tables beside
+    a file that describes them are part of what it is.
+    """
+    descriptions = [data for form, data in found if form is folder.FORMAT and isinstance(data, Path) and data.is_file()]
+    descriptions = [path for path in descriptions if is_description(path, read_head(path))]
+    parts = {table.path for data in descriptions if (said := described(data)) is not None for table in said.tables}
+    found = [pair for pair in found if not isinstance(pair[1], Path) or pair[1] not in parts]
     files = [data for form, data in found if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
     if len(files) < 2:
         return found

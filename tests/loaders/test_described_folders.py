@@ -136,6 +136,15 @@ def test_missing_values_and_foreign_keys_of_a_data_package(tmp_path: Path, alone
     assert [one.message for one in report.problems] == ["'zz' is no key of 'event'; the cell is kept as text"]
 
 
+def test_files_beside_their_description_are_loaded_once(tmp_path: Path) -> None:
+    folder = written(tmp_path / "dp", {"datapackage.json": EVENTS, "event.tsv": "id\tparent\tn\na\t\t5\n", "x.json": {"a": 1}})
+    (folder / "d.json").mkdir()
+    graph = condgraph.open("memory:")
+    assert graph.load(str(folder / "*")).formats == ("folder", "json")
+    assert texts(graph, "FindAll() QueryAttr(n)") == ["5"]
+    assert loaded(folder)[1].formats == ("folder",)
+
+
 def test_what_a_data_package_may_say_of_its_files(tmp_path: Path) -> None:
     fields = [
         {"name": "id", "type": "string"},

@@ -118,7 +118,7 @@ def _quiet(reading: Reading) -> Reading:
 
 
 def _is_metadata(path: Path) -> bool:
-    return suffix_of(path) in (".json", ".jsonld") and is_description(path, read_head(path))
+    return suffix_of(path) in (".json", ".jsonld") and path.is_file() and is_description(path, read_head(path))
 
 
 def _further(folder: Path, tables: Sequence[DescribedTable], described: bool) -> list[DescribedTable]:
