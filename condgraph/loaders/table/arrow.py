@@ -28,7 +28,7 @@ from condgraph.loaders.table.rows import Table, column_names
 #: Rows of one batch.
 ROWS: Final = 50_000
 #: Bytes that the rows of a file may have, whatever its size.
-_MOST_BYTES: Final = 1 << 28
+_MOST_BYTES: Final = 1 << 26
 
 
 class Field(Protocol):
