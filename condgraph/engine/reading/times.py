@@ -67,7 +67,9 @@ _SHORT: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{2})", re.ASCII)
 _SHORT_WORDS: Final = re.compile(rf"{_DAY}[-\s.]{_MONTH}[-\s](?P<year>'?\d{{2}})", _FLAGS)
 _MONTH_YEAR: Final = re.compile(r"(\d{1,2})/(\d{4})", re.ASCII)
 _TWO_YEARS: Final = re.compile(r"(\d{4})(\s?[-–—/]\s?)(\d{2})", re.ASCII)
-_ERA: Final = re.compile(r"(?:(?P<ad>AD)\s?(?P<n>\d{1,4})|(?P<m>\d{1,4})\s?(?P<era>BCE?|CE|AD|B\.C\.(?:E\.)?|A\.D\.))")
+_ERA: Final = re.compile(
+    r"(?:(?P<ad>AD|BC)\s?(?P<n>\d{1,4})|(?P<m>\d{1,4})\s?(?P<era>(?i:BCE?)|CE|AD|B\.C\.(?:E\.)?|A\.D\.))", re.ASCII
+)
 #: Spring to winter of a year, where a month would be, in the Extended Date/Time Format.
 _EDTF: Final = frozenset(("21", "22", "23", "24"))
 _DECADE: Final = re.compile(r"(\d{3}0)'?s", re.ASCII)
@@ -173,7 +175,7 @@ def _era(text: str) -> list[Reading]:
     if found is None:
         return []
     year = int(found["n"] or found["m"])
-    before = (found["era"] or "").startswith("B")
+    before = (found["era"] or found["ad"])[0] in "Bb"
     return [Reading("time", "era", Time.year(1 - year if before else year))] if year else []
 
 

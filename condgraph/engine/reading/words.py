@@ -73,7 +73,9 @@ AMOUNT_WORDS: Final = words(
     """
 )
 #: Header words that make 20240131 a day, within other words as well: "startdate".
-DAY_WORDS: Final = re.compile(r"date(?!\w*base)|datum|fecha|yyyymmdd|\bday\b|\btag\b|\bd[aio]?t\b|\bdob\b")
+DAY_WORDS: Final = re.compile(
+    r"date(?!\w*base)|datum|fecha|yyyymmdd|\bday\b|\btag\b|\bd[aio]?t\b|timestamp|\bts\b|[^\W_]_at\b|\bdob\b"
+)
 #: Header words that make 2004-05 a month, and 1.10 another code than 1.1.
 MONTH_WORDS: Final = words(
     """

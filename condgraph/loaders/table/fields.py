@@ -36,7 +36,7 @@ _DOUBTFUL: Final = sorted(
     int.from_bytes(word.lower().encode(), "big")
     for word in ("jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun " + CODES.replace("|", " ")).split()
 )
-_DOUBTFUL_TWO: Final = [int.from_bytes(word, "big") for word in (b"rs", b"ad")]
+_DOUBTFUL_TWO: Final = [int.from_bytes(word, "big") for word in (b"rs", b"ad", b"bc")]
 
 
 @dataclass(frozen=True, slots=True)
