@@ -98,6 +98,8 @@ NEAR = [
     ("bank.csv", "Umsatz;\nName;A;\n\nTag;Text;Betrag;\n28.12.2018;H;-1,00;\n02.01.2019;X;2,50;\n", "csv"),
     ("b.tsv", "head\trelation\ttail\tstart\tend\nAnn\tin\tChoir\t1999\t2003\nFay\tin\tChoir\t-50\t-44\n", "quintuples"),
     ("b.tsv", "head\trelation\ttail\tstart\tend\nFay\tin\tChoir\t-50\t14\nGus\tin\tChoir\t-4\t3\n", "quintuples"),
+    ("b.tsv", "head\trelation\ttail\tstart\tend\nTiberius\tin\tRome\t14\t37\nNero\tin\tRome\t54\t68\n", "quintuples"),
+    ("b.tsv", "source\trelation\ttarget\ttime\nTiberius\tin\tRome\t14\nNero\tin\tRome\t54\n", "tsv"),
     ("b.txt", "Fay\tin\tChoir\t-50\t-44\nGus\tin\tChoir\t-753\t-716\n", "quintuples"),
     ("b.tsv", "subject\tpredicate\tobject\tyear\nFay\tin\tChoir\t-50\nGus\tin\tChoir\t-4\n", "quintuples"),
     ("b.tsv", "head\trelation\ttail\tstart\tend\nCaesar\tin\tRome\t-59\t-59\nCicero\tin\tRome\t63 BC\t63 BC\n", "quintuples"),

@@ -148,7 +148,7 @@ def _sniff(path: Path, head: bytes) -> int:
         return 0
     rows = [row for row in (split(line, shape.mark) for line in lines[shape.header :]) if len(row) == len(shape.roles)]
     times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
-    if not _are_times(times, shape.header):
+    if not _are_times(times, shape.header, shape.header and START in shape.roles):
         return 0
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
@@ -163,10 +163,10 @@ def _sniff(path: Path, head: bytes) -> int:
     return max(min(95, likely + 10), 75 if timed and not shape.header and not heads else 0)
 
 
-def _are_times(texts: Sequence[str], named: bool) -> bool:
+def _are_times(texts: Sequence[str], named: bool, both: bool) -> bool:
     """Whether nearly all of some texts are times. Years of one or two digits are where others leave no
     doubt: those before Christ where a header names the times or one time has more digits, those after
-    it where there is both.
+    it where there is both, or a header that names the start and the end.
     """
     kinds: Counter[str] = Counter()
     for text in texts:
@@ -176,7 +176,7 @@ def _are_times(texts: Sequence[str], named: bool) -> bool:
     plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
     if named or plain:
         plain += signed
-        plain += small if named and plain else 0
+        plain += small if both or (named and plain) else 0
     return plain > 0 and plain + kinds["open"] >= 0.95 * len(texts)
 
 
