@@ -156,7 +156,7 @@ class AskingStore(ABC):
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
         """The rows of a compiled query."""
-        return self.connection.rows(compiled.text, compiled.parameters)
+        return self.connection.read(compiled.text, compiled.parameters)
 
     def sizes(self, nodes: Sequence[Node]) -> list[Size | None]:
         """How many results each operator gives, and the first of them: one query for all. None for

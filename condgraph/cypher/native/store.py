@@ -119,6 +119,10 @@ class NativeStore(AskingStore):
         rows = self.run(compiled)
         return self.names().described(rows)
 
+    def run(self, compiled: Compiled) -> list[dict[str, Any]]:
+        """The rows of a compiled query, which are maps, lists and plain values."""
+        return self.connection.rows(compiled.text, compiled.parameters)
+
     def steady(self, ask: Callable[[], T]) -> T:
         """What `ask` gives: each query is of one state of the database."""
         return ask()
