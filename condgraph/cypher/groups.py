@@ -13,8 +13,9 @@ from condgraph.cypher.compile.compiled import Columns
 from condgraph.cypher.compile.groups import PART, group_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
+from condgraph.engine.algebra.expressions import Way
 from condgraph.engine.execute.grid import Cell, Grid, order_of, text_cell
-from condgraph.engine.execute.grouped import zeros
+from condgraph.engine.execute.grouped import warn_of_empty, zeros
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sums import Column
 from condgraph.engine.facts import Entity
@@ -53,6 +54,12 @@ def _grid(run: Run, group: alg.Group, columns: Columns, rows: Sequence[list[Any]
         found = [_summed(column, kind, row[at]) for row in watched(rows)]
         column.warn()
         keys.append(zeros(found) if measure.function == "sum" else found)
+    ways = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
+    for place in group.unsure if rows else ():
+        columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, Way) and way.steps[:1] == (place,)]
+        cells = [row[at] for row in watched(rows) for at in columns_of]
+        if cells and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in cells):
+            warn_of_empty(run, group.facts[place])
     names = (*(key.name for key in group.keys), *(measure.name for measure in group.measures))
     table = list(zip(*keys, strict=True)) if keys else []
     order = places_in_order(len(table), lambda place: [order_of(cell) for cell in table[place][:width]])

@@ -73,6 +73,11 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
     partly = {node.label for node in mapping.nodes if node.count > most}
     unknown = {one.predicate for one in mapping.relationships if one.count > most}
+    counted: dict[str, bool] = {}
+    for node in mapping.nodes:
+        for one in node.properties:
+            counted[one.predicate] = counted.get(one.predicate, True) and one.key in mapping.exact - mapping.unsure
+    counted = {name: True for name, certain in counted.items() if certain}
     classes: list[tuple[str, str, list[int]]] = [("concept", node.concept, []) for node in mapping.nodes if node.label]
     places = {node.label: number for number, node in enumerate(node for node in mapping.nodes if node.label)} | {"": len(classes)}
     classes.append(("entities", "", []))
@@ -116,7 +121,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "ends": {
             name: [sorted(of) for of in both]
             for name, both in held.items()
-            if name not in unknown and all(places[label] in both[0] for label in partly)
+            if name not in unknown and (name in counted or all(places[label] in both[0] for label in partly))
         },
         "on": {key: {name: _listed(found) for name, found in owners.items() if found} for key, owners in on.items()},
         "predicates": {name: [0] for name in sorted({*relations, *(name for name, found in attributes.items() if found)})},

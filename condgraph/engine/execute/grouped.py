@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.engine.algebra import Group, Having, Limit, Order, Scan
+from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.expressions import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
 from condgraph.engine.bounds import check
 from condgraph.engine.comparisons import OPERATORS
@@ -172,7 +172,9 @@ def group(run: Run, node: Group) -> Grid:
         groups[()], cells[()] = [], []
     members: list[Sequence[int]] = [list(dict.fromkeys([rows[place] for place in places])) for places in watched(groups.values())]
     if node.unsure and len(ways):
-        _warn_of_empty(run, node, len(ways))
+        for place in node.unsure:
+            if not len(run.facts(node.facts[place]).all()):
+                warn_of_empty(run, node.facts[place])
     found = [_measured(run, ways, bindings, measure, list(groups.values()), members) for measure in node.measures]
     ways.warn()
     table: list[Cells] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
@@ -181,12 +183,11 @@ def group(run: Run, node: Group) -> Grid:
     return Grid(columns, len(columns) - node.hidden, table, members).take(order)
 
 
-def _warn_of_empty(run: Run, node: Group, rows: int) -> None:
-    """Say which columns none of the rows has."""
-    for facts in (node.facts[place] for place in node.unsure):
-        if isinstance(facts, Scan) and not len(run.facts(facts).all()):
-            name = ("^" if facts.anchor == "object" else "") + " or ".join(facts.predicates or ())
-            run.warn(f"{name}: the row has no such value" if rows == 1 else f"{name}: none of the {rows:,} rows has such a value")
+def warn_of_empty(run: Run, facts: Facts) -> None:
+    """Say that none of the rows has a column."""
+    if isinstance(facts, Scan):
+        name = ("^" if facts.anchor == "object" else "") + " or ".join(facts.predicates or ())
+        run.warn(f"{name}: none of the rows has such a value")
 
 
 def _keys_of(node: Group, keys: list[dict[int, list[Cell]]], place: int) -> Iterator[tuple[Cell | None, ...]]:
