@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Seconds in which an empty answer finds out what emptied it, at most half of them for what there is
 #: instead; and no more than a quarter of its own timeout.
-MOST_EXPLAINING: Final = 10.0
+MOST_EXPLAINING: Final = 30.0
 
 
 class StoredAnswer(Answer):
