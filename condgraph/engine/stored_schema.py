@@ -133,6 +133,8 @@ class StoredSchema:
         is not known.
         """
         found = self._ends.get(predicate)
+        if found is None and self._ends and predicate not in self._of:
+            return frozenset()
         return None if found is None else frozenset(self._classes[one] for one in found[end == "object"])
 
     def concept_classes(self, name: str) -> Classes | None:
