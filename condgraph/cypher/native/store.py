@@ -79,8 +79,7 @@ class NativeStore(AskingStore):
 
     def _asked(self, request: Request) -> Asked:
         """What the properties of a program have is counted first, also beyond the samples."""
-        written = folded(f"{request.program} {request.options}")
-        self.closer(lambda mapping: [key for key in mapping.unseen if folded(key) in written])
+        self.closer(lambda mapping: unseen_in(request, mapping))
         while True:
             asked = super()._asked(request)
             # What an answer asks to explain itself is told by the keys that there are.
@@ -188,6 +187,14 @@ class NativeStore(AskingStore):
         return pull(self.connection, self.mapping)
 
 
-def folded(text: str) -> str:
+def unseen_in(request: Request, mapping: Mapping) -> list[str]:
+    """The keys that no sample has, and that may stand in a program, in whatever spelling."""
+    if not mapping.unseen:
+        return []
+    written = _folded(f"{request.program} {request.options}")
+    return [key for key in mapping.unseen if _folded(key) in written]
+
+
+def _folded(text: str) -> str:
     """A text without what other spellings of a name differ in."""
     return "".join(c for c in text.casefold() if c.isalnum())
