@@ -38,6 +38,8 @@ _SELF: Final = re.compile(
 )
 #: What columns are called that are keys, as plain names.
 _KEY_NAME: Final = re.compile(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$")
+#: The same without those that count rows.
+_CODE_NAME: Final = re.compile(r"(?:id|key|code|uuid|isbn|sku|iso\d?)$")
 #: Rows of a table that are looked at first; of more tables none is.
 _FIRST_ROWS: Final = 1_000
 MOST_TABLES: Final = 100
@@ -136,7 +138,7 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
                 continue
             keys = other.columns.values[key]
             inside = len(mine & keys)
-            called = target != tab.name and points(name, other.columns)
+            called = target != tab.name and points(name, other.columns) and _names_a_key(name, other)
             if called and inside >= CONTAINED * len(mine):
                 found = [(target, key, 2.0)]
                 break
@@ -150,7 +152,9 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
         if itself is not None:
             target, key, share = itself
         texts = sum(not is_number(one) for one in mine)
-        believed = share == 2.0 or itself is not None or (texts >= _MANY and texts == len(mine) and len(found) == 1)
+        # "1st", "2nd" and so on are cells of many tables that have nothing to do with each other.
+        codes = texts >= _MANY and texts == len(mine) and len(found) == 1 and not _WITHIN.search(plain(name))
+        believed = share == 2.0 or itself is not None or codes
         if (believed and tabs[target].name != tab.name) or itself is not None:
             one = Reference((at,), ((target, key),))
             columns.foreign.append(one)
@@ -159,6 +163,13 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
             reasons[tab.name, (at,)] = how + _contained(tab, tabs, one)
         elif len(mine) > 1 and target != tab.name and (texts == len(mine) or (share >= 0.9 and _may_number(name))):
             yield at, target, key
+
+
+def _names_a_key(name: str, other: Tab) -> bool:
+    """Whether the name of a column says that it refers to a table: it is called like that table, or its key is called like a
+    key. Two unrelated tables may each begin with a column `Rank`.
+    """
+    return plain(name) in key_names(other.name) or bool(_CODE_NAME.search(plain(name)))
 
 
 def _may_number(name: str) -> bool:
