@@ -659,3 +659,21 @@ def test_what_the_data_declare_is_in_the_report(tmp_path: Path) -> None:
     report = graph.load(path)
     assert [one.partition(":")[0] for one in report.joins] == ["trips.start = stations.code"]
     assert condgraph.open("memory:").load(path, join=False).joins == ()
+
+
+UNRELATED = {
+    "ranks": ("Rank,Team\n1,Ajax\n2,Celtic\n3,Porto\n", "Rank,Rider,Laps\n3,Ann,12\n1,Bo,9\n2,Cy,8\n"),
+    "grids": ("Grid,Driver\n1,Hill\n2,Prost\n3,Senna\n", "Pos,Grid,Car\na,1,Lotus\nb,2,Ford\nc,7,Honda\n"),
+    "places": (
+        "Position,Name\n" + "".join(f"{n}th,p{n}\n" for n in range(4, 18)),
+        ",Position,Year\n" + "".join(f"r{n},{n}th,19{n:02}\n" for n in range(4, 18)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNRELATED)
+def test_tables_that_only_count_alike_are_not_joined(kind: str, tmp_path: Path) -> None:
+    files = folder_of(tmp_path, {f"{name}.csv": text for name, text in zip("ab", UNRELATED[kind], strict=True)})
+    for source in (files, sorted(files.iterdir())):
+        report = condgraph.open("memory:").load(source)
+        assert report.joins == ()

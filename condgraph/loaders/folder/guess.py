@@ -38,8 +38,8 @@ _SELF: Final = re.compile(
 )
 #: What columns are called that are keys, as plain names.
 _KEY_NAME: Final = re.compile(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$")
-#: The same without those that count rows.
-_CODE_NAME: Final = re.compile(r"(?:id|key|code|uuid|isbn|sku|iso\d?)$")
+#: The same as written, without those that count rows: `stop_id`, `stopID`, `customerid`, and no `Grid`.
+_CODE_NAME: Final = re.compile(r"(?:^|[\W_])(?i:id|key|code|uuid|isbn|sku|iso\d?)$|[a-z](?:ID|Id|Key|Code)$|^\w{6,}(?:id|code)$")
 #: Rows of a table that are looked at first; of more tables none is.
 _FIRST_ROWS: Final = 1_000
 MOST_TABLES: Final = 100
@@ -169,7 +169,7 @@ def _names_a_key(name: str, other: Tab) -> bool:
     """Whether the name of a column says that it refers to a table: it is called like that table, or its key is called like a
     key. Two unrelated tables may each begin with a column `Rank`.
     """
-    return plain(name) in key_names(other.name) or bool(_CODE_NAME.search(plain(name)))
+    return plain(name) in key_names(other.name) or bool(_CODE_NAME.search(name.strip()))
 
 
 def _may_number(name: str) -> bool:
