@@ -14,6 +14,7 @@ are what `docs/assets/tables.py` prints from the code.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import json
@@ -292,3 +293,12 @@ def test_every_promise_of_security_has_tests() -> None:
         assert named, (part, promise)
         for name in named:
             assert "\ndef test_" in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_names_of_the_glossary_are_in_the_code() -> None:
+    rows = re.findall(r"^\| ([\w ]+) \| .* \| `([\w.]+)` \|$", (ROOT / "docs/explanation/glossary.md").read_text("utf-8"), re.M)
+    assert len(rows) > 40
+    for _, name in rows:
+        module, _, attribute = name.rpartition(".")
+        assert importlib.util.find_spec(module) is not None, name
+        assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name), name
