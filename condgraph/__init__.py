@@ -18,8 +18,8 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.check import Checked
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.evidence import Evidence, Searched
+from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
-from condgraph.engine.outside import FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.step import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph

@@ -19,7 +19,7 @@ from condgraph.engine.bounds import within
 from condgraph.engine.check import Checked
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Evidence
-from condgraph.engine.outside import each, on_loop
+from condgraph.engine.external import each, on_loop
 from condgraph.graph import Graph
 from condgraph.opening import open as open_graph
 from condgraph.patterns.matches import Matches

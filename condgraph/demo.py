@@ -11,7 +11,7 @@ from typing import TextIO
 
 import condgraph
 from condgraph.samples import FOLDER, SAMPLES, copy_to
-from condgraph.samples.asked import ask_recorded
+from condgraph.samples.recording import ask_recorded
 
 #: Facts shown below an answer; the rest is counted.
 SHOWN_EVIDENCE = 8

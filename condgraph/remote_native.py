@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.earlier import older
-from condgraph.cypher.native.current import Current
 from condgraph.cypher.native.file import written
 from condgraph.cypher.native.mapping import Mapping
+from condgraph.cypher.native.refresh import Current
 from condgraph.cypher.native.store import NativeStore
 from condgraph.cypher.native.survey import NOTE, counts_of, survey_of
 from condgraph.engine.bounds import within

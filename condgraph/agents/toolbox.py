@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.agents.records import LONGEST, Answered, Described, Evidenced, Fact, Matched, Named, Subgraph, answered
 from condgraph.engine.algebra import ByName
+from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
-from condgraph.engine.instead import around
 from condgraph.engine.store import plan_texts
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from condgraph.engine.errors import (
     nearest,
     shortened,
 )
-from condgraph.engine.outside import FunctionCall
+from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.base import ChatModel, Completion, Message
 from condgraph.models.budget import Metered

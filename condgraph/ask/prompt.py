@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import ByName, Constants, Distinct, Predicates, Reached, Scan
+from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.engine.instead import around
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.tokens import estimate

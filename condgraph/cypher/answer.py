@@ -25,7 +25,7 @@ from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Quantity, text_of
 
 if TYPE_CHECKING:
-    from condgraph.cypher.asking import AskingStore
+    from condgraph.cypher.queries import AskingStore
     from condgraph.engine.execute import Run
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from condgraph.cypher.asking import AskingStore
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.paths import CONDGRAPH
@@ -22,6 +21,7 @@ from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.push import LEASE, NOTHING, look, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
+from condgraph.cypher.queries import AskingStore
 from condgraph.cypher.warming import warm_after
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.errors import (

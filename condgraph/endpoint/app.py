@@ -5,7 +5,7 @@
     /description    the description of the service, for browsers too
     /health         whether the server runs
     /               the page
-    /default/NAME   what the graph says of an IRI that begins with its base (`things`)
+    /default/NAME   what the graph says of an IRI that begins with its base (`iris`)
 
 Every query has a deadline and a limit of results. What is found out before the first megabytes are
 there is a status: 400 for a query that is not well formed, 503 at the deadline. Results behind that
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from condgraph.endpoint import description as protocol_description
-from condgraph.endpoint import page, things
+from condgraph.endpoint import iris, page
 from condgraph.endpoint.clients import Application
 from condgraph.endpoint.exchange import READING, BrokenOffError, Exchange, Receive, Send
 from condgraph.endpoint.formats import DATASETS, GRAPHS, HTML, SOLUTIONS, Chosen, choose, require, wanted
@@ -98,12 +98,12 @@ class Endpoint:
             raise _not_allowed("GET, HEAD, OPTIONS")
         base = self.backend.base or ""
         # The path of the base may have been sent in more than one spelling; its slashes are the same.
-        iri = things.iri_of(base, exchange.behind(urlsplit(base).path.count("/")))
+        iri = iris.iri_of(base, exchange.behind(urlsplit(base).path.count("/")))
         if iri is None:
             raise ProtocolError(404, "no IRI is written so")
-        found = await things.described(self.backend, iri, exchange.header("accept"), self.limits.timeout)
+        found = await iris.described(self.backend, iri, exchange.header("accept"), self.limits.timeout)
         if found is None:
-            await exchange.reply(303, b"", {"Location": things.address_of_page(exchange, iri), "Vary": "Accept"})
+            await exchange.reply(303, b"", {"Location": iris.address_of_page(exchange, iri), "Vary": "Accept"})
             return
         query, chosen = found
         await self._send(exchange, replace(query, limit=self.limits.rows), chosen, self.limits.timeout)
@@ -285,7 +285,7 @@ def application(
         own += [Route(path, handler) for path, handler in at_once.items()]
         own.append(Mount("/static/vendor", StaticFiles(directory=page.VENDOR)))
         own.append(Mount("/static", StaticFiles(directory=page.STATIC)))
-        if (path := things.path_of(backend.base)) is not None:
+        if (path := iris.path_of(backend.base)) is not None:
             # Behind all others: a base may be the root of a server.
             last.append(Route(f"{path}{{rest:path}}", _Route(endpoint.thing)))
     site = Site(routes=[*own, *routes, *last], lifespan=lifespan)

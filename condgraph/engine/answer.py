@@ -11,10 +11,12 @@ import numpy as np
 
 from condgraph.engine import html, rows
 from condgraph.engine.algebra import Count, Entities, Facts, Names, Node, Scalar, Table
+from condgraph.engine.alternatives import followed, instead
 from condgraph.engine.answer_values import AnswerValues
 from condgraph.engine.bounds import kept, timed
 from condgraph.engine.check import Checked, Counting, check
 from condgraph.engine.describe import describe, tree
+from condgraph.engine.empty_aggregates import of_nothing
 from condgraph.engine.errors import PlanError, numbered, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.execute.bags import Bag
@@ -24,8 +26,6 @@ from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.groups_asked import row_asked
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
-from condgraph.engine.instead import followed, instead
-from condgraph.engine.nothing import of_nothing
 from condgraph.engine.pieces import watched
 from condgraph.engine.step import Step
 from condgraph.engine.tabular import arrow_table

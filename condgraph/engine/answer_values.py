@@ -21,9 +21,9 @@ from condgraph.engine.execute.grid import Grid
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
+from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.tabular import Tabular
-from condgraph.engine.telling import BETWEEN
 from condgraph.engine.values import text_of
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from condgraph.engine.execute.bags import shown
 from condgraph.engine.execute.grid import LISTED, Cell, fixed_order, listed
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.pieces import watched
-from condgraph.engine.telling import BETWEEN
+from condgraph.engine.row_labels import BETWEEN
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import different
-from condgraph.engine.telling import telling_columns
+from condgraph.engine.row_labels import telling_columns
 from condgraph.engine.terms import ALTERNATIVE, loads
 from condgraph.engine.values import NO_UNIT, Kind, collapse, text_of
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine.alternatives import followed, following, instead
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import trace_back
-from condgraph.engine.instead import followed, following, instead
 from condgraph.engine.row_texts import labels_of_table, labels_plan
 from condgraph.engine.store import plan_answer, plan_texts
 

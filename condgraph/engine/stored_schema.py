@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.row_labels import telling_columns
 from condgraph.engine.schema import Classes, End, Kinds, below, table_of
-from condgraph.engine.telling import telling_columns
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from condgraph.engine.algebra import ByName
+from condgraph.engine.alternatives import around
 from condgraph.engine.errors import OptionError
-from condgraph.engine.instead import around
 from condgraph.engine.store import plan_texts
 from condgraph.grammars.vocabulary import Asking
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.grammars import kopl, llm_query, logic, parts, pattern
 from condgraph.grammars.aware import surroundings
-from condgraph.grammars.kept import kept
+from condgraph.grammars.cache import kept
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
 from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, vocabulary
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.values import NO_UNIT
-from condgraph.grammars.kept import kept
+from condgraph.grammars.cache import kept
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer

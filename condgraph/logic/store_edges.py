@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from condgraph.cypher.layout.given import GIVEN, give
+from condgraph.cypher.layout.parameters import GIVEN, give
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, index_key, type_of
 from condgraph.cypher.load.delete import BATCH, pages

@@ -15,7 +15,6 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import Precision, Quantity, Time, text_of
 from condgraph.questions import paraphrase
-from condgraph.questions.beside import Compilers, answer_of, gives, llm_query
 from condgraph.questions.choices import CHOICES, UNKNOWN_CHOICE, choices, shuffled, wrong_of
 from condgraph.questions.description import (
     KINDS,
@@ -36,6 +35,7 @@ from condgraph.questions.facts import FACT_KINDS, LONGEST, RELATION, Facts, read
 from condgraph.questions.locate import Locator, Runner, around, is_code
 from condgraph.questions.record import Question, categories_of
 from condgraph.questions.tables import TableAsker
+from condgraph.questions.translations import Compilers, answer_of, gives, llm_query
 from condgraph.questions.words import Words
 
 if TYPE_CHECKING:

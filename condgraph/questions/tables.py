@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from condgraph.engine.values import Kind, Quantity, Time, text_of
 from condgraph.questions import forms
-from condgraph.questions.beside import UnsayableError, answer_of, query_of, quoted
 from condgraph.questions.description import Cell
 from condgraph.questions.facts import Facts, readable
 from condgraph.questions.locate import is_code, is_id
+from condgraph.questions.translations import UnsayableError, answer_of, query_of, quoted
 from condgraph.questions.words import attribute, plain, superlative, when
 
 if TYPE_CHECKING:

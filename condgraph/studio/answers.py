@@ -138,7 +138,7 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
             found[own] = graph.explain(program, language=language, **options)
         return found
     from condgraph.cypher.answer import pasted
-    from condgraph.questions.beside import Compilers
+    from condgraph.questions.translations import Compilers
 
     try:
         compilers = Compilers(graph.current, graph.name)

@@ -127,7 +127,7 @@ class Worker:
     def _ask(self, request: dict[str, Any]) -> None:
         """Steps leave as they are done."""
         from condgraph.engine.errors import CondgraphError
-        from condgraph.studio import asking
+        from condgraph.studio import stream
 
         self._begin()
         _frame(b"D", json.dumps({"status": 200, "type": "application/x-ndjson; charset=utf-8"}).encode() + b"\n")
@@ -138,7 +138,7 @@ class Worker:
                 _frame(b"D", data[at : at + _PART])
 
         try:
-            asking.ask(self._graph(request.get("place")), self.source["llm"], request["arguments"], tell, request["timeout"])
+            stream.ask(self._graph(request.get("place")), self.source["llm"], request["arguments"], tell, request["timeout"])
         except CondgraphError as error:
             tell({"error": said(error)})
 

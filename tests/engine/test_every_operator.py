@@ -22,8 +22,8 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import Numbers, distinct
 from condgraph.engine.execute.witness_plan import WitnessRun, units
+from condgraph.engine.external import Asked, FunctionCall
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Sourced, Statement, Subclass
-from condgraph.engine.outside import Asked, FunctionCall
 from condgraph.engine.snapshot.snapshot import Snapshot
 from tests.support import golden
 from tests.support.operators import CONDITIONS, OPERATORS, asked, graph, of_algebra

@@ -8,7 +8,7 @@ import pytest
 
 from condgraph.cypher.compile import operators as cypher
 from condgraph.cypher.compile.conditions import CONDITIONS
-from condgraph.cypher.compile.picks import SCALARS
+from condgraph.cypher.compile.selection import SCALARS
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import tables
 from condgraph.sparql.compile import entities as sparql_entities

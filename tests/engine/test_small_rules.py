@@ -21,10 +21,10 @@ import pytest
 import condgraph
 import condgraph.engine
 from condgraph.engine.algebra import AllEntities, ByName, Scan
+from condgraph.engine.alternatives import MOST_ENTITIES, followed
 from condgraph.engine.check import _SHOWN, _difference, built
 from condgraph.engine.facts import Entity, EntityKind, Member, Numbers
 from condgraph.engine.functions import extract
-from condgraph.engine.instead import MOST_ENTITIES, followed
 from condgraph.engine.operands import Inapplicable, Operand, alike, measure_of, number_in, plain, unit_of_product, year_of
 from condgraph.engine.owner import NOBODY, SILENT, Owner
 from condgraph.engine.snapshot.cells import encode_column

@@ -20,7 +20,7 @@ from condgraph.evaluate import Case, evaluate_ask, read_cases
 from condgraph.evaluate.asking import Control
 from condgraph.evaluate.measures import Right, judge, normalised
 from condgraph.samples import SAMPLES
-from condgraph.samples.asked import ASKING, CALLS, OPTIONS, QUESTIONS, ask_recorded
+from condgraph.samples.recording import ASKING, CALLS, OPTIONS, QUESTIONS, ask_recorded
 
 
 @pytest.fixture

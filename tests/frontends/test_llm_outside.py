@@ -13,8 +13,8 @@ import pytest
 import condgraph
 from condgraph import FunctionCall
 from condgraph.engine.errors import OptionError, PlanError
+from condgraph.engine.external import takes_call, waited
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.outside import takes_call, waited
 from condgraph.graph import Graph
 from tests.frontends.test_llm_query import program
 

@@ -19,7 +19,7 @@ from condgraph.engine.store import Request
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.languages.registry import request
 from condgraph.questions import Question
-from condgraph.questions.beside import Compilers
+from condgraph.questions.translations import Compilers
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.remote_sparql import SparqlGraph
 from condgraph.samples import FOLDER

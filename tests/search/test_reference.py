@@ -17,7 +17,7 @@ from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance import domains
-from condgraph.patterns.join import driver, join, together
+from condgraph.patterns.join import driver, join, product
 from condgraph.patterns.join import join as look_back
 from condgraph.patterns.match import match
 from tests.search.reference import Node, Reference
@@ -151,7 +151,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch, look: int, pairs: int) -> None:
     monkeypatch.setattr(domains, "_PAIRS", pairs)
     monkeypatch.setattr(join, "CHUNK", 3)
     monkeypatch.setattr(join, "FIRST", 1)
-    monkeypatch.setattr(together, "CHUNK", 3)
+    monkeypatch.setattr(product, "CHUNK", 3)
     monkeypatch.setattr(driver, "_SPARE", 0)
     monkeypatch.setattr(look_back, "LOOK", look)
 

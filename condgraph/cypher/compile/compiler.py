@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from condgraph.cypher.compile.estimate import Estimates
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import Bound, Cell
-from condgraph.cypher.layout.given import give
+from condgraph.cypher.layout.parameters import give
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.kinds import condition_of

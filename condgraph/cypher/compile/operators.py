@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from condgraph.cypher.compile import entities, facts, picks, values
+from condgraph.cypher.compile import entities, facts, selection, values
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, ValueRows
 from condgraph.engine.algebra.tables import EntityTable, FactTable, ValueTable, by_type, given
 
@@ -46,12 +46,12 @@ VALUES: Final[ValueTable[Compiler, [], ValueRows]] = {
     "FilterValues": values.keep,
     "Distinct": values.distinct,
     "Concat": values.concat,
-    "Extreme": picks.extreme,
-    "Mode": picks.mode,
-    "Nth": picks.nth,
-    "Clip": picks.clip,
-    "Bound": picks.bound,
-    "Choose": picks.choose,
+    "Extreme": selection.extreme,
+    "Mode": selection.mode,
+    "Nth": selection.nth,
+    "Clip": selection.clip,
+    "Bound": selection.bound,
+    "Choose": selection.choose,
     "Shown": values.shown,
     "Constants": values.given,
     "Apply": None,

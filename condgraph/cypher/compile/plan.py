@@ -1,7 +1,7 @@
 """A plan as one parameterised Cypher query.
 
 `support` says what becomes of each operator; `compiler` holds what compiling shares, `entities`,
-`facts`, `values`, `picks` and `conditions` the functions that `operators` has in its tables,
+`facts`, `values`, `selection` and `conditions` the functions that `operators` has in its tables,
 `cypher.layout` how a database is laid out. Here the parts become whole queries: of an answer, of
 the sizes of steps, of the statements an answer rests on (`witness`). Values, names of entities and
 graphs are parameters; predicates are relationship types, which the planner needs to see, and are
@@ -19,7 +19,7 @@ from condgraph.cypher.compile.conditions import condition
 from condgraph.cypher.compile.groups import compile_groups
 from condgraph.cypher.compile.join_order import arrange
 from condgraph.cypher.compile.operators import PlanCompiler
-from condgraph.cypher.compile.picks import MIDDLE, middle, scalar, shown_text
+from condgraph.cypher.compile.selection import MIDDLE, middle, scalar, shown_text
 from condgraph.cypher.compile.support import SUPPORT, lowered
 from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.cells import FIELDS, Listed

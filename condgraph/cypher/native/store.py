@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from condgraph.cypher.asking import AskingStore
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.entities import TARGET
 from condgraph.cypher.native.exact import keys_of
@@ -20,6 +19,7 @@ from condgraph.cypher.native.ids import SOURCE
 from condgraph.cypher.native.layout import NativeLayout
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.schema import NativeSchema
+from condgraph.cypher.queries import AskingStore
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.errors import UnsupportedError
@@ -27,9 +27,9 @@ from condgraph.engine.facts import Source
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from condgraph.cypher.asked import Asked
     from condgraph.cypher.compile.compiled import Compiled
     from condgraph.cypher.native.names import NativeNames
+    from condgraph.cypher.queries import Asked
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import Request
     from condgraph.patterns.matches import Matches

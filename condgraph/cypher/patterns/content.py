@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.compile.operators import PlanCompiler
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.given import GIVEN
+from condgraph.cypher.layout.parameters import GIVEN
 from condgraph.cypher.patterns.text import keys_of, render
 from condgraph.cypher.patterns.values import statements_of
 from condgraph.cypher.witness import restore

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
+from condgraph.cypher.patterns.candidates import Near
 from condgraph.cypher.patterns.content import Neo4jContent
-from condgraph.cypher.patterns.near import Near
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
 from condgraph.engine.schema import Kinds

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from condgraph.cypher.compile.conditions import time_condition
 from condgraph.cypher.layout.cells import Bound
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.given import give
+from condgraph.cypher.layout.parameters import give
 from condgraph.cypher.layout.quote import quote
 from condgraph.cypher.layout.schema import as_float
 from condgraph.engine.values import NO_UNIT

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from condgraph.engine.algebra.facets import ALWAYS, NEVER, Facets, Warns
 from condgraph.engine.algebra.needs import EACH, Needs
 from condgraph.engine.algebra.sorts import Condition, Direction, Entities, Facts, Node, Operator, Scalar, Values
-from condgraph.engine.outside import Asked
+from condgraph.engine.external import Asked
 from condgraph.engine.values import Value
 
 

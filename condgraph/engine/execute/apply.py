@@ -12,9 +12,9 @@ from condgraph.engine.errors import InterruptedQueryError, PlanError, UnknownNam
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.sets import EMPTY
 from condgraph.engine.execute.shown_rows import function_call
+from condgraph.engine.external import waited
 from condgraph.engine.functions import FUNCTIONS
 from condgraph.engine.operands import Inapplicable, Operand
-from condgraph.engine.outside import waited
 from condgraph.engine.pieces import watched
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.engine.workers import Workers

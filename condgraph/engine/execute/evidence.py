@@ -20,7 +20,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import check
 from condgraph.engine.execute.aggregates import competitors
-from condgraph.engine.execute.asked import Asked, Demand, inputs_asked, whole
+from condgraph.engine.execute.demand import Asked, Demand, inputs_asked, whole
 from condgraph.engine.execute.entities import neighbour
 from condgraph.engine.execute.memberships import Links, put_under
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct, intersect, minus, union

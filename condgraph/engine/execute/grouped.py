@@ -15,11 +15,11 @@ from condgraph.engine.bounds import check
 from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
 from condgraph.engine.execute.bags import shown
+from condgraph.engine.execute.columns import Bindings, Found, Reached, Ways
 from condgraph.engine.execute.expressions import lead
 from condgraph.engine.execute.grid import Cell, Cells, Grid, competing, group_of, identity, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.sums import NO_SUM, Column, each_once, leaves_out
-from condgraph.engine.execute.ways import Bindings, Found, Reached, Ways
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import places_in_order, watched

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condgraph.engine.algebra import Entities, Group, Node, Table
-from condgraph.engine.execute.asked import Asked, Demand
-from condgraph.engine.execute.ways import Ways
+from condgraph.engine.execute.columns import Ways
+from condgraph.engine.execute.demand import Asked, Demand
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.grid import Grid

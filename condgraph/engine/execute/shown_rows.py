@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.algebra import External
 from condgraph.engine.execute.bags import Bag, Part
+from condgraph.engine.external import Asked, FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.operands import Operand
-from condgraph.engine.outside import Asked, FunctionArgument, FunctionCall, FunctionRow
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

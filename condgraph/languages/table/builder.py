@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from condgraph.engine.errors import OptionError
 from condgraph.languages.table.clause import parse, parse_part
-from condgraph.languages.table.places import in_clause
+from condgraph.languages.table.positions import in_clause
 from condgraph.languages.table.tree import By, Clause, Junction, Test
 
 if TYPE_CHECKING:

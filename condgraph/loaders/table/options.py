@@ -12,7 +12,7 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options
 from condgraph.loaders.table.cells import DECLARED, MISSING, Declared
-from condgraph.loaders.table.meeting import To, join_option
+from condgraph.loaders.table.joined_columns import To, join_option
 
 #: Options of every table format.
 TABLE_OPTIONS: Final[Mapping[str, str]] = {

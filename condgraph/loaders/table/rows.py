@@ -21,7 +21,7 @@ from condgraph.loaders.base import Reading
 from condgraph.loaders.table.batches import column_of
 from condgraph.loaders.table.cells import Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.meeting import Meeting, To
+from condgraph.loaders.table.joined_columns import Meeting, To
 from condgraph.loaders.table.options import TableOptions
 from condgraph.loaders.table.targets import Keys, Targets
 from condgraph.loaders.table.whole import plain_batch, read_whole

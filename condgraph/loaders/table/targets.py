@@ -16,7 +16,7 @@ from condgraph.loaders.base import Options, Read, Reading
 from condgraph.loaders.folder.keys import CONTAINED
 from condgraph.loaders.folder.spelling import is_number
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.meeting import Meeting, To, called_alike
+from condgraph.loaders.table.joined_columns import Meeting, To, called_alike
 
 #: Cells of a column that are looked at to see whether they are keys of a table.
 _FIRST: Final = 1000

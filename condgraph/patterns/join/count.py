@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from condgraph.patterns.join.driver import components
 from condgraph.patterns.join.join import Join, Limit
-from condgraph.patterns.join.together import pairs_of
+from condgraph.patterns.join.product import pairs_of
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
 

@@ -19,7 +19,7 @@ from condgraph.engine.bounds import bounded_by
 from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED, Bond
 from condgraph.patterns.join.join import Join, Limit
-from condgraph.patterns.join.together import together
+from condgraph.patterns.join.product import together
 from condgraph.patterns.options import AGAINST, MOST
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first

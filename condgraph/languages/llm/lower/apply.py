@@ -44,7 +44,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra.constructors import reached
 from condgraph.engine.errors import OptionError, ParseError, PlanError, UnknownNameError, nearest
-from condgraph.engine.outside import remembering, takes_call
+from condgraph.engine.external import remembering, takes_call
 from condgraph.engine.values import Kind, collapse
 from condgraph.languages.literals import is_time_function
 from condgraph.languages.llm.bound import Application, Foreign

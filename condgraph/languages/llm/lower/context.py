@@ -19,9 +19,9 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
+from condgraph.engine.external import LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.operands import exact
-from condgraph.engine.outside import LlmFunction
 from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Schema

@@ -41,8 +41,8 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, PlanError
+from condgraph.engine.external import Asked, LlmFunction
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.outside import Asked, LlmFunction
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.languages.llm.binding import bind

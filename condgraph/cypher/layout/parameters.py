@@ -1,9 +1,4 @@
-"""The values of a query as the fields of one parameter, a map: `$p.p1`.
-
-The server plans a text again for parameters of other types, and takes a text of more than 1, 10 or
-100 characters for another type than a shorter one. It does not look into a map. So a text is planned
-once, whatever the names in it are; the planner takes the same indexes for a field of a map.
-"""
+"""Parameters of a Cypher query as the fields of one map: `$p.p1`."""
 
 from __future__ import annotations
 

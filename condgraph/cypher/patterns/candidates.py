@@ -1,10 +1,4 @@
-"""Patterns on Neo4j by candidates from the server's vector index: what is pulled does not grow with
-the graph.
-
-The index finds names near to a text; their vectors come along, so that distances are exact for all
-that it found. What it misses is not found, so an answer says that it is approximate, and by which
-index. Types hold on the server, by memberships.
-"""
+"""Candidates of a pattern's nodes from Neo4j's vector index: what is fetched does not grow with the graph."""
 
 from __future__ import annotations
 
@@ -34,6 +28,7 @@ from condgraph.vectors.encoder import Encoder, LexicalEncoder
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
+
 
 #: Times as many names are asked of the index as candidates are wanted, since it ranks by its own,
 #: coarser distances.

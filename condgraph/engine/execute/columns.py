@@ -1,9 +1,4 @@
-"""What rows have at the end of a way through the graph, and what is calculated from it.
-
-A way is joined fact by fact: the rows, then the statements that start at them, then those that
-start where these arrived. What is calculated with several ways is so where they part: the price
-and the quantity of one line of an order belong together, those of two lines do not.
-"""
+"""Columns of rows: the values at the end of a path from each row, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -32,6 +27,7 @@ from condgraph.engine.values import Quantity
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
+
 
 Places = NDArray[np.int64]
 

@@ -1,6 +1,4 @@
-"""Where in a table clause something is wrong: said in the message, since the span of an error is a
-place in the program.
-"""
+"""Positions in a table clause, for messages; the span of an error is a position in the program."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A recorded run over the sample data: questions in plain words, asked of a small language model once
-(`tools/record_samples.py`), and played again without one, without a key and without a network.
-
-The folder `asking` holds the questions, the demonstrations and the prompts that the model was shown,
-and `calls.jsonl`, the transcript.
-"""
+"""A recorded run of a small language model over the sample data, replayed without it (`tools/record_samples.py`)."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from condgraph.ask.records import Asked
     from condgraph.graph import Graph
+
 
 #: Where the files of the recorded run lie.
 ASKING: Final = Path(__file__).with_name("asking")

@@ -1,6 +1,4 @@
-"""Operators that look at a whole bag: extremes, modes, a place, times cut to limits, one of two
-bags.
-"""
+"""Operators over a whole bag in Cypher: extremes, modes, the nth value, clipped times, one of two bags."""
 
 from __future__ import annotations
 

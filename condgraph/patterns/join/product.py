@@ -1,5 +1,5 @@
-"""Parts of a pattern that nothing joins, put together by their summed distance: each by its first
-rows, as long as nothing that was dropped can be among the solutions asked for.
+"""Products of the parts of a pattern that nothing joins: each part by its nearest solutions, as long as none that was dropped
+can be among those asked for.
 """
 
 from __future__ import annotations

@@ -1,17 +1,4 @@
-"""How tables that are loaded one by one meet: a column of references and the key of a table that
-are one thing.
-
-`join=` says it: `{"country": "countries.country"}` makes the cells of a column the rows of the
-source `countries`, whichever of the two is loaded first, on every store.
-
-Without it, names decide. A column of `refs=` that is called like the key of a table of the graph,
-or like that table, refers to its rows; and rows of a table whose key is called like a column of
-references that are there already are those entities. A reference to nothing that such a table has
-stays an entity named by its cell, with a warning.
-
-What is replaced by the load is not there any more: it says nothing of keys and references. But rows
-keep the ids by which other sources refer to them.
-"""
+"""Joins between tables that are loaded one by one: a column of references and the key of a table are one predicate."""
 
 from __future__ import annotations
 
@@ -29,6 +16,7 @@ from condgraph.loaders.folder.spelling import key_names, plain
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+
 
 #: Rows of a table that are looked at to find which column is its key: from the first to the last.
 _LOOKED_AT: Final = 50

@@ -1,9 +1,4 @@
-"""Functions from outside, which answer what no native function does: what they are given, and how
-they are called.
-
-A function takes either `(name, texts, options)` or one `FunctionCall`, which has the question and
-the rows as well; which of them is seen from its signature. Both may be coroutine functions.
-"""
+"""External functions: their arguments, their calls, and what they return."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""IRIs of a graph as addresses: what stands behind the graph's base, asked of this server, is what
-the graph says of it, as RDF, or as the page for people.
-
-The base is an address of the server where it is served behind a proxy, or says so itself
-(`--base`); else its path is one here, and `/default/Nepal` is about
-`http://condgraph.example/default/Nepal`.
-"""
+"""IRIs of a graph as addresses of the server: RDF for programs, the page for browsers."""
 
 from __future__ import annotations
 
@@ -20,6 +14,7 @@ from condgraph.sparql.workers.pool import Query
 if TYPE_CHECKING:
     from condgraph.endpoint.exchange import Exchange
     from condgraph.endpoint.service import Backend
+
 
 #: What clients write otherwise than it stands in IRIs: letters beyond ASCII, and signs that stand for themselves there.
 _ESCAPES: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2})++")

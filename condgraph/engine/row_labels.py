@@ -1,8 +1,4 @@
-"""Which column says most about the rows of a table that have no keys.
-
-Such a row is called "peaks row 3"; answers show its cell of this column (`row_texts`). It is found in
-the graph itself and kept with the schema, so that it is the same on every store.
-"""
+"""Labels of table rows that have no key: the column that says most about them."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+
 
 #: What stands between source and number in the name of a row.
 BETWEEN: Final = " row "

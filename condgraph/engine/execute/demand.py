@@ -1,9 +1,4 @@
-"""What each operator asks of its inputs: which part of them led to the part of its result that is
-wanted.
-
-Operators say themselves what they carry on (`Facets.carries`) and of which inputs everything is
-wanted (`needs`); the table here has those that have more to say.
-"""
+"""Demand of each operator on its inputs: which part of them led to the part of its result that is wanted."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a database of others is taken for now. Values are always those of the database; its schema is
-looked at again when its counts change, which is asked every few seconds.
-
-Edits that keep all counts (a property that is renamed, say) are not noticed. A name that is not
-known has the whole looked at again.
-"""
+"""The mapping of an existing database, read again when its counts change."""
 
 from __future__ import annotations
 
@@ -25,6 +20,7 @@ from condgraph.engine.errors import DeadlineError, OptionError
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
+
 
 T = TypeVar("T", NodeType, RelationshipType)
 #: Seconds for which the counts are taken for unchanged.

@@ -1,4 +1,4 @@
-"""Questions in words, streamed: a line of JSON for each step as it is done, and the outcome last."""
+"""Questions in words as a stream: a line of JSON for each step, and the outcome last."""
 
 from __future__ import annotations
 

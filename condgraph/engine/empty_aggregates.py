@@ -1,4 +1,4 @@
-"""Counts and sums of nothing: the number says nothing of that, so the answer does."""
+"""Warnings for counts and sums of nothing: the number alone does not say that there was nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from condgraph.engine.describe import describe
 
 if TYPE_CHECKING:
     from condgraph.engine.step import Step
+
 
 #: Functions that ask whether there is anything, to which nothing is no news.
 _ASK_WHETHER: Final = frozenset(("is_empty", "exists", "not", "and", "or"))

@@ -1,10 +1,4 @@
-"""What there is instead, where following a predicate gave nothing: the predicates that the entities
-at hand do have, in which direction.
-
-`Find(France) Relate(capital of, forward)` gives nothing, and whoever wrote it wants to know that
-France is an object of `capital of`. What has the same predicate the other way round comes first,
-then names like the one that was followed.
-"""
+"""Alternatives where a predicate led to nothing: the predicates that the entities do have, by direction."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What grammars of one graph have in common, kept as long as the graph says the same: its names without
-the entities of a question, and the rules over them as text. A question then costs its own names.
-"""
+"""Cache of what the grammars of one graph share, until the graph changes: names, and the rules over them as text."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from condgraph.overview.survey import Survey
+
 
 T = TypeVar("T")
 #: Surveys of which something is kept, and how much of each.
