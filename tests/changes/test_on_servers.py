@@ -61,7 +61,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 def test_edits_are_fresh_loads(remote: Any, tmp_path: Path) -> None:
     edits = Edits(random.Random(3), tmp_path)
     done = []
-    for _ in range(by_lane(8, 8, 50)):
+    for _ in range(by_lane(5, 8, 50)):
         done.append(edits.edit(remote))
         fresh = edits.fresh()
         if not edits.sources:
@@ -94,7 +94,7 @@ def steps_of(remote: Any, sampled: int) -> int:
     """
     endpoint = getattr(remote.store, "endpoint", None)
     slow = endpoint is not None and endpoint.dialect.name == "fuseki"
-    return by_lane(sampled, 3 * sampled if slow else sampled, 1)
+    return by_lane(2 * sampled, 3 * sampled if slow else sampled, 1)
 
 
 def made(*sources: tuple[str, list[Any]]) -> list[str]:

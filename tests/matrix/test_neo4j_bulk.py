@@ -45,7 +45,10 @@ def everything() -> Graph:
     return local
 
 
-@pytest.fixture(scope="module", params=[pytest.param(version, marks=pytest.mark.service) for version in ("LTS", "CURRENT")])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("LTS", marks=pytest.mark.service), pytest.param("CURRENT", marks=[pytest.mark.service, pytest.mark.slow])],
+)
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Neo4jGraph]]:
     """A graph, and the same in a server of its own that the import tool of its version filled."""
     import neo4j_server

@@ -132,7 +132,7 @@ def test_labels_are_no_entities(pair: Pair) -> None:
 
 def test_random_kopl(pair: Pair) -> None:
     words, found = words_of(pair.here), Comparison(pair.here, pair.there)
-    for seed in range(by_lane(8, 12, 200)):
+    for seed in range(by_lane(4, 12, 200)):
         found.ask(as_text(kopl_program(Pick(seed), words=words, most=3)))
     # A name that is written otherwise is known there, and none in process.
     found.different = [one for one in found.different if not one[1].error.startswith("UnknownNameError")]
@@ -149,7 +149,7 @@ def test_random_llm_queries(pair: Pair) -> None:
     keys = [*words.qualifiers, *words.attributes, "instance of"]
     objects = dict.fromkeys([*relations, *keys], literals)
     vocabulary = llm_programs.Vocabulary((), relations, keys, (words.names, words.names), literals, objects)
-    for seed in range(by_lane(5, 5, 200)):
+    for seed in range(by_lane(2, 5, 200)):
         found.ask(llm_programs.program(Pick(seed), tables=False, words=vocabulary))
     if pair.name == "social":
         # Some of its relationships are equal to others, and are one statement in process.
