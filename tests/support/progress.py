@@ -25,7 +25,8 @@ import pytest
 RECORD: Final = Path(__file__).parents[1] / "durations.json"
 #: Seconds between two lines of progress.
 INTERVAL: Final = 15.0
-#: Seconds that a file of tests may take beyond its recorded time.
+#: Seconds that a file of tests may take beyond its recorded time, or half of that time, if that is more: two runs on one machine
+#: differ by so much.
 ALLOWANCE: Final = 30.0
 #: Lines of a failure's text that are shown: its end, where the error is.
 _LINES: Final = 12
@@ -154,7 +155,7 @@ def slower(seconds: Mapping[str, float], recorded: Mapping[str, float]) -> list[
         f"{file} took {took:.0f} s; {scale * recorded.get(file, 0.0):.0f} s are on record for a machine this fast; "
         "make it faster, or record the times of a whole run (CONDGRAPH_DURATIONS=write make pytest)"
         for file, took in sorted(seconds.items())
-        if took > scale * (recorded.get(file, 0.0) + ALLOWANCE)
+        if took > scale * (recorded.get(file, 0.0) + max(ALLOWANCE, recorded.get(file, 0.0) / 2))
     ]
 
 
