@@ -204,7 +204,7 @@ class Linker:
         if vocabulary is None:
             names = [one for several in self.predicates(source).values() for one in several]
             vocabulary = self._vocabularies[source] = Vocabulary(names)
-        return resolve(name, vocabulary, threshold=threshold)
+        return resolve(name, vocabulary, threshold=threshold, names=False)
 
     # -- columns and heads -------------------------------------------------------------------------
 

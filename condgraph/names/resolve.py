@@ -7,6 +7,7 @@ trace and for messages.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.values import collapse
 from condgraph.names.vocabulary import Vocabulary
+from condgraph.vectors.encoder import fold
 
 How: TypeAlias = Literal["exact", "folded", "similar"]
 
@@ -26,6 +28,9 @@ THRESHOLD: Final = 0.4
 _WORTH: Final = 0.2
 #: Names given as near matches.
 MOST_NEAR: Final = 5
+_WORD: Final = re.compile(r"\w+")
+#: Letters of a word of which one may be replaced by mistake.
+_LONG: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,14 @@ def resolve(
     threshold: float = THRESHOLD,
     among: NDArray[np.integer] | None = None,
     most: int = MOST_NEAR,
+    names: bool = True,
 ) -> Resolution:
     """What `name` means in `vocabulary`.
 
     `among` limits it to some positions of the vocabulary (the values of one column, say).
-    `threshold` above 1 allows no similar names; near ones are still given, at most `most`.
+    `threshold` above 1 allows no similar names; near ones are still given, at most `most`. Unless
+    `names` is false, a similar name that is another name (`is_other`) is a near one: Iceland is not
+    Ireland.
     """
     allowed = None if among is None else _mask(among, len(vocabulary))
     folded = [position for position in vocabulary.folded(name) if allowed is None or allowed[position]]
@@ -86,9 +94,25 @@ def resolve(
     best = float(scores.max(initial=0.0))
     matches: tuple[Match, ...] = ()
     if best >= threshold and best > 0:
-        matches = tuple(_similar(vocabulary, scores, position) for position in np.flatnonzero(scores == best).tolist())
-        scores[scores == best] = 0.0
+        tied = (_similar(vocabulary, scores, position) for position in np.flatnonzero(scores == best).tolist())
+        matches = tuple(match for match in tied if not (names and is_other(name, match.name)))
+        scores[[match.position for match in matches]] = 0.0
     return Resolution(name, matches, _near(vocabulary, scores, most))
+
+
+def is_other(one: str, other: str) -> bool:
+    """Whether a similar name is another name, and no other spelling: some short word of it has letters replaced, and none left
+    out, added or swapped.
+
+    >>> [is_other(one, "Ireland") for one in ("Iceland", "Irland", "Irelnad", "Republic of Ireland")]
+    [True, False, False, False]
+    >>> is_other("North Korea", "South Korea"), is_other("Annapurma", "Annapurna"), is_other("Iran", "Iraq")
+    (True, False, True)
+    """
+    mine, others = _WORD.findall(fold(one)), _WORD.findall(fold(other))
+    return len(mine) == len(others) and any(
+        a != b and len(a) == len(b) < _LONG and sorted(a) != sorted(b) for a, b in zip(mine, others, strict=True)
+    )
 
 
 def _near(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import condgraph
 from condgraph.engine.errors import StoreDamagedError, StoreVersionError, UnknownNameError
+from condgraph.engine.facts import Statement
 from condgraph.names.resolve import THRESHOLD, resolve
 from condgraph.names.vocabulary import Vocabulary
 from condgraph.vectors.encoder import LexicalEncoder
@@ -160,3 +162,14 @@ def test_a_search_among_the_names_of_a_knowledge_graph_is_fast_and_right(data: P
         assert expected in [match.name for match in (*found.matches, *found.near)]
     # About 1 ms; the dense product with 1,024 columns takes 5 ms.
     assert quick_enough(min(took), 0.01)
+
+
+def test_another_name_is_no_spelling() -> None:
+    """A country that a graph lacks is not the one whose name looks like it, whoever asks for it."""
+    graph = condgraph.open()
+    graph.add([Statement(airport, "country", "Ireland") for airport in ("Cork", "Dublin", "Shannon")])
+    query = "Query1: \"get_information(relation='country', tail_entity='{}')\""
+    assert graph.query(query.format("Irland")).texts == ["Cork", "Dublin", "Shannon"]
+    with pytest.raises(UnknownNameError) as missing:
+        graph.query(query.format("Iceland"))
+    assert missing.value.candidates == ("Ireland",)
