@@ -3,8 +3,8 @@ the time that each file of tests took beside the time on record (`tests/duration
 
 `tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
 file, fixtures included. With `CI` set, a file that takes 30 s longer than recorded fails the run, after all recorded times were
-scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records a file's time
-where it is longer than on record (remove the file to begin anew); `ignore` compares nothing.
+scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records the times of a run;
+`ignore` compares nothing.
 """
 
 from __future__ import annotations
@@ -129,8 +129,7 @@ class Progress:
         """Compare with the recorded times, or record them."""
         self._ended.set()
         if os.environ.get("CONDGRAPH_DURATIONS") == "write":
-            longest = {file: max(took, self._recorded.get(file, 0.0)) for file, took in self.seconds.items() if took >= 1}
-            kept = {file: round(took, 1) for file, took in sorted((self._recorded | longest).items())}
+            kept = {file: round(took, 1) for file, took in sorted(self.seconds.items()) if took >= 1}
             RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         elif self._recorded and os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
             for line in slower(self.seconds, self._recorded):
