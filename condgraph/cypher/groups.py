@@ -18,7 +18,7 @@ from condgraph.engine.execute.grid import Cell, Grid, order_of, text_cell
 from condgraph.engine.execute.grouped import warn_of_empty, zeros
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sums import Column
-from condgraph.engine.facts import Entity
+from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import places_in_order, watched
 from condgraph.engine.snapshot.build import Builder
@@ -71,7 +71,8 @@ def _cell(kind: str, value: Any) -> Cell | None:
     if value is None:
         return None
     if kind == "entity":
-        entity = Entity(*value)
+        ident, name, *rest = value
+        entity = Entity(ident, name, EntityKind(rest[0] or 0), rest[1] or 0) if rest else Entity(ident, name)
         return Cell(entity, entity.name)
     if kind == "day":
         day = Time.parse(value.removeprefix("+"))
