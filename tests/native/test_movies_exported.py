@@ -90,7 +90,9 @@ def test_one_graph(emptied_neo4j_uri: str, data: Path, tmp_path: Path) -> None:
             found = contents(graph)
             assert found == wanted, (form, list((wanted - found).items())[:5], list((found - wanted).items())[:5])
             for program in PROGRAMS:
-                texts = [program.format(filter=word) for word in ("FilterYear", "FilterNum")]
+                # Columns of an export by APOC have no types, so that years are times there.
+                words = ("FilterYear" if form == "apoc" else "FilterNum", "FilterNum")
+                texts = [program.format(filter=word) for word in words]
                 answers = [one.kopl(text) for one, text in zip((graph, there), texts, strict=True)]
                 assert (answers[0].values, answers[0].texts) == (answers[1].values, answers[1].texts), (form, program)
                 assert answers[0].values, program
