@@ -2,7 +2,7 @@
 the time that each file of tests took beside the time on record (`tests/durations.json`).
 
 `tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
-file, fixtures included. With `CI` set, a file that takes 30 s longer than recorded fails the run, after all recorded times were
+file, fixtures included. With `CI` set, a file that takes `ALLOWANCE` longer than recorded fails the run, after recorded times were
 scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records the times of a run;
 `ignore` compares nothing.
 """
@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,7 +116,11 @@ class Progress:
         minutes, seconds = divmod(int(now - self._started), 60)
         share = min(99, int(100 * self._passed / self._whole)) if self._whole else 0
         running = [f"{_file(nodeid)} ({now - began:.0f} s)" for nodeid, began in list(self._running.items())]
-        waiting = [note.read_text(encoding="utf-8") for note in sorted(self.folder.glob("*"))]
+        waiting = []
+        for note in sorted(self.folder.glob("*")):
+            # The server may have started meanwhile, and the note is gone.
+            with suppress(FileNotFoundError):
+                waiting.append(note.read_text(encoding="utf-8"))
         if not self._total:
             return f"{minutes}:{seconds:02} collecting the tests"
         parts = [f"{minutes}:{seconds:02} {share} %, {self._done:,} of {self._total:,} tests, {self._failed} failed"]
@@ -143,7 +147,7 @@ class Progress:
 
 
 def slower(seconds: Mapping[str, float], recorded: Mapping[str, float]) -> list[str]:
-    """A line for each file that took `ALLOWANCE` seconds more than recorded, on a machine as fast as the one that recorded.
+    """A line for each file that took more than its record and its allowance, on a machine as fast as the one that recorded.
 
     Files that have no record count as recorded with nothing. How fast the machine is, is the median ratio of the files that have
     one and took at least five seconds.
