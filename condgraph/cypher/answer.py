@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from condgraph.cypher.compile.compiled import Compiled
 from condgraph.cypher.layout.cells import value_of
 from condgraph.cypher.layout.quote import quote
+from condgraph.cypher.records import entity_of
 from condgraph.engine.algebra import Count, Scalar, Shown
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
@@ -19,7 +20,7 @@ from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.execute.number_texts import summed_numbers
-from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.facts import Entity
 from condgraph.engine.step import Step
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Quantity, text_of
@@ -94,7 +95,7 @@ class Neo4jAnswer(StoredAnswer):
     def _pairs(self) -> list[tuple[Any, str]]:
         shape, rows = self._compiled.shape, self._rows
         if shape == "entities":
-            return [(_entity(*row), row[1]) for row in rows[0]["rows"]]
+            return [(entity_of(*row), row[1]) for row in rows[0]["rows"]]
         if shape == "values":
             return list(map(_read, self._cells))
         if shape == "count":
@@ -135,7 +136,7 @@ class Neo4jAnswer(StoredAnswer):
         found: dict[str, Entity] = {}
         if shape == "entities" or isinstance(self.plan, Shown):
             listed = next(row["rows"] for row in self._rows if row.get("held", True))
-            found = {row[0]: _entity(*row) for row in listed}
+            found = {row[0]: entity_of(*row) for row in listed}
         elif shape == "values":
             held = [cell for cell in self._cells if cell.get("held")]
             if self._compiled.distinct:
@@ -214,12 +215,8 @@ class Neo4jAnswer(StoredAnswer):
         return "\n\n".join(part for part in parts if part)
 
 
-def _entity(ident: str, name: str, kind: int | None = None, row: int | None = None) -> Entity:
-    return Entity(ident, name, EntityKind(kind or 0), row or 0)
-
-
 def _entity_in(cell: dict[str, Any]) -> Entity:
-    return _entity(cell["id"], cell["text"], cell["of"], cell["row"])
+    return entity_of(cell["id"], cell["text"], cell["of"], cell["row"])
 
 
 def _read(cell: dict[str, Any]) -> tuple[Any, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from condgraph.cypher.compile.compiled import Columns
 from condgraph.cypher.compile.groups import PART, group_of
+from condgraph.cypher.records import entity_of
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.algebra.expressions import Way
@@ -18,7 +19,6 @@ from condgraph.engine.execute.grid import Cell, Grid, order_of, text_cell
 from condgraph.engine.execute.grouped import warn_of_empty, zeros
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sums import Column
-from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import places_in_order, watched
 from condgraph.engine.snapshot.build import Builder
@@ -71,8 +71,7 @@ def _cell(kind: str, value: Any) -> Cell | None:
     if value is None:
         return None
     if kind == "entity":
-        ident, name, *rest = value
-        entity = Entity(ident, name, EntityKind(rest[0] or 0), rest[1] or 0) if rest else Entity(ident, name)
+        entity = entity_of(*value)
         return Cell(entity, entity.name)
     if kind == "day":
         day = Time.parse(value.removeprefix("+"))

@@ -105,7 +105,7 @@ RELATION: Final = "relation"
 FACT_KINDS: Final = (RELATION, "text", "number", "time")
 _KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
 #: How many values are remembered.
-_FACTS_KEPT: Final = 4096
+_MOST_VALUES: Final = 4096
 #: How many draws are tried for one fact.
 _TRIES: Final = 24
 #: What the rows of a table without a key are called.
@@ -258,7 +258,7 @@ class Facts:
     def value(self, statement: int) -> Cell | None:
         """The value of an attribute as conditions take it; None for others."""
         if statement not in self._values:
-            if len(self._values) >= _FACTS_KEPT:
+            if len(self._values) >= _MOST_VALUES:
                 self._values.clear()
             self._values[statement] = self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
         return self._values[statement]

@@ -170,7 +170,7 @@ def accuracy(
     found: dict[str, list[int]] = {}
     for question in questions:
         right = equal(question.answer, predictions.get(question.id, ""))
-        keys = ["Overall", *question.categories, _splits_hops(question.hops)]
+        keys = ["Overall", *question.categories, _bucket_of(question.hops)]
         if answers and question.answer not in answers:
             keys.append(ZERO_SHOT)
         for key in keys:
@@ -181,5 +181,5 @@ def accuracy(
     return {key: (found[key][0], found[key][1]) for key in order if key in found}
 
 
-def _splits_hops(hops: int) -> str:
+def _bucket_of(hops: int) -> str:
     return "1 hop" if hops < 2 else f"{hops - hops % 2}-{hops - hops % 2 + 1} hops"

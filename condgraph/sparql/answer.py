@@ -348,7 +348,7 @@ def _term(row: QuerySolution, variable: str) -> Any:
 def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
     """An entity from a solution with ?name, ?kind and ?row."""
     kind, at = row["kind"].value, _term(row, "row")
-    return Entity(names.name_of(node), row["name"].value, _ANSWER_KINDS[kind], 0 if at is None else int(at.value))
+    return Entity(names.name_of(node), row["name"].value, _KIND_OF_CLASS[kind], 0 if at is None else int(at.value))
 
 
-_ANSWER_KINDS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}
+_KIND_OF_CLASS = {f"{PRED}{name}": kind for kind, name in ENTITY_CLASSES.items()}

@@ -369,7 +369,7 @@ _WITHIN: Final = re.compile(
     re.IGNORECASE,
 )
 _FUNCTION: Final = re.compile(r"(?<![`.\w])[\w`]++(?:\.[\w`]++)++(?=\()")
-_CHECK_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`""", re.DOTALL)
+_QUOTED_TEXT: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`""", re.DOTALL)
 _UNSEEN: Final = frozenset({"string-representation"})
 
 
@@ -424,7 +424,7 @@ def _harmless(columns: Iterable[str]) -> list[str]:
     """
     found = []
     for column in columns:
-        if _speaks(column) and not _speaks(_CHECK_QUOTED.sub(" ", column)):
+        if _speaks(column) and not _speaks(_QUOTED_TEXT.sub(" ", column)):
             found.append("`" + column.replace("`", "``") + "`")
     return found
 

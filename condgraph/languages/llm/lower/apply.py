@@ -473,7 +473,7 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
     return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
 
 
-def _apply_number(kind: type[Sum] | type[Mean] | type[Median]) -> Rule:
+def _of_numbers(kind: type[Sum] | type[Mean] | type[Median]) -> Rule:
     def rule(lowering: Lowering, call: Application) -> Result:
         result = _bag_of_all(lowering, call)
         return Result(kind(as_values(result)), kinds=NUMBERS, led=result.led, column=result.column)
@@ -604,9 +604,9 @@ _RULES: Final[dict[str, Rule]] = {
     "set_negation": lower_negation,
     "keep": lower_keep,
     "count": _count,
-    "sum": _apply_number(Sum),
-    "mean": _apply_number(Mean),
-    "median": _apply_number(Median),
+    "sum": _of_numbers(Sum),
+    "mean": _of_numbers(Mean),
+    "median": _of_numbers(Median),
     "max": _extreme("largest"),
     "min": _extreme("smallest"),
     "most": _mode("largest"),
