@@ -32,7 +32,7 @@ from condgraph.evaluate import Case, Cases, evaluate_ask, read_cases
 from condgraph.evaluate.report import Row
 from condgraph.graph import Graph
 from condgraph.models.adapters import model_of
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from condgraph.models.transcript import Recording
 from tests.support import asked_movies, local_model
 from tests.support.movies import movies as movies_graph

@@ -19,7 +19,7 @@ from condgraph.engine.algebra import postorder
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import OptionError, PlanError, ReadOnlyError, shortened
 from condgraph.languages.registry import detect
-from condgraph.models.base import Usage
+from condgraph.models.chat import Usage
 from condgraph.names.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

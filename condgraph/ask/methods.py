@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from condgraph.ask.demos import LearningDemos
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, Host, Via
-    from condgraph.models.budget import Budget
+    from condgraph.models.chat import Budget
 
 
 # -- Graph -------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class AskMethods:
         from condgraph.ask.pipeline import Asking
         from condgraph.ask.records import AskOptions
         from condgraph.models.adapters import model_of
-        from condgraph.models.budget import Budget as Bounds
+        from condgraph.models.chat import Budget as Bounds
 
         graph = cast("Host", self)
         model = model_of(llm)

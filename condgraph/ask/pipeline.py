@@ -44,9 +44,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
-from condgraph.models.base import ChatModel, Completion, Message
-from condgraph.models.budget import Metered
-from condgraph.models.tokens import estimate
+from condgraph.models.chat import ChatModel, Completion, Message, Metered, estimate
 from condgraph.names.words import STOP, WORD, stem
 from condgraph.overview.words import quoted, unmarked
 from condgraph.vectors.encoder import fold
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.grammars.grammar import Grammar
     from condgraph.grammars.vocabulary import Asking as NamedGraph
-    from condgraph.models.base import ChatModel
+    from condgraph.models.chat import ChatModel
 
 
 # -- language of a question --------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from condgraph.engine.bounds import cached, check
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
-from condgraph.models.tokens import estimate
+from condgraph.models.chat import estimate
 from condgraph.names.graph_names import ENTITY_THRESHOLD, Linker
 from condgraph.names.resolve import resolve
 from condgraph.names.vocabulary import DIMENSION, Vocabulary

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
-from condgraph.models.base import Usage
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget, Usage
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt

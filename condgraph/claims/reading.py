@@ -22,11 +22,11 @@ from condgraph.claims.claim import MOST_TRIPLES, Claim
 from condgraph.claims.verify import Facts, reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
-from condgraph.models.base import Message, Usage
+from condgraph.models.chat import Message, Usage
 from condgraph.overview.words import unmarked
 
 if TYPE_CHECKING:
-    from condgraph.models.base import ChatModel
+    from condgraph.models.chat import ChatModel
     from condgraph.overview.schema import GraphSchema
 
 #: The prompt of this version.

@@ -12,7 +12,7 @@ from condgraph.engine import html
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import text_of
-from condgraph.models.base import Usage
+from condgraph.models.chat import Usage
 
 if TYPE_CHECKING:
     from condgraph.patterns.result import Solution

@@ -83,7 +83,7 @@ def ask(
     chosen = _chosen(choose or [])
     # Demonstrations that are added are kept with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
-        from condgraph.models.budget import Budget
+        from condgraph.models.chat import Budget
 
         if demos is not None:
             at.demos.load(demos)

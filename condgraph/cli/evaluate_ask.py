@@ -16,7 +16,7 @@ from condgraph.cli.render import printable, write_table
 
 if TYPE_CHECKING:
     from condgraph.evaluate.report import Row
-    from condgraph.models.base import ChatModel
+    from condgraph.models.chat import ChatModel
 
 
 class QuestionsFormat(StrEnum):

@@ -16,7 +16,7 @@ from condgraph.evaluate.report import AskReport, Row
 
 if TYPE_CHECKING:
     from condgraph.graph import Graph
-    from condgraph.models.base import ChatModel
+    from condgraph.models.chat import ChatModel
 
 
 # -- control -----------------------------------------------------------------------------------------

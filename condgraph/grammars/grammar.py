@@ -15,7 +15,7 @@ from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
 from condgraph.grammars.vocabulary import Asking, Vocabulary, candidates, everybody, vocabulary
 
 if TYPE_CHECKING:
-    from condgraph.models.base import ChatModel
+    from condgraph.models.chat import ChatModel
 
 Format = Literal["gbnf", "json-schema", "lark", "regex"]
 FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")

@@ -10,15 +10,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from condgraph.engine.addresses import parse
 from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, shortened
-from condgraph.models.base import Completion, Completions, Finish, Message, Usage
-from condgraph.models.waiting import Wait
+from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Usage, Wait
 
 # -- openai server -----------------------------------------------------------------------------------
 # Where a server is that speaks OpenAI's API, and what lets one in: for chat completions and for
@@ -452,42 +451,31 @@ class OpenAIModel:
         """
         return self._tokenizer.count(text)
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-        n: int = 1,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        timeout: float | None = None,
-    ) -> Completions:
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
         """`n` completions; see `ChatModel.chat`. A server that gives fewer at a time is asked for
         the others, with seeds that count up; more than `n` are cut. Raises `ModelError` where none
         comes in `timeout` seconds (that of the model, where none is given).
         """
-        if n < 1:
-            raise OptionError(f"at least one completion is asked for, not {n}")
+        request = ChatRequest(messages, **options)
+        if request.n < 1:
+            raise OptionError(f"at least one completion is asked for, not {request.n}")
         body: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
         body |= {
             "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
-            "temperature": float(temperature),
+            "temperature": float(request.temperature),
         }
-        if self._most is not None:
-            max_tokens = self._most if max_tokens is None else min(max_tokens, self._most)
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        if schema is not None:
+        limits = [limit for limit in (self._most, request.max_tokens) if limit is not None]
+        if limits:
+            body["max_tokens"] = min(limits)
+        if (schema := request.schema) is not None:
             body["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "reply", "schema": schema, "strict": _strict(schema)},
             }
-        if grammar is not None and "gbnf" in self.accepts:
-            body["grammar"] = grammar
-        wait = Wait(self._timeout if timeout is None else timeout)
-        return wait.until_done(lambda: self._all(body, n, seed, wait), self._who)
+        if request.grammar is not None and "gbnf" in self.accepts:
+            body["grammar"] = request.grammar
+        wait = Wait(self._timeout if request.timeout is None else request.timeout)
+        return wait.until_done(lambda: self._all(body, request.n, request.seed, wait), self._who)
 
     # -- one call ----------------------------------------------------------------------------------
 

@@ -12,32 +12,24 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from condgraph.engine.errors import ModelError, TranscriptError
-from condgraph.models.base import ChatModel, Completion, Completions, Message, Usage
+from condgraph.models.chat import ChatModel, ChatOptions, ChatRequest, Completion, Completions, Message, ModelAround, Usage
 
 _FINISHES: Final = ("stop", "length", "refusal")
 
 
-def request_of(
-    messages: Sequence[Message],
-    schema: Mapping[str, Any] | None,
-    grammar: str | None,
-    n: int,
-    max_tokens: int | None,
-    temperature: float,
-    seed: int | None,
-) -> dict[str, Any]:
-    """A request in its canonical form; the time it may take is no part of it."""
+def canonical(request: ChatRequest) -> dict[str, Any]:
+    """A request in its canonical form, without the time it may take."""
     return {
-        "messages": [{"role": message["role"], "content": message["content"]} for message in messages],
-        "schema": schema,
-        "grammar": grammar,
-        "n": n,
-        "max_tokens": max_tokens,
-        "temperature": float(temperature),
-        "seed": seed,
+        "messages": [{"role": message["role"], "content": message["content"]} for message in request.messages],
+        "schema": request.schema,
+        "grammar": request.grammar,
+        "n": request.n,
+        "max_tokens": request.max_tokens,
+        "temperature": float(request.temperature),
+        "seed": request.seed,
     }
 
 
@@ -47,29 +39,20 @@ def key_of(request: Mapping[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()[:32]
 
 
-class Recording:
+class Recording(ModelAround):
     """A model whose calls are added to a transcript. With `reuse=True` a request that the transcript
     holds is answered from it, and the model is asked for the others alone.
     """
 
     def __init__(self, model: ChatModel, path: str | Path, *, reuse: bool = False) -> None:
-        self._model, self.path = model, Path(path)
+        super().__init__(model)
+        self.path = Path(path)
         self._lock = Lock()
         self._counts: dict[str, int] = {}
         self._known = Replaying(path, model=model.name) if reuse and self.path.exists() else None
 
     def __repr__(self) -> str:
         return f"Recording({self._model!r}, {str(self.path)!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's."""
-        return self._model.name
-
-    @property
-    def accepts(self) -> frozenset[str]:
-        """The model's."""
-        return self._model.accepts
 
     def count(self, text: str) -> int | None:
         """The model's; it is written with the next call."""
@@ -79,33 +62,13 @@ class Recording:
                 self._counts[_digest(text)] = found
         return found
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-        n: int = 1,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        timeout: float | None = None,
-    ) -> Completions:
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
         """The model's completions, or its `ModelError`, which the transcript holds as well."""
-        request = request_of(messages, schema, grammar, n, max_tokens, temperature, seed)
+        request = canonical(ChatRequest(messages, **options))
         if self._known is not None and (known := self._known.known(request)) is not None:
             return known
         try:
-            found = self._model.chat(
-                messages,
-                schema=schema,
-                grammar=grammar,
-                n=n,
-                max_tokens=max_tokens,
-                temperature=temperature,
-                seed=seed,
-                timeout=timeout,
-            )
+            found = self._model.chat(messages, **options)
         except ModelError as error:
             self._write(request, {"error": {"message": error.message, "hint": error.hint}})
             raise
@@ -158,20 +121,9 @@ class Replaying:
         """What the model counted; None for another text."""
         return self._counts.get(_digest(text))
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-        n: int = 1,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        timeout: float | None = None,
-    ) -> Completions:
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
         """What the model gave for this request, or raised."""
-        request = request_of(messages, schema, grammar, n, max_tokens, temperature, seed)
+        request = canonical(ChatRequest(messages, **options))
         found = self.known(request)
         if found is None:
             said = repr(messages[-1]["content"][-200:]) if messages else "nothing"

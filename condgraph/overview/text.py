@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError
-from condgraph.models.tokens import estimate
+from condgraph.models.chat import estimate
 from condgraph.overview.rows import heading, to_words
 from condgraph.overview.words import examples_words, kinds_words, listed_words, qualifier_words, quoted
 

@@ -18,8 +18,7 @@ from condgraph.ask.reply import program_in
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, Statement
 from condgraph.graph import Graph
-from condgraph.models.base import Completion, Completions, Message
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget, Completion, Completions, Message
 from condgraph.models.transcript import Replaying
 from condgraph.samples import FOLDER
 from tests.ask.asking import Scripted, countries, springfields
@@ -162,7 +161,7 @@ def test_prompts_stay_within_the_budget(graph: Graph) -> None:
         sizes: list[int] = []
 
         def model(messages: list[dict[str, str]], sizes: list[int] = sizes) -> str:
-            from condgraph.models.tokens import estimate
+            from condgraph.models.chat import estimate
 
             sizes.append(sum(estimate(one["content"]) for one in messages))
             return "Find(Nepall) QueryName()" if len(sizes) < 2 else CAPITAL

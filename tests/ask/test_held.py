@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 import condgraph
 from condgraph.graph import Graph
-from condgraph.models.base import Completion, Completions, Message
+from condgraph.models.chat import Completion, Completions, Message
 from tests.ask.asking import countries
 from tests.support.gbnf import Gbnf
 

@@ -29,7 +29,7 @@ from condgraph.chains.text import triples_in
 from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError
 from condgraph.engine.facts import Entity, Ref, Statement
-from condgraph.models.base import Completion, Completions
+from condgraph.models.chat import Completion, Completions
 from tests.chains.tokenizers_made import KINDS, made
 from tests.support.chain_judge import Fact, Judge
 from tests.support.chain_sequences import sequences

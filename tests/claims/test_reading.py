@@ -14,7 +14,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import ModelError, OptionError
 from condgraph.graph import Graph
-from condgraph.models.base import Completion, Completions, Message, Usage
+from condgraph.models.chat import Completion, Completions, Message, Usage
 from condgraph.samples import FOLDER
 
 

@@ -23,7 +23,7 @@ from condgraph.engine.snapshot.readback import items as items_of
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
-from condgraph.models.tokens import estimate
+from condgraph.models.chat import estimate
 from condgraph.overview.describe import describe
 from condgraph.overview.partial import NOTE, partial_survey, stored_survey
 from condgraph.overview.records import MOST_PARTS

@@ -49,7 +49,6 @@ from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.cells import type_cells
 from condgraph.logic.evaluation.sampler import read_cases as read_logic
 from condgraph.models.openai_chat import BrokenReplyError, completions
-from condgraph.models.replies import bare, json_of
 from condgraph.models.transcript import Replaying
 from condgraph.questions.record import read as read_questions
 from condgraph.sparql.text import kqapro
@@ -357,12 +356,11 @@ def _formats() -> dict[str, Reader]:
 
 
 def _replies(text: str) -> None:
-    """A model's reply as all read it that take programs, triples, JSON or a choice from it."""
+    """A model's reply as all read it that take programs, triples or a choice from it."""
     for via in ("query", "kopl", "pattern"):
         program_in(text, via)
-    bare(text)
     enum_value(text, "next", ["a"])
-    for read in (json_of, kopl_grammar.program, llm_grammar.program, logic_grammar.program):
+    for read in (kopl_grammar.program, llm_grammar.program, logic_grammar.program):
         try:
             read(text)
         except CondgraphError as error:

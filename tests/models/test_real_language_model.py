@@ -21,9 +21,8 @@ from condgraph.engine.errors import ModelError
 from condgraph.evaluate import evaluate_ask, read_cases
 from condgraph.evaluate.report import Row
 from condgraph.models.adapters import model_of
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel
-from condgraph.models.replies import json_of
 from condgraph.models.transcript import Recording, Replaying
 from tests.support import local_model
 
@@ -79,7 +78,7 @@ def test_the_server_does_what_the_adapter_asks(small_model_server: str) -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
     reply = model.chat(ASKED, schema=schema, max_tokens=60)[0]
     if reply.finish == "stop":
-        assert set(json_of(reply.text)) == {"city"}
+        assert set(json.loads(reply.text)) == {"city"}
     streamed = OpenAIModel("smollm2", base_url=small_model_server, stream=True).chat(ASKED, max_tokens=6, seed=1)
     assert streamed[0].text == model.chat(ASKED, max_tokens=6, seed=1)[0].text
     with pytest.raises(ModelError) as caught:

@@ -1,0 +1,433 @@
+"""What condgraph asks of a language model: messages in, completions out, within a time and a budget."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, Unpack, overload, runtime_checkable
+
+from condgraph.engine.bounds import LOOK, check, check_bounds, current
+from condgraph.engine.errors import BudgetError, CondgraphError, ModelError, OptionError, numbered
+
+# -- the model ---------------------------------------------------------------------------------------
+# What condgraph asks of a language model: messages in, completions out. Everything that uses a
+# model (`ask`, `reason`, paraphrases) knows this module alone; adapters stand beside it.
+
+
+#: `{"role": "system" | "user" | "assistant", "content": text}`, as every chat model takes it.
+Message = Mapping[str, str]
+
+#: Why a completion ended: it was done, it met the limit of tokens, or it was withheld.
+Finish = Literal["stop", "length", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call cost, in tokens of the model; None where the model does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(_sum(self.prompt_tokens, other.prompt_tokens), _sum(self.completion_tokens, other.completion_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One text that a model gave, as it came, and why it ended."""
+
+    text: str
+    finish: Finish = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Completions(Sequence[Completion]):
+    """The completions of one call, at most as many as were asked for, and what they cost."""
+
+    items: tuple[Completion, ...]
+    usage: Usage = field(default_factory=Usage)
+    #: The model that answered, as its server names it.
+    model: str = ""
+    #: Requests that were sent for it: more than one where a server gives one completion at a time,
+    #: or was asked again after a failure.
+    requests: int = 1
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Completion]:
+        return iter(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Completion: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Completion]: ...
+    def __getitem__(self, index: int | slice) -> Completion | Sequence[Completion]:
+        return self.items[index]
+
+
+class ChatOptions(TypedDict, total=False):
+    """What a call of a model may specify, as keywords."""
+
+    schema: Mapping[str, Any] | None
+    grammar: str | None
+    n: int
+    max_tokens: int | None
+    temperature: float
+    seed: int | None
+    timeout: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call of a model: the conversation, and the options of `ChatModel.chat`."""
+
+    messages: Sequence[Message]
+    schema: Mapping[str, Any] | None = None
+    grammar: str | None = None
+    n: int = 1
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    seed: int | None = None
+    timeout: float | None = None
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A language model. Its calls raise `ModelError` (`engine.errors`) where no completion came."""
+
+    @property
+    def name(self) -> str:
+        """Its name in answers and transcripts, without keys or passwords of addresses."""
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Which constraints its calls take: `"json-schema"`, `"gbnf"`; none for plain text."""
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+        n: int = 1,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        timeout: float | None = None,
+    ) -> Completions:
+        """Up to `n` completions of the conversation.
+
+        `schema` is a JSON schema and `grammar` a GBNF text that the completion has to follow, where
+        `accepts` names them; else they are left out, and the caller checks the reply. `timeout` is
+        in seconds, of the whole call.
+        """
+
+    def count(self, text: str) -> int | None:
+        """How many tokens a text has for this model; None without its tokenizer."""
+
+
+class ModelAround:
+    """A model in front of another one: its name, constraints and tokenizer are those of that model."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """The constraints that the model takes."""
+        return self._model.accepts
+
+    def count(self, text: str) -> int | None:
+        """How many tokens a text has for the model."""
+        return self._model.count(text)
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return right if left is None else left if right is None else left + right
+
+
+# -- counting tokens ---------------------------------------------------------------------------------
+# How many tokens a text is: by the model's own tokenizer where it can be had, else a bound.
+
+
+_PIECES: Final = re.compile(r"[A-Za-z]+| +|[\x00-\x7f]|[^\x00-\x7f]+")
+#: Tokens that templates of chats put around a message, and around them all.
+_AROUND_ONE: Final = 6
+_AROUND_ALL: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A number of tokens, and whether the model's own tokenizer counted it or it is a bound."""
+
+    tokens: int
+    exact: bool
+
+
+def estimate(text: str) -> int:
+    """How many tokens a text is at most for the tokenizers in use, guessed without one.
+
+    Three letters are a token, and so is every digit, mark and end of a line; spaces go with the word
+    behind them; of other writing every byte of UTF-8 is one.
+
+    >>> estimate("country 12"), estimate("Zürich")
+    (5, 5)
+    """
+    found = 0
+    for piece in _PIECES.findall(text):
+        first = piece[0]
+        if first == " ":
+            found += len(piece) // 2
+        elif first.isascii():
+            found += -(-len(piece) // 3)
+        else:
+            found += len(piece.encode("utf-8", "surrogatepass"))
+    return found
+
+
+def counted(model: ChatModel, text: str) -> Counted:
+    """The tokens of a text for a model: its own count, or `estimate`, which says rather too many."""
+    own = model.count(text)
+    return Counted(estimate(text), False) if own is None else Counted(own, True)
+
+
+def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
+    """The tokens of a conversation: those of its texts, and a bound of what templates add. `exact`
+    says how the texts were counted.
+    """
+    parts = [counted(model, message["content"]) for message in messages]
+    around = _AROUND_ALL + _AROUND_ONE * len(parts)
+    return Counted(sum(part.tokens for part in parts) + around, all(part.exact for part in parts))
+
+
+# -- deadlines ---------------------------------------------------------------------------------------
+# Waiting for what answers in its own time: a call ends at its deadline, or when it is cancelled,
+# whatever the other side does.
+
+
+T = TypeVar("T")
+#: Seconds that a deadline is kept back from, so that the one who set it is told in time.
+_EARLY: Final = 0.02
+
+
+class Wait:
+    """How long a call may take: its own `timeout` (seconds), and the deadline of the call that it
+    is part of.
+    """
+
+    __slots__ = ("_deadline", "_timeout", "ended", "until")
+
+    def __init__(self, timeout: float | None) -> None:
+        check_bounds(timeout)
+        check()
+        outer = current()
+        self._timeout, self._deadline = timeout, None if outer is None else outer.until
+        own = None if timeout is None else time.monotonic() + timeout
+        self.until = own if self._deadline is None else self._deadline if own is None else min(own, self._deadline)
+        #: Set once nobody waits any more.
+        self.ended = Event()
+
+    def left(self) -> float | None:
+        """Seconds that are left, at least a hundredth; None where nothing bounds the call."""
+        return None if self.until is None else max(self.until - time.monotonic(), 0.01)
+
+    def over(self) -> bool:
+        """Whether the time has passed, or nobody waits any more."""
+        return self.ended.is_set() or (self.until is not None and time.monotonic() >= self.until)
+
+    def late(self, who: str) -> CondgraphError:
+        """The error of a call that did not end in time. Raises `DeadlineError` or `CancelledError`
+        where the call it is part of has ended.
+        """
+        check()
+        seconds = "its time" if self._timeout is None else f"{self._timeout:g} s"
+        return ModelError(f"{who} gave no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, or until nobody waits."""
+        self.ended.wait(seconds)
+
+    def until_done(self, work: Callable[[], T], who: str) -> T:
+        """What `work` gives, done in a thread of its own, which is left to itself at the deadline."""
+        found: list[T] = []
+        failed: list[BaseException] = []
+        done = Event()
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                found.append(context.run(work))
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                failed.append(error)
+            done.set()
+
+        Thread(target=run, name="condgraph-model", daemon=True).start()
+        try:
+            self._await(done, who)
+        finally:
+            if not done.is_set():
+                self.ended.set()
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def _await(self, done: Event, who: str) -> None:
+        outer = current()
+        cancelled = None if outer is None else outer.cancelled()
+        while True:
+            rest = self.left()
+            if done.wait(rest if cancelled is None else LOOK if rest is None else min(rest, LOOK)):
+                return
+            check()
+            if self.over():
+                # What ended at the last moment is taken.
+                if done.wait(_EARLY):
+                    return
+                raise self.late(who)
+
+
+def failure(who: str, error: BaseException) -> ModelError:
+    """What foreign code raised, as an error of ours."""
+    return ModelError(f"{who} raised {type(error).__name__}: {error}")
+
+
+def finished(value: Any) -> Any:
+    """A value, or what an awaitable gives: for callables that are `async`. Called in a thread that
+    has no loop of its own.
+    """
+    if hasattr(value, "__await__"):
+        import asyncio
+
+        async def wait() -> Any:
+            return await value
+
+        return asyncio.run(wait())
+    return value
+
+
+# -- budgets -----------------------------------------------------------------------------------------
+# What the calls of a model may cost, and what they have cost.
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent on one question; None bounds nothing.
+
+    `prompt_tokens` is the most tokens of one prompt, `calls` the most calls (one call may give
+    several completions), `seconds` the time of all calls from the first one on, `total_tokens` the
+    tokens of all prompts and completions together, as the model reports them.
+    """
+
+    prompt_tokens: int | None = 4000
+    calls: int | None = 8
+    seconds: float | None = 60.0
+    total_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("prompt_tokens", "calls", "seconds", "total_tokens"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+                raise OptionError(f"{name} of a budget is more than 0, or None for no bound, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What calls have cost: calls, requests to the server (retries too), tokens as the model
+    reports them, and seconds in which it was waited for.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and completions, as far as they are known."""
+        return (self.usage.prompt_tokens or 0) + (self.usage.completion_tokens or 0)
+
+
+class Metered(ModelAround):
+    """A model whose calls are counted and held to a budget. `spent` says what they have cost.
+
+    A call that the budget does not allow is a `BudgetError`, and is not made. Where the model's
+    tokenizer cannot be had, a prompt is held to a bound that says rather too many.
+    """
+
+    def __init__(self, model: ChatModel, budget: Budget | None = None) -> None:
+        super().__init__(model)
+        self.budget = Budget() if budget is None else budget
+        self._lock = Lock()
+        self._spent = Spent()
+        self._until: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Metered({self._model!r}, {self.budget!r})"
+
+    @property
+    def spent(self) -> Spent:
+        """What the calls so far have cost."""
+        return self._spent
+
+    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
+        """The model's completions, in the time that is left. Raises `BudgetError` where the budget
+        does not allow the call.
+        """
+        self._fit(messages)
+        left = self._begin()
+        started = time.monotonic()
+        timeout = options.get("timeout")
+        if left is not None:
+            options["timeout"] = left if timeout is None else min(timeout, left)
+        result: Completions | None = None
+        try:
+            result = self._model.chat(messages, **options)
+        finally:
+            self._end(result, time.monotonic() - started)
+        return result
+
+    def _fit(self, messages: Sequence[Message]) -> None:
+        most = self.budget.prompt_tokens
+        if most is None:
+            return
+        size = counted_prompt(self._model, messages)
+        if size.tokens > most:
+            about = "" if size.exact else "at most "
+            raise BudgetError(
+                f"a prompt of {about}{size.tokens:,} tokens is more than the budget's {most:,}",
+                hint="a larger prompt_tokens= may help",
+            )
+
+    def _begin(self) -> float | None:
+        """Count a call; gives the seconds that are left."""
+        with self._lock:
+            budget, now = self.budget, time.monotonic()
+            if budget.seconds is not None and self._until is None:
+                self._until = now + budget.seconds
+            if budget.calls is not None and self._spent.calls >= budget.calls:
+                raise BudgetError(
+                    f"the budget's {numbered(budget.calls, 'call is', 'calls are')} spent", hint="a larger calls= may help"
+                )
+            if self._until is not None and now >= self._until:
+                raise BudgetError(f"the budget's {budget.seconds:g} s are spent", hint="a larger seconds= may help")
+            if budget.total_tokens is not None and self._spent.tokens >= budget.total_tokens:
+                raise BudgetError(f"the budget's {budget.total_tokens:,} tokens are spent", hint="a larger total_tokens= may help")
+            spent = self._spent
+            self._spent = Spent(spent.calls + 1, spent.requests, spent.usage, spent.seconds)
+            return None if self._until is None else self._until - now
+
+    def _end(self, found: Completions | None, seconds: float) -> None:
+        with self._lock:
+            spent = self._spent
+            requests, usage = (1, Usage()) if found is None else (found.requests, found.usage)
+            self._spent = Spent(spent.calls, spent.requests + requests, spent.usage + usage, spent.seconds + seconds)
