@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.schema import GRAPH
-from condgraph.cypher.load.earlier import older
+from condgraph.cypher.load.push import is_older
 from condgraph.cypher.native.file import written
 from condgraph.cypher.native.mapping import Mapping
 from condgraph.cypher.native.refresh import Current
@@ -45,7 +45,7 @@ def is_native(connection: Connection) -> bool:
     # Each is a number that the server keeps.
     (nodes,) = connection.ask("MATCH (n) RETURN count(n) AS count", {})
     (graphs,) = connection.ask(f"MATCH (g:{GRAPH}) RETURN count(g) AS count", {})
-    return nodes["count"] > 0 and graphs["count"] == 0 and not older(connection, "default")
+    return nodes["count"] > 0 and graphs["count"] == 0 and not is_older(connection, "default")
 
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
@@ -158,4 +158,4 @@ class NativeGraph(Neo4jGraph):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 
-    load = add = push = convert = abandon = delete = _index = _write = _build = _change = _refuse
+    load = add = push = abandon = delete = _index = _write = _build = _change = _refuse

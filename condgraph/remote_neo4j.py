@@ -136,11 +136,6 @@ class Neo4jGraph(RemoteGraph):
             raise OptionError("a graph on a server has no checksums here")
         return super()._status(verify)
 
-    def convert(self) -> dict[str, int]:
-        """Bring a graph that an earlier version wrote into the layout of this one; what it holds."""
-        with self._lock:
-            return self.store.convert()
-
     def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
         """Write a local graph as this one, beside what it holds; the same content twice changes
         nothing.

@@ -31,7 +31,7 @@ from tests.support import commands
 ABOVE_7500 = "FindAll() FilterNum(height, 7500 m, >) QueryName()"
 ABOVE_6700 = "FindAll() FilterNum(height, 6700 m, >) QueryName()"
 NAMES = ["Annapurna I", "Dhaulagiri I", "Manaslu", "Nanda Devi"]
-COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "schema", "export", "delete", "abandon", "convert"]
+COMMANDS = ["demo", "load", "query", "sparql", "cypher", "explain", "status", "schema", "export", "delete", "abandon"]
 COMMANDS += ["guess", "map", "mcp", "unload"]
 
 

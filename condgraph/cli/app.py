@@ -26,7 +26,7 @@ from condgraph.cli.map import map_database
 from condgraph.cli.match import match
 from condgraph.cli.mcp import mcp
 from condgraph.cli.query import explain, query
-from condgraph.cli.remove import abandon, convert, delete, unload
+from condgraph.cli.remove import abandon, delete, unload
 from condgraph.cli.schema import schema
 from condgraph.cli.serve import serve
 from condgraph.cli.status import export, status
@@ -91,7 +91,6 @@ for command in (
     delete,
     unload,
     abandon,
-    convert,
     generate,
     guess,
     train_links,

@@ -14,7 +14,7 @@ from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.render import printable
-from condgraph.engine.errors import OptionError, StoreBusyError
+from condgraph.engine.errors import StoreBusyError
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -76,23 +76,6 @@ def abandon(
     with guard(), opened(store, login, read_only=False) as at:
         _ask(f"Take back the unfinished load of graph {login.graph!r} in {at.place}?", yes=yes)
         typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
-
-
-@grouped
-def convert(
-    *,
-    store: StoreOption,
-    login: LoginOptions,
-) -> None:
-    """Bring a graph that an earlier version wrote to Neo4j into the layout of this one, in place."""
-    from condgraph.remote_neo4j import Neo4jGraph
-
-    with guard(), opened(store, login, read_only=False) as at:
-        if not isinstance(at, Neo4jGraph):
-            raise OptionError("only graphs on Neo4j are converted", hint="others: export with the version that wrote it, and load")
-        counts = at.convert()
-        statements = counts["relations"] + counts["attributes"]
-        typer.echo(f"graph {login.graph!r} is converted: {counts['entities']:,} entities, {statements:,} statements")
 
 
 def _ask(question: str, *, yes: bool) -> None:

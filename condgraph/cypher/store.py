@@ -12,13 +12,11 @@ from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.paths import CONDGRAPH
 from condgraph.cypher.layout.schema import FORMAT, GRAPH
 from condgraph.cypher.load.abandon import abandon
-from condgraph.cypher.load.convert import convert
 from condgraph.cypher.load.delete import delete
-from condgraph.cypher.load.earlier import check_layout
 from condgraph.cypher.load.limits import check_graph
 from condgraph.cypher.load.lock import unfinished
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.push import LEASE, NOTHING, look, push
+from condgraph.cypher.load.push import LEASE, NOTHING, check_layout, look, push
 from condgraph.cypher.load.write import OnProgress
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import AskingStore
@@ -246,14 +244,6 @@ class Neo4jStore(AskingStore):
         drop(self.connection, self.name)
         delete(self.connection, self.name)
         return found
-
-    def convert(self) -> dict[str, int]:
-        """Bring a graph of the layout before (3) into this one; what it holds. A conversion that
-        was ended goes on.
-        """
-        self._check_writable()
-        self.refresh()
-        return convert(self.connection, self.name)
 
     # -- asking ------------------------------------------------------------------------------------
 

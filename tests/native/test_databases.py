@@ -158,7 +158,6 @@ def test_movies_are_opened_as_they_are(emptied_neo4j_uri: str, data: Path) -> No
             *(
                 lambda: graph.unload("neo4j"),
                 graph.abandon,
-                graph.convert,
                 lambda: graph.push(graph),
                 graph.rdf,
                 lambda: graph.status(verify=True),

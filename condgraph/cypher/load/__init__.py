@@ -1,1 +1,1 @@
-"""Graphs written to Neo4j, read back, converted and deleted."""
+"""Graphs written to Neo4j, read back and deleted."""

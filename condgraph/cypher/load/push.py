@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from condgraph.cypher.layout.indexes import make_indexes, prepare
 from condgraph.cypher.layout.schema import GRAPH
-from condgraph.cypher.load.earlier import check_layout
 from condgraph.cypher.load.labelling import Labelling, begun_otherwise, first, further, is_wanted
 from condgraph.cypher.load.limits import check_loadable
 from condgraph.cypher.load.lock import ChangedError, Loading, busy_error
@@ -21,7 +20,7 @@ from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.write import OnProgress, content_id, write_snapshot
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import StoreBusyError
+from condgraph.engine.errors import StoreBusyError, StoreVersionError
 from condgraph.overview.survey import packed, survey
 
 if TYPE_CHECKING:
@@ -37,6 +36,16 @@ _AGAIN: Final = 0.25
 _LOOK: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph}}) "
     "RETURN g {.*, survey: coalesce(g.survey STARTS WITH g.content, false)} AS about, timestamp() AS now"
+)
+#: Graphs of the layout before this one, with plain labels. A node that only looks like one is none: every load of that
+#: layout made its constraint first.
+_OLDER: Final = (
+    "MATCH (g:Graph {name: $graph}) WHERE g.format = 3 AND g.content IS NOT NULL "
+    "AND g.counts STARTS WITH '{' AND g.schema STARTS WITH '{' RETURN g.name LIMIT 1"
+)
+_OLDER_CONSTRAINT: Final = (
+    "SHOW CONSTRAINTS YIELD name, labelsOrTypes, properties "
+    "WHERE name = 'condgraph_graph' AND labelsOrTypes = ['Graph'] AND properties = ['name'] RETURN name"
 )
 _SURVEYED: Final = f"MATCH (g:{GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
 
@@ -181,6 +190,20 @@ def look(connection: Connection, graph: str, patience: float | None = None) -> t
     """
     rows = connection.ask(_LOOK, {"graph": graph}, patience=patience)
     return (rows[0]["about"], rows[0]["now"]) if rows else ({}, 0)
+
+
+def is_older(connection: Connection, graph: str) -> bool:
+    """Whether the graph is there in the layout before this one."""
+    return bool(connection.ask(_OLDER_CONSTRAINT, {}) and connection.ask(_OLDER, {"graph": graph}))
+
+
+def check_layout(connection: Connection, graph: str) -> None:
+    """Raise `StoreVersionError` where the graph is there in the layout before this one."""
+    if is_older(connection, graph):
+        raise StoreVersionError(
+            f"graph {graph!r} at {connection.place} has the layout of an earlier version",
+            hint="load its sources again under another name, or export it with the version that wrote it and load the export",
+        )
 
 
 def _wait_for_others(connection: Connection, graph: str, load: str, what: list[str], until: float, *, held: bool) -> dict[str, Any]:
