@@ -28,8 +28,7 @@ from typing import Any, Final
 import condgraph
 from benchmarks.llm_query import temporal_questions
 from benchmarks.wtq import questions as wtq_questions
-from condgraph.evaluate import Case, Cases, evaluate_ask, read_cases
-from condgraph.evaluate.report import Row
+from condgraph.evaluate import Case, Cases, Row, evaluate_ask, read_cases
 from condgraph.graph import Graph
 from condgraph.models.adapters import model_of
 from condgraph.models.chat import Budget

@@ -33,7 +33,7 @@ from condgraph.chains.backends.llamacpp import LlamaCpp
 from condgraph.chains.methods import place_of
 from condgraph.chains.walk import Triple, Walk
 from condgraph.graph import Graph
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from tests.support import local_model
 from tests.support.chain_judge import Judge
 

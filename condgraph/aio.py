@@ -30,7 +30,7 @@ from condgraph.vectors.stored import IndexReport
 if TYPE_CHECKING:
     from condgraph.chains.reason import Reasoned
     from condgraph.chains.verify import Verdict as ChainVerdict
-    from condgraph.claims.verdict import Verdict
+    from condgraph.claims.claim import Verdict
     from condgraph.grammars.grammar import Grammar
     from condgraph.links.store import StoredRows
     from condgraph.links.train import Training

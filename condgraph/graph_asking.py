@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from condgraph.questions.generate import Questions
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sparql.text.table import Table
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
 
 OnUnknown = Literal["error", "empty"]
 #: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a

@@ -30,7 +30,7 @@ from condgraph.reports import LoadReport, report
 from condgraph.vectors.carry import carry_over
 
 if TYPE_CHECKING:
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
 

@@ -52,7 +52,7 @@ class GraphLooking(GraphBase):
         stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name
         that the graph does not have, and `StoreMissingError` where nothing was loaded.
         """
-        from condgraph.overview.describe import describe
+        from condgraph.overview.schema import describe
 
         with within(self.timeout if timeout is None else timeout):
             check()

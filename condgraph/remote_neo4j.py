@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
 

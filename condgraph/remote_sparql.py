@@ -18,7 +18,7 @@ from condgraph.vectors.encoders import encoder_of
 
 if TYPE_CHECKING:
     from condgraph.engine.store import Store
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Request
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
 
 
 class SnapshotStore:

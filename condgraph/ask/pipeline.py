@@ -46,8 +46,8 @@ from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.chat import ChatModel, Completion, Message, Metered, estimate
 from condgraph.names.words import STOP, WORD, stem
-from condgraph.overview.words import quoted, unmarked
-from condgraph.vectors.encoder import fold
+from condgraph.overview.schema import quoted, unmarked
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.ask.demos import Similar

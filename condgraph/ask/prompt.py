@@ -26,16 +26,12 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
-from condgraph.names.graph_names import ENTITY_THRESHOLD, Linker
-from condgraph.names.resolve import resolve
-from condgraph.names.vocabulary import DIMENSION, Vocabulary
+from condgraph.names.linking import ENTITY_THRESHOLD, Linker
+from condgraph.names.vocabulary import DIMENSION, Vocabulary, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
-from condgraph.overview.describe import concept_schema, predicate_schema
-from condgraph.overview.records import ConceptSchema, PredicateSchema
+from condgraph.overview.schema import ConceptSchema, PredicateSchema, concept_schema, predicate_line, predicate_schema, quoted
 from condgraph.overview.survey import Survey
-from condgraph.overview.text import predicate_line
-from condgraph.overview.words import quoted
-from condgraph.vectors.encoder import LexicalEncoder, fold
+from condgraph.vectors.encoders import LexicalEncoder, fold
 
 if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema, Store

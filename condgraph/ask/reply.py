@@ -17,9 +17,9 @@ from condgraph.engine.errors import (
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
 from condgraph.languages.llm.functions import TABLE
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
-from condgraph.names.resolve import resolve
+from condgraph.names.vocabulary import resolve
 from condgraph.names.words import near_names
-from condgraph.overview.words import quoted, unmarked
+from condgraph.overview.schema import quoted, unmarked
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Known

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from condgraph.chains.reason import Reasoned
     from condgraph.chains.verify import Verdict
     from condgraph.engine.store import Store
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
 
 
 class ChainMethods:

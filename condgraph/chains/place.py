@@ -93,8 +93,8 @@ class LocalPlace:
         if not found and (number := self.snapshot.identified(name)) >= 0:
             found = [number]
         if not found:
-            from condgraph.names.graph_names import Linker
-            from condgraph.names.resolve import resolve
+            from condgraph.names.linking import Linker
+            from condgraph.names.vocabulary import resolve
 
             near = resolve(name, Linker.of(self.snapshot.schema).entities, threshold=2.0).near
             raise UnknownNameError("entity", name, candidates=[one.name for one in near])
@@ -102,7 +102,7 @@ class LocalPlace:
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
         """Of some names those that entities have, by the folded form where none has them exactly."""
-        from condgraph.names.graph_names import Linker
+        from condgraph.names.linking import Linker
 
         vocabulary = Linker.of(self.snapshot.schema).entities
         found: dict[str, list[int]] = {}

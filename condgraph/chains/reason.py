@@ -19,8 +19,7 @@ from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Value, text_of
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
-from condgraph.vectors.encoders import encode
+from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 
 # -- answer ------------------------------------------------------------------------------------------
 # What a question gives that a model reasoned about: the entity or value, the chain to it with its

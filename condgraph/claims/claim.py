@@ -1,19 +1,25 @@
-"""Claims: triples as in a pattern, each of which may be denied.
+"""Claims, and their verdicts.
 
-`("Nepal", "capital", "Kathmandu")` claims a statement, `("Nepal", "NOT capital", "Pokhara")` denies
-one; `UNKNOWN person 1` is anybody. An unknown node that stands in one denied triple alone is denied
-as a whole: `("Ann", "NOT spouse", "UNKNOWN 1")` says that Ann has no spouse.
+A claim is triples as in a pattern, each of which may be denied: `("Nepal", "capital", "Kathmandu")`
+states, `("Nepal", "NOT capital", "Pokhara")` denies; `UNKNOWN person 1` is anybody. An unknown node
+that occurs in one denied triple alone is denied as a whole: `("Ann", "NOT spouse", "UNKNOWN 1")`
+means that Ann has no spouse.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from condgraph.engine import html
 from condgraph.engine.errors import PlanError
+from condgraph.engine.evidence import Evidence
+from condgraph.engine.facts import Entity
+from condgraph.engine.values import text_of
 from condgraph.languages.pattern.pattern import Pattern, PatternNode
+from condgraph.models.chat import Usage
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
@@ -22,6 +28,11 @@ if TYPE_CHECKING:
     from condgraph.overview.schema import GraphSchema
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
+    from condgraph.patterns.result import Solution
+
+
+# -- Claims ------------------------------------------------------------------------------------------
+
 
 #: The most triples of a claim; those of people have up to five.
 MOST_TRIPLES: Final = 16
@@ -129,3 +140,133 @@ class Asking(Protocol):
         """`Graph.schema`."""
 
     def _survey(self) -> Survey: ...
+
+
+# -- Verdicts ----------------------------------------------------------------------------------------
+
+
+Status = Literal["supported", "refuted", "not enough facts"]
+#: By which rule a triple counts: it is stated; it is denied and stated; its predicate has another
+#: value, or another subject, and has one; the graph has all of the predicate, and not this; nothing
+#: is known.
+Rule = Literal["stated", "denied", "one value", "one subject", "closed", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A triple of the claim, the rule by which it counts, and the statements that say so."""
+
+    triple: ClaimTriple
+    rule: Rule
+    facts: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on a claim.
+
+    `status` is "supported", "refuted" or "not enough facts"; `reasons` say why, triple by triple;
+    `evidence` are the statements that they cite, the subgraph that says so, each with its sources;
+    `notes` are what could not be found and what was taken for what. `nearest` are the most similar
+    subgraphs, where they were asked for. `queries` were asked of the graph; `attempts` and `usage`
+    are those of the model that read the claim.
+    """
+
+    status: Status
+    claim: Claim
+    reasons: tuple[Reason, ...]
+    evidence: tuple[Evidence, ...]
+    notes: tuple[str, ...] = ()
+    nearest: tuple[Solution, ...] = ()
+    queries: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+
+    @property
+    def triples(self) -> list[tuple[str, str, str]]:
+        """The statements as triples of texts."""
+        return [(one.subject.name, one.predicate, _end(one)) for one in self.evidence]
+
+    @property
+    def text(self) -> str:
+        """The verdict in words, with the numbers of the statements that it cites."""
+        lines = [_HEADS[self.status]]
+        lines += [self._sentence(reason) for reason in self.reasons]
+        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+
+    def _sentence(self, reason: Reason) -> str:
+        plain = reason.triple if reason.rule == "open" else replace(reason.triple, denied=False)
+        claimed, cited = f'"{self.claim.shown(plain)}"', self._cited(reason)
+        name = reason.triple.relation or "any relation"
+        if reason.rule == "one value":
+            return f'Against {claimed}: the graph states {cited}, and "{name}" has one value.'
+        if reason.rule == "one subject":
+            return f'Against {claimed}: the graph states {cited}, and "{name}" has one subject for each object.'
+        return _SENTENCES[reason.rule].format(claimed=claimed, cited=cited, name=name)
+
+    def _cited(self, reason: Reason) -> str:
+        numbers = [self.evidence.index(fact) + 1 for fact in reason.facts if fact in self.evidence]
+        shown = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MOST_CITED]]
+        more = len(numbers) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+    def data(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return {
+            "status": self.status,
+            "text": self.text,
+            "claim": self.claim.data(),
+            "words": self.claim.text,
+            "reasons": [
+                {
+                    "triple": self.claim.shown(one.triple),
+                    "rule": one.rule,
+                    "statements": [self.evidence.index(fact) + 1 for fact in one.facts if fact in self.evidence],
+                }
+                for one in self.reasons
+            ],
+            "evidence": [_fact(one) for one in self.evidence],
+            "notes": list(self.notes),
+            "nearest": [{"distance": one.distance, "triples": [list(triple) for triple in one.triples]} for one in self.nearest],
+            "queries": self.queries,
+            "attempts": self.attempts,
+            "model": self.model,
+        }
+
+    def _repr_html_(self) -> str:
+        """The verdict with its statements, for notebooks."""
+        rows = [(str(number), *triple) for number, triple in enumerate(self.triples[: html.MOST_ROWS], 1)]
+        below = [html.table("statements", ("", "subject", "predicate", "object"), rows, len(self.evidence) - len(rows))]
+        return html.page(f"{self.status}: {self.claim}", below if rows else [], self.notes)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.status}: {self.claim}>"
+
+
+_MOST_CITED: Final = 5
+_HEADS: Final = {"supported": "Supported.", "refuted": "Refuted.", "not enough facts": "Not enough facts."}
+_SENTENCES: Final = {
+    "stated": "For {claimed}: the graph states {cited}.",
+    "denied": "The claim denies {claimed}, and the graph states {cited}.",
+    "closed": 'About {claimed}: the graph states no such thing, and it is taken to have all of "{name}".',
+    "open": "About {claimed}: the graph states neither this nor anything that excludes it.",
+}
+
+
+def _end(fact: Evidence) -> str:
+    return fact.object.name if isinstance(fact.object, Entity) else text_of(fact.object)
+
+
+def _fact(fact: Evidence) -> dict[str, Any]:
+    return {
+        "subject": {"id": fact.subject.id, "name": fact.subject.name},
+        "predicate": fact.predicate,
+        "object": {"id": fact.object.id, "name": fact.object.name} if isinstance(fact.object, Entity) else text_of(fact.object),
+        "qualifiers": [[key, value.name if isinstance(value, Entity) else text_of(value)] for key, value in fact.qualifiers],
+        "sources": [{"source": source.name, "row": row or None} for source, row in fact.sources],
+    }

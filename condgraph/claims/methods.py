@@ -13,8 +13,7 @@ from condgraph.engine.bounds import check_bounds, within
 from condgraph.engine.errors import OptionError
 
 if TYPE_CHECKING:
-    from condgraph.claims.claim import Asking
-    from condgraph.claims.verdict import Verdict
+    from condgraph.claims.claim import Asking, Verdict
 
 
 class Claims:

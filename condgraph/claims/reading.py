@@ -23,7 +23,7 @@ from condgraph.claims.verify import Facts, reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
 from condgraph.models.chat import Message, Usage
-from condgraph.overview.words import unmarked
+from condgraph.overview.schema import unmarked
 
 if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel

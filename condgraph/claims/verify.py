@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from condgraph.claims.claim import Claim, ClaimTriple
-from condgraph.claims.verdict import Reason, Status, Verdict
+from condgraph.claims.claim import Claim, ClaimTriple, Reason, Status, Verdict
 from condgraph.engine.algebra import Reached, Scan
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import LONGEST_NAME, OptionError, UnknownNameError, nearest
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from condgraph.claims.claim import Asking
 
 
-# -- values ------------------------------------------------------------------------------------------
+# -- Values ------------------------------------------------------------------------------------------
 # Whether a value that a claim writes as text is one that the graph has: the same, another, or
-# neither can be said.
+# undecided.
 #
-# A time that the graph knows more exactly than the claim says it (a day of the year that is claimed)
-# is the same; one that it knows less exactly decides nothing. A number is the same if it is equal, in
-# one unit, or if it becomes the claimed one when rounded to as many places behind the point. Texts
-# are the same but for case and white space, and a different text is not taken for another value: it may
-# say the same in other words.
+# A time that the graph knows more exactly than the claim (a day of the claimed year) is the same; one
+# that it knows less exactly decides nothing. A number is the same if it is equal, in one unit, or if
+# it becomes the claimed one when rounded to as many decimals. Texts are the same but for case and
+# white space, and a different text is not taken for another value: it may mean the same in other
+# words.
 
 
 Likeness = Literal["same", "other", "open"]
@@ -86,11 +85,10 @@ def _quantity(claimed: str, value: Quantity) -> Likeness:
     return "open"
 
 
-# -- facts -------------------------------------------------------------------------------------------
-# What the graph says of a name, asked in KoPL, so that every store answers: who is called so, the
-# statements from an entity or to it, and whether a predicate has one value.
-#
-# What is asked once is kept for the call.
+# -- Facts -------------------------------------------------------------------------------------------
+# What the graph states of a name, asked in KoPL, so that every store answers: which entities have it,
+# the statements from an entity or to it, and whether a predicate has one value. Each question is
+# asked once a call.
 
 
 #: The predicate of memberships.
@@ -274,21 +272,20 @@ def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
     return tuple({repr(one): one for one in facts}.values())
 
 
-# -- judge -------------------------------------------------------------------------------------------
-# The rules: what supports a claim, what refutes it, and what leaves it open.
-#
-# The graph may lack statements (open world), so what it does not state is not false.
+# -- The rules ---------------------------------------------------------------------------------------
+# What supports a claim, what refutes it, and what leaves it open. The graph may lack statements (open
+# world), so what it does not state is not false.
 #
 # - Supported: some choice of its unknown nodes makes every triple stated, and every denied triple
 #   excluded.
 # - Refuted: every choice has a triple that is excluded, or a denied one that is stated. The choices
 #   are known only where a predicate has one value, or is closed.
 # - A triple is excluded if its predicate has one value and the graph states another one; or if it is
-#   closed by the caller's word and the graph does not state it.
+#   closed, as the caller declares, and the graph does not state it.
 #
-# Values are another one only by their type: numbers and times that differ, entities that are two in
-# the graph, have two names, and are joined by no statement (one may lie within the other). A
-# statement with a time of its own excludes nothing: at another time it may have been otherwise.
+# Values differ only by their type: numbers and times that differ, entities that are two in the graph,
+# have two names, and are joined by no statement (one may lie within the other). A statement with a
+# time of its own excludes nothing: it may have been otherwise at another time.
 
 
 #: The most choices of the unknown nodes that are looked at in one reading of a claim.
@@ -563,7 +560,7 @@ def _timed(fact: Evidence) -> bool:
     return any(key in _TIMES for key, _ in fact.qualifiers)
 
 
-# -- verify ------------------------------------------------------------------------------------------
+# -- From a claim to its verdict ---------------------------------------------------------------------
 
 
 #: The most readings of a claim whose names several entities have.
@@ -643,7 +640,7 @@ def _in_order(claim: Claim, reasons: Reasons) -> Reasons:
     return tuple(sorted(reasons, key=lambda reason: claim.triples.index(reason.triple)))
 
 
-# -- what was not found ----------------------------------------------------------------------------
+# -- Names that the graph does not have --------------------------------------------------------------
 
 
 def unknown(claim: Claim, facts: Facts) -> Iterator[str]:

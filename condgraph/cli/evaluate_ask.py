@@ -15,7 +15,7 @@ from condgraph.cli.progress import counting_progress
 from condgraph.cli.render import printable, write_table
 
 if TYPE_CHECKING:
-    from condgraph.evaluate.report import Row
+    from condgraph.evaluate import Row
     from condgraph.models.chat import ChatModel
 
 

@@ -13,7 +13,7 @@ from condgraph.cli.arguments import LoginOptions, StoreOption, opened
 from condgraph.cli.exits import guard
 from condgraph.cli.groups import grouped
 from condgraph.cli.render import printable, write_table
-from condgraph.overview.rows import MOST_ROWS, heading, sections
+from condgraph.overview.schema import MOST_ROWS, heading, sections
 
 
 class SchemaFormat(StrEnum):

@@ -26,7 +26,7 @@ from condgraph.cypher.layout.schema import (
     index_key,
     type_of,
 )
-from condgraph.overview.records import Overview
+from condgraph.overview.schema import Overview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

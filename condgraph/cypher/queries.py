@@ -25,7 +25,7 @@ from condgraph.engine.facts import Source
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.names.remote import LinkingSchema, NameReader
+from condgraph.names.linking import LinkingSchema, NameReader
 
 if TYPE_CHECKING:
     from condgraph.cypher.shapes import Shapes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from condgraph.engine.execute import Run
     from condgraph.engine.store import Request, Size
     from condgraph.engine.stored_schema import StoredSchema
-    from condgraph.names.remote import LinkingSchema
+    from condgraph.names.linking import LinkingSchema
 
 
 # -- asked -------------------------------------------------------------------------------------------

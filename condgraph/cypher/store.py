@@ -35,8 +35,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.overview.partial import stored_survey
-from condgraph.overview.survey import Survey
+from condgraph.overview.survey import Survey, stored_survey
 
 if TYPE_CHECKING:
     from condgraph.cypher.names import Neo4jNames

@@ -1,3 +1,1 @@
-"""Names in programs and what they can mean in a graph: vocabularies, and their resolution (exact,
-folded, similar).
-"""
+"""Names in programs, and what they refer to in a graph."""

@@ -1,26 +1,35 @@
-"""The names that something in a program can mean, prepared once for exact, folded and similar
-look-up.
+"""The names that a program can refer to, prepared once for exact, folded and similar look-up.
 
-Three indexes over a sequence of names: sorted hashes of the folded names (exact and folded
-look-up), and, for similarity, an inverted index of the lexical encoder's sparse vectors, so that a
-search touches only the names that share an n-gram with the query. Measured on the 43,234 names of
-MetaQA: 0.3 ms a search, against 5 ms for the product with a dense matrix of 1,024 columns that is
-ten times as large. All of it is NumPy arrays (`arrays`, `from_arrays`), so that a store can keep it
-beside the names.
+A vocabulary has three indexes over a sequence of names: sorted hashes of the folded names (exact
+and folded look-up), and, for similarity, an inverted index of the lexical encoder's sparse vectors,
+so that a search touches only the names that share an n-gram with the query. Measured on the 43,234
+names of MetaQA: 0.3 ms a search, against 5 ms for the product with a dense matrix of 1,024 columns
+that is ten times as large. `resolve` looks a name up: exact, then folded, then similar.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import time
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import StoreDamagedError, StoreVersionError
+from condgraph.engine.errors import StoreDamagedError, StoreError, StoreVersionError, UnknownNameError
+from condgraph.engine.facts import EntityKind
+from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import collapse
 from condgraph.engine.workers import shared
-from condgraph.vectors.encoder import LexicalEncoder, fold
+from condgraph.vectors.encoders import LexicalEncoder, fold
 
 #: Sparse search costs the same at any dimension; at this one collisions of n-grams change no score
 #: by more than about 0.01.
@@ -137,3 +146,166 @@ def _within(positions: NDArray[np.int32], size: int) -> bool:
 
 def _key(folded: str) -> int:
     return int.from_bytes(blake2b(folded.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+# -- The index of all entity names on disk -----------------------------------------------------------
+# It is stored next to the generation where making it takes long: a NumPy archive of the arrays of a
+# `Vocabulary`, written under another name and renamed, so that it is whole or not there, and removed
+# with its generation. A file that cannot be read, or does not fit, is made again; a folder that
+# cannot be written to costs time and nothing else.
+
+
+#: An index that takes longer to make, in seconds, is written to disk.
+WORTH_KEEPING: Final = 1.0
+_FILE: Final = "names-lexical-1.npz"
+
+
+def entity_index(snapshot: Snapshot) -> Vocabulary:
+    """The names of all entities and concepts but table rows, each once, with their indexes."""
+    kept = snapshot.entity_kind != EntityKind.ROW
+    names = snapshot.texts.take(np.unique(snapshot.entity_name[kept]))
+    place = snapshot.folder
+    if place is not None:
+        unreadable = suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, StoreError)
+        with unreadable, np.load(place / _FILE, allow_pickle=False) as arrays:
+            return Vocabulary.from_arrays(names, dict(arrays))
+    begin = time.perf_counter()
+    vocabulary = Vocabulary(names)
+    vocabulary.prepare()
+    if place is not None and time.perf_counter() - begin > WORTH_KEEPING:
+        write(place, vocabulary)
+    return vocabulary
+
+
+def write(place: Path, vocabulary: Vocabulary) -> None:
+    """Write the index of a generation, if its folder takes it."""
+    fresh = place / f".{_FILE}.{os.getpid()}"
+    try:
+        with fresh.open("wb") as file:
+            np.savez(file, **vocabulary.arrays())  # type: ignore[arg-type]
+        os.replace(fresh, place / _FILE)
+    except OSError:
+        # Read-only folders are normal; the index is made again next time.
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+
+
+# -- Resolution --------------------------------------------------------------------------------------
+# The first way that matches decides, and all its ties count: three rows with the cell "Italy" are
+# three matches. Names that came close are listed with their scores, for the trace and for messages.
+
+
+How: TypeAlias = Literal["exact", "folded", "similar"]
+
+#: The least similarity at which a name of one column (or one relation's objects) is taken for
+#: another spelling.
+THRESHOLD: Final = 0.4
+#: The least similarity at which a name is worth mentioning.
+_WORTH: Final = 0.2
+#: Names given as near matches.
+MOST_NEAR: Final = 5
+_WORD: Final = re.compile(r"\w+")
+#: Letters of a word of which one may be replaced by mistake.
+_LONG: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A name of the vocabulary: its position there, how it was found, and its score from 0 to 1 (1
+    for exact and folded).
+    """
+
+    name: str
+    position: int
+    score: float
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a name was resolved to: the matches that count (ties, by position), and the near ones
+    (best first).
+    """
+
+    name: str
+    matches: tuple[Match, ...]
+    near: tuple[Match, ...] = ()
+
+    def require(self, kind: str, span: tuple[int, int] | None = None) -> tuple[Match, ...]:
+        """The matches; raises `UnknownNameError` with the near ones as candidates where there are
+        none.
+        """
+        if not self.matches:
+            names = dict.fromkeys(match.name for match in self.near)
+            raise UnknownNameError(kind, self.name, candidates=tuple(names), span=span)
+        return self.matches
+
+
+def resolve(
+    name: str,
+    vocabulary: Vocabulary,
+    *,
+    threshold: float = THRESHOLD,
+    among: NDArray[np.integer] | None = None,
+    most: int = MOST_NEAR,
+    names: bool = True,
+) -> Resolution:
+    """What `name` means in `vocabulary`.
+
+    `among` limits it to some positions of the vocabulary (the values of one column, say).
+    `threshold` above 1 allows no similar names; near ones are still given, at most `most`. Unless
+    `names` is false, a similar name that is another name (`is_other`) is a near one: Iceland is not
+    Ireland.
+    """
+    allowed = None if among is None else _mask(among, len(vocabulary))
+    folded = [position for position in vocabulary.folded(name) if allowed is None or allowed[position]]
+    if folded:
+        wanted = collapse(name)
+        exact = [position for position in folded if collapse(vocabulary.names[position]) == wanted]
+        how: How = "exact" if exact else "folded"
+        return Resolution(name, tuple(Match(vocabulary.names[position], position, 1.0, how) for position in exact or folded))
+    scores = vocabulary.similarities(name)
+    if allowed is not None:
+        scores = np.where(allowed, scores, 0.0)
+    best = float(scores.max(initial=0.0))
+    matches: tuple[Match, ...] = ()
+    if best >= threshold and best > 0:
+        tied = (_similar(vocabulary, scores, position) for position in np.flatnonzero(scores == best).tolist())
+        matches = tuple(match for match in tied if not (names and is_other(name, match.name)))
+        scores[[match.position for match in matches]] = 0.0
+    return Resolution(name, matches, _near(vocabulary, scores, most))
+
+
+def is_other(one: str, other: str) -> bool:
+    """Whether a similar name is another name, and no other spelling: some short word of it has letters replaced, and none left
+    out, added or swapped.
+
+    >>> [is_other(one, "Ireland") for one in ("Iceland", "Irland", "Irelnad", "Republic of Ireland")]
+    [True, False, False, False]
+    >>> is_other("North Korea", "South Korea"), is_other("Annapurma", "Annapurna"), is_other("Iran", "Iraq")
+    (True, False, True)
+    """
+    mine, others = _WORD.findall(fold(one)), _WORD.findall(fold(other))
+    return len(mine) == len(others) and any(
+        a != b and len(a) == len(b) < _LONG and sorted(a) != sorted(b) for a, b in zip(mine, others, strict=True)
+    )
+
+
+def _near(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:
+    """The best of what is left, at most `most`, by falling score, then name, then position."""
+    candidates = np.flatnonzero(scores >= _WORTH)
+    if len(candidates) > most > 0:
+        least = np.partition(scores[candidates], -most)[-most]
+        candidates = candidates[scores[candidates] >= least]
+    ordered = sorted(candidates.tolist(), key=lambda position: (-scores[position], vocabulary.names[position], position))
+    return tuple(_similar(vocabulary, scores, position) for position in ordered[:most])
+
+
+def _similar(vocabulary: Vocabulary, scores: NDArray[np.float64], position: int) -> Match:
+    return Match(vocabulary.names[position], position, float(scores[position]), "similar")
+
+
+def _mask(among: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, np.bool_)
+    mask[among] = True
+    return mask

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from condgraph.engine.errors import nearest
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 
 #: A word, or a number with its marks.
 WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

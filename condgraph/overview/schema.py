@@ -1,14 +1,455 @@
-"""What a graph holds, as people see it: text for prompts, tables for notebooks."""
+"""The schema of a graph as people see it (`Graph.schema`): records of its sources, concepts, predicates
+and units, as text within a budget of tokens (for prompts) and as small tables.
+
+Lists have the same order everywhere: the most frequent first, then by name. Names are whole; the
+texts of examples have at most 120 characters. Lists that belong to a predicate are cut at
+`MOST_PARTS`; `more` has the number of what is left out, by the name of the list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.engine.html import page, table
-from condgraph.overview.records import Overview
-from condgraph.overview.rows import sections
-from condgraph.overview.text import within_budget
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, bound_text
+from condgraph.models.chat import estimate
+from condgraph.overview.survey import Ends, Survey
+
+#: Kinds, types, keys and sources of one predicate that are listed.
+MOST_PARTS: Final = 12
+#: What a subject or an object is: in a concept, a row of a table in no concept, a concept itself, or
+#: an entity in no concept.
+KindSort = Literal["concept", "table", "concepts", "entities"]
+#: What each sort is called where it has no name of its own.
+UNNAMED: Final[Mapping[str, str]] = {"concepts": "concepts", "entities": "entities without a concept"}
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """What subjects or objects of a predicate are, and of how many statements. An entity that is in
+    two concepts counts in both. `name` is that of the concept, or of the table; empty for others.
+    """
+
+    sort: KindSort
+    name: str
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCount:
+    """How many values are of one type and unit. `type` is "text", "quantity", "time", "entity" or
+    "unknown"; `unit` is "1" where there is none. `first` and `last` are the least and the greatest
+    number with its unit, or the times that begin first and last, as text; empty for other types.
+    """
+
+    type: str
+    unit: str
+    count: int
+    first: str = ""
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QualifierKey:
+    """A key of the qualifiers of one predicate: how many qualifiers have it, and their values."""
+
+    name: str
+    count: int
+    values: tuple[ValueCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCount:
+    """A source, and how many statements of a predicate stand in it."""
+
+    name: str
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A statement, as the name of its subject and the text of its object."""
+
+    subject: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSchema:
+    """A predicate: how many statements have it, with entities (`relations`) and with values
+    (`attributes`) as objects; what stands on both sides; `values` and `qualifiers` by type.
+    """
+
+    name: str
+    statements: int
+    relations: int
+    attributes: int
+    subjects: tuple[KindCount, ...]
+    objects: tuple[KindCount, ...]
+    values: tuple[ValueCount, ...]
+    qualifiers: tuple[QualifierKey, ...]
+    sources: tuple[SourceCount, ...]
+    examples: tuple[Example, ...]
+    more: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptSchema:
+    """A concept: how many entities are in it and in the concepts below it, the names of some of
+    them, and the names of the concepts right above it.
+    """
+
+    id: str
+    name: str
+    members: int
+    above: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSchema:
+    """A source: its format, its statements, and how many of its table rows are entities of the
+    graph. A statement that stands in two sources counts in both.
+    """
+
+    name: str
+    format: str
+    statements: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCount:
+    """A unit, and how many quantities have it, of attributes and of qualifiers."""
+
+    unit: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a graph holds. `counts` are of the whole graph: entities (with table rows), concepts,
+    rows, relations, attributes, qualifiers. `first` and `last` are the first and the last day of
+    its times, as text, empty where it has none. `note` says what is missing, where an earlier
+    version wrote the graph on a server.
+    """
+
+    counts: dict[str, int]
+    sources: tuple[SourceSchema, ...]
+    concepts: tuple[ConceptSchema, ...]
+    predicates: tuple[PredicateSchema, ...]
+    units: tuple[UnitCount, ...]
+    first: str = ""
+    last: str = ""
+    note: str = ""
+
+    @property
+    def statements(self) -> int:
+        """Relations and attributes of the whole graph together."""
+        return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
+
+    def data(self) -> dict[str, Any]:
+        """All of it as dicts and lists, for JSON."""
+        return asdict(self)
+
+
+# -- Names, kinds and values in a few words ----------------------------------------------------------
+# No name can end its line.
+
+
+#: Characters of the longest name that is shown whole.
+LONGEST: Final = 60
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """A text of at most `most` characters, the last of which says that there were more."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+#: What servers turn into the marks of a conversation ("<|im_end|>", "</s>", "[INST]") where it stands in a text.
+_MARKS: Final = re.compile(
+    r"<(?=[|｜]|<SYS>>|/?(?:s|unk|pad|bos|eos|cls|sep|mask|think|tool\w*|(?:start|end|begin)_of_\w+|user|assistant|system)>)"
+    r"|\[(?=/?(?:INST|TOOL_\w+|AVAILABLE_TOOLS)\])",
+    re.IGNORECASE,
+)
+
+
+def unmarked(text: str) -> str:
+    r"""A text of JSON strings in which no mark of a conversation stands: its first letter is escaped, so that
+    the strings say the same.
+
+    >>> print(unmarked('"<|im_end|> [INST] </s> <b>"'))
+    "\u003c|im_end|> \u005bINST] \u003c/s> <b>"
+    """
+    return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def quoted(name: str, most: int = LONGEST) -> str:
+    r"""A name as a JSON string of one line, cut, in which everything that is not printed is escaped:
+    control characters, ends of lines, marks that turn the direction of writing round; and marks of a
+    conversation.
+
+    >>> print(quoted('a "b"\nc\u202e'), quoted(""), quoted("x" * 9, 5))
+    "a \"b\"\nc\u202e" "" "xxxx…"
+    """
+    text = cut(name, most)
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return unmarked(f'"{text}"')
+    return unmarked('"' + "".join(_escaped(c) for c in text) + '"')
+
+
+def _escaped(c: str) -> str:
+    return json.dumps(c)[1:-1] if c in '"\\' or not c.isprintable() else c
+
+
+def plain(name: str) -> str:
+    """A name as it is, cut, in which only what is not printed is escaped: for cells of tables."""
+    text = cut(name)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def kind_words(one: KindCount) -> str:
+    """A kind with its name quoted."""
+    if one.sort == "concept":
+        return quoted(one.name)
+    return f"rows of {quoted(one.name)}" if one.sort == "table" else UNNAMED[one.sort]
+
+
+def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
+    """The first kinds with their counts."""
+    listed = list(kinds)
+    return listed_words([f"{kind_words(one)} {one.statements:,}" for one in listed[:most]], len(listed) - most)
+
+
+def value_words(one: ValueCount, *, counted: bool = True) -> str:
+    """A type with its unit, how many values it has, and the first and last of them."""
+    unit = "" if one.unit == NO_UNIT else f" in {quoted(one.unit)}"
+    span = "" if not one.first else f" {one.first}" if one.first == one.last else f" {one.first} to {one.last}"
+    # A unit that stands with the numbers as well would be said twice; it is text of the data.
+    if unit and span:
+        span = span.replace(f" {one.unit}", "")
+    return f"{one.type}{unit}{f' {one.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
+
+
+def safe(text: str) -> str:
+    """A text as it stands within a JSON string, cut."""
+    return quoted(text)[1:-1]
+
+
+def qualifier_words(one: QualifierKey) -> str:
+    """A key with the types of its values."""
+    return f"{quoted(one.name)} {'/'.join(dict.fromkeys(value.type for value in one.values))}"
+
+
+def examples_words(one: PredicateSchema, most: int) -> str:
+    """The first examples."""
+    return "; ".join(f"{quoted(some.subject)} → {quoted(some.object)}" for some in one.examples[:most])
+
+
+def listed_words(parts: list[str], more: int) -> str:
+    """Parts side by side, and how many there are beyond."""
+    return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
+
+
+# -- Small tables, for terminals and notebooks -------------------------------------------------------
+
+
+#: Rows of a section that are shown where nothing else is said.
+MOST_ROWS: Final = 20
+#: A heading, columns, rows, and how many rows there are beyond.
+Section = tuple[str, tuple[str, ...], list[tuple[str, ...]], int]
+
+
+def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
+    """The sections that have rows: sources, concepts, predicates, units; each at most `most`
+    (0: all).
+    """
+    found: tuple[tuple[str, tuple[str, ...], Sequence[Any], Callable[[Any], tuple[str, ...]]], ...] = (
+        ("sources", ("source", "format", "statements", "rows"), schema.sources, _source),
+        ("concepts", ("concept", "members", "below", "such as"), schema.concepts, _concept),
+        ("predicates", ("predicate", "statements", "from", "to", "qualifiers", "such as"), schema.predicates, _predicate),
+        ("units", ("unit", "values"), schema.units, lambda one: (plain(one.unit), f"{one.values:,}")),
+    )
+    shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in found)
+    return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in shown if rows]
+
+
+def _source(one: SourceSchema) -> tuple[str, ...]:
+    return plain(one.name), one.format, f"{one.statements:,}", f"{one.rows:,}"
+
+
+def _concept(one: ConceptSchema) -> tuple[str, ...]:
+    above = listed_words([plain(name) for name in one.above[:3]], len(one.above) - 3)
+    return plain(one.name), f"{one.members:,}", above, ", ".join(map(plain, one.examples))
+
+
+def _predicate(one: PredicateSchema) -> tuple[str, ...]:
+    keys = listed_words([qualifier_words(key) for key in one.qualifiers[:3]], len(one.qualifiers) - 3)
+    ends = kinds_words(one.subjects, 2), to_words(one, 2)
+    return plain(one.name), f"{one.statements:,}", *ends, keys, examples_words(one, 1)
+
+
+def to_words(one: PredicateSchema, most: int) -> str:
+    """What the statements of a predicate lead to: kinds of entities, then types of values."""
+    values = listed_words([value_words(value) for value in one.values[:most]], len(one.values) - most)
+    return ", ".join(part for part in (kinds_words(one.objects, most), values) if part)
+
+
+def heading(schema: Overview) -> str:
+    """The first line: how much of everything, and from when to when."""
+    counts = schema.counts
+    parts = [
+        f"{schema.statements:,} statements",
+        f"{counts.get('entities', 0):,} entities",
+        f"{counts.get('concepts', 0):,} concepts",
+    ]
+    if schema.first:
+        parts.append(f"times from {safe(schema.first)} to {safe(schema.last)}")
+    return ", ".join(parts)
+
+
+# -- Text within a budget of tokens, for prompts -----------------------------------------------------
+# What is most used comes first. Sources, units and concepts have a share of the budget each, and
+# predicates get what those leave. The last line states what did not fit. The whole text is counted
+# against the budget, so that it also holds for tokenizers whose tokens run over line ends.
+
+
+#: From text to how many tokens it is.
+Count = Callable[[str], int]
+#: Which part of a budget the shorter sections may take.
+_SHARES: Final = {"sources": 0.12, "units": 0.08, "concepts": 0.2}
+_ORDER: Final = ("sources", "concepts", "predicates", "units")
+
+
+def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
+    """The text of a schema in at most so many tokens (`GraphSchema.text`)."""
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
+    if count is not None and not callable(count):
+        raise OptionError(f"count is a function from text to a number of tokens, not {count!r}")
+    counted: Count = estimate if count is None else count
+    head = heading(schema) + "." + (f" {schema.note}" if schema.note else "")
+    lines: dict[str, list[str]] = {name: [] for name in _ORDER}
+    totals = {name: len(getattr(schema, name)) for name in _ORDER}
+    if sum(totals.values()) <= tokens:
+        whole = {name: [_FORMS[name][0](one) for one in getattr(schema, name)] for name in _ORDER}
+        if counted(text := _joined(head, whole, totals)) <= tokens:
+            return text
+    left = tokens - counted(head + "\n") - counted(_joined("", lines, totals))
+    for name, share in _SHARES.items():
+        left -= _fill(lines[name], schema, name, min(int(tokens * share), left), counted)
+    _fill(lines["predicates"], schema, "predicates", left, counted)
+    # What is least used goes until the whole fits.
+    droppable = ("units", "sources", "concepts", "predicates")
+    while True:
+        check()
+        text = _joined(head, lines, totals)
+        over = counted(text) - tokens
+        if over <= 0:
+            return text
+        for name in droppable:
+            while lines[name] and over > 0:
+                over -= max(counted(lines[name].pop() + "\n"), 1)
+            if over <= 0:
+                break
+        else:
+            return head if counted(head) <= tokens else ""
+
+
+def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: Count) -> int:
+    """Add lines while they fit; how many tokens they take. A line that does not fit is tried in a
+    shorter form, and ends the section where that does not fit either.
+    """
+    found = getattr(schema, name)
+    used = counted(f"{_TITLES[name]}\n") if found else 0
+    for number, one in enumerate(found):
+        if not number % 64:
+            check()
+        forms = _FORMS[name]
+        # The first ones are told at length, so that the others are told at all.
+        for form in forms[min(len(forms) * used // max(budget, 1), len(forms) - 1) :]:
+            line = form(one)
+            cost = counted(line + "\n")
+            if used + cost <= budget:
+                lines.append(line)
+                used += cost
+                break
+        else:
+            break
+    return used if lines else 0
+
+
+def _joined(head: str, lines: dict[str, list[str]], totals: dict[str, int]) -> str:
+    parts = [head]
+    for name in _ORDER:
+        if lines[name]:
+            parts += [_TITLES[name], *lines[name]]
+    missing = {name: totals[name] - len(lines[name]) for name in ("predicates", "concepts", "sources", "units")}
+    told = [f"{number:,} more {name if number > 1 else name[:-1]}" for name, number in missing.items() if number]
+    if told:
+        parts.append("and " + ", ".join(told))
+    return "\n".join(parts)
+
+
+def _long(one: PredicateSchema) -> str:
+    return _predicate_text(one, kinds=3, examples=2)
+
+
+def _middle(one: PredicateSchema) -> str:
+    return _predicate_text(one, kinds=2, examples=1)
+
+
+def _predicate_text(one: PredicateSchema, *, kinds: int, examples: int) -> str:
+    text = f"- {quoted(one.name)} {one.statements:,}: {kinds_words(one.subjects, kinds)} → {to_words(one, kinds)}"
+    if one.qualifiers:
+        text += f"; qualifiers {listed_words([qualifier_words(key) for key in one.qualifiers[:4]], len(one.qualifiers) - 4)}"
+    return text + (f"; e.g. {examples_words(one, examples)}" if one.examples else "")
+
+
+def _short(one: PredicateSchema) -> str:
+    return f"- {quoted(one.name)} {one.statements:,}: {kinds_words(one.subjects, 1)} → {to_words(one, 1)}"
+
+
+def _bare(one: PredicateSchema) -> str:
+    return f"- {quoted(one.name)} {one.statements:,}"
+
+
+def _concept_text(one: ConceptSchema) -> str:
+    above = f", below {listed_words([quoted(name) for name in one.above[:2]], len(one.above) - 2)}" if one.above else ""
+    some = f", e.g. {', '.join(quoted(name) for name in one.examples[:2])}" if one.examples else ""
+    return f"- {quoted(one.name)} {one.members:,}{above}{some}"
+
+
+_TITLES: Final = {
+    "sources": "Sources, with statements:",
+    "concepts": "Concepts, with members:",
+    "predicates": "Predicates, with statements: subjects → objects:",
+    "units": "Units, with values:",
+}
+_FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
+    "sources": (lambda one: f"- {quoted(one.name)} {one.statements:,}{f', {one.rows:,} rows' if one.rows else ''}",),
+    "concepts": (_concept_text, lambda one: f"- {quoted(one.name)} {one.members:,}"),
+    "predicates": (_long, _middle, _short, _bare),
+    "units": (lambda one: f"- {quoted(one.unit)} {one.values:,}",),
+}
+
+
+def predicate_line(one: PredicateSchema, length: int, *, examples: bool = True) -> str:
+    """A predicate in a line: at length (0), or shorter (1, 2), down to its name and size (3).
+    `examples=False` leaves out what stands in the graph.
+    """
+    if not examples and length < 2:
+        return _predicate_text(one, kinds=3 - length, examples=0)
+    return str(_FORMS["predicates"][length](one))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,3 +482,143 @@ class GraphSchema(Overview):
     def _repr_html_(self) -> str:
         """The same as small tables, for notebooks."""
         return page(repr(self), (table(*section) for section in sections(self)))
+
+
+# -- From a survey to records ------------------------------------------------------------------------
+
+
+def describe(found: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
+    """The schema that a survey holds.
+
+    `source` keeps the predicates with statements in that source, `concept` those whose subjects or
+    objects are in a concept of that name or below it, `predicate` one; all of them together keep
+    what each keeps. Sources, concepts and units are then those of the kept predicates. Numbers stay
+    those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name that the
+    graph does not have, and `OptionError` for what is no text.
+    """
+    kinds, predicates, ends = found["kinds"], found["predicates"], (found["subjects"], found["objects"])
+    narrowed = any(name is not None for name in (source, concept, predicate))
+    keep, inside = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
+    if source is not None:
+        _known("source", source, [one[0] for one in found["sources"]])
+        keep &= [any(name == source for name, _ in one[5]) for one in predicates]
+    if concept is not None:
+        _known("concept", concept, [one[1] for one in kinds if one[0] == "concept"])
+        inside[list(_below(kinds, concept))] = True
+        keep &= _any(ends[0], inside) | _any(ends[1], inside)
+    if predicate is not None:
+        _known("predicate", predicate, [one[0] for one in predicates], _keyed(found, predicate))
+        keep &= [one[0] == predicate for one in predicates]
+    places = np.flatnonzero(keep).tolist()
+    for side in ends if narrowed else ():
+        inside[side.kinds[np.repeat(keep, np.diff(side.starts))]] = True
+    kept = [predicates[place] for place in places]
+    shown = {name for one in kept for name, _ in one[5]}
+    values = [value for one in kept for value in _values_of(one)]
+    firsts, lasts = ([value[place] for value in values if value[place] is not None] for place in (5, 6))
+    check()
+    rows = {one[1]: one[3] for one in kinds if one[0] == "table"}
+    sources = [
+        SourceSchema(name, form, count, rows.get(name, 0))
+        for name, form, count in found["sources"]
+        if not narrowed or name in shown
+    ]
+    concepts = [
+        concept_schema(kinds, one) for place, one in enumerate(kinds) if one[0] == "concept" and (inside[place] or not narrowed)
+    ]
+    return GraphSchema(
+        dict(found["counts"]),
+        tuple(sorted(sources, key=lambda one: (-one.statements, one.name))),
+        tuple(sorted(concepts, key=lambda one: (-one.members, one.name, one.id))),
+        tuple(sorted((predicate_schema(found, place) for place in places), key=lambda one: (-one.statements, one.name))),
+        _units(values),
+        _day(min(firsts)) if firsts else "",
+        _day(max(lasts) - 1) if lasts else "",
+        found.get("note", ""),
+    )
+
+
+def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which predicates have one of these kinds at an end."""
+    found = np.zeros(len(side.starts) - 1, bool)
+    found[np.repeat(np.arange(len(found)), np.diff(side.starts))[inside[side.kinds]]] = True
+    return found
+
+
+def _day(second: int) -> str:
+    """The day that a second is in."""
+    return bound_text(second // DAY_SECONDS * DAY_SECONDS) or ""
+
+
+def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) -> None:
+    if not isinstance(name, str):
+        raise OptionError(f"{kind} is the name of a {kind}, not {name!r}")
+    if name not in names:
+        raise UnknownNameError(kind, name, candidates=nearest(name, dict.fromkeys(names)), hint=hint)
+
+
+def _keyed(found: Survey, name: Any) -> str | None:
+    """What to say of a name that is a key of qualifiers."""
+    owners = [one[0] for one in found["predicates"] if any(key == name for key, _ in one[4])]
+    return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
+
+
+def _below(kinds: list[Any], name: str) -> set[int]:
+    """The concepts of a name, and all below them."""
+    inside = {number for number, one in enumerate(kinds) if one[0] == "concept" and one[1] == name}
+    below: dict[int, list[int]] = {}
+    for number, one in enumerate(kinds):
+        for parent in one[5]:
+            below.setdefault(parent, []).append(number)
+    waiting = list(inside)
+    while waiting:
+        fresh = [child for child in below.get(waiting.pop(), ()) if child not in inside]
+        inside.update(fresh)
+        waiting.extend(fresh)
+    return inside
+
+
+def concept_schema(kinds: list[Any], one: list[Any]) -> ConceptSchema:
+    """A concept of a survey."""
+    return ConceptSchema(one[2], one[1], one[3], tuple(sorted(kinds[number][1] for number in one[5])), tuple(one[4]))
+
+
+def predicate_schema(found: Survey, place: int) -> PredicateSchema:
+    """A predicate of a survey, by its place there."""
+    name, relations, attributes, values, qualifiers, sources, examples = found["predicates"][place]
+    parts: dict[str, tuple[Any, ...]] = {
+        "values": tuple(map(_value, values[:MOST_PARTS])),
+        "qualifiers": tuple(
+            QualifierKey(key, sum(value[2] for value in of), tuple(map(_value, of))) for key, of in qualifiers[:MOST_PARTS]
+        ),
+        "sources": tuple(SourceCount(*one) for one in sources[:MOST_PARTS]),
+    }
+    kinds = found["kinds"]
+    sizes = {"values": len(values), "qualifiers": len(qualifiers), "sources": len(sources)}
+    for end in ("subjects", "objects"):
+        side: Ends = found[end]
+        low, high = side.starts[place : place + 2].tolist()
+        first = slice(low, min(low + MOST_PARTS, high))
+        counted = zip(side.kinds[first].tolist(), side.counts[first].tolist(), strict=True)
+        parts[end] = tuple(KindCount(kinds[kind][0], kinds[kind][1], count) for kind, count in counted)
+        sizes[end] = high - low
+    more = {part: sizes[part] - MOST_PARTS for part in sorted(sizes) if sizes[part] > MOST_PARTS}
+    some = tuple(Example(*one) for one in examples)
+    return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=some, more=more)
+
+
+def _value(value: list[Any]) -> ValueCount:
+    return ValueCount(*value[:5])
+
+
+def _values_of(one: list[Any]) -> list[list[Any]]:
+    """The values of a predicate, and of its qualifiers."""
+    return [*one[3], *(value for _, values in one[4] for value in values)]
+
+
+def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:
+    counts: dict[str, int] = {}
+    for kind, unit, count, *_ in values:
+        if kind == "quantity" and unit != NO_UNIT:
+            counts[unit] = counts.get(unit, 0) + count
+    return tuple(UnitCount(unit, count) for unit, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))

@@ -1,8 +1,10 @@
-"""Everything that a schema says of a graph, counted in one pass over the columns of its snapshot.
+"""A survey: everything that a schema states about a graph, counted in one pass over the columns of its
+snapshot.
 
-A survey becomes text, which a store on a server keeps beside the graph: it is counted once, by
-whoever loads, and reads the same wherever the graph is kept. Nothing in it is cut but the examples;
-what is shown of it is chosen by `describe`.
+A survey becomes text, which a store on a server keeps next to the graph: it is counted once, by
+whoever loads, and reads the same wherever the graph is stored. Nothing in it is cut but the
+examples; `overview.schema.describe` chooses what is shown. A graph that an earlier version wrote on
+a server has none: `partial_survey` makes it from the schema that programs are lowered against.
 
     counts      {entities, concepts, rows, relations, attributes, qualifiers: how many}
     sources     [[name, format, statements]]
@@ -12,10 +14,10 @@ what is shown of it is chosen by `describe`.
     subjects    kinds of the subjects of each predicate (`Ends`), objects: those of its objects
     values      [type, unit, how many, first, last, first second, last second]
 
-Kinds are what subjects and objects are: the concepts that a member is stated to be in ("concept"),
+A kind is what subjects and objects are: the concepts that a member is stated to be in ("concept"),
 for rows of a table in no concept their table ("table"), concepts themselves ("concepts"), and
-entities in no concept ("entities"). `first` and `last` are numbers by size and times by when they
-begin, as text; the seconds are those of times.
+entities in no concept ("entities"). `first` and `last` are numbers by size and times by their
+start, as text; the seconds are those of times.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
+from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
@@ -37,7 +41,10 @@ from condgraph.engine.stored_schema import describe_schema
 from condgraph.engine.values import NO_UNIT, OPEN_START, UNKNOWN_END, Kind, Time, text_of
 
 if TYPE_CHECKING:
+    from condgraph.engine.schema import Kinds
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.stored_schema import StoredSchema
+
 
 Survey = dict[str, Any]
 Counts = NDArray[np.int64]
@@ -355,3 +362,65 @@ def _spread(low: int, high: int) -> NDArray[np.int64]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
+
+
+# -- Graphs on a server without a survey -------------------------------------------------------------
+# Another version wrote them, and stored no survey or one that this version does not read.
+
+
+#: What is missing then, and what brings it.
+NOTE: Final = (
+    "Another version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
+    "until the same is loaded again, or something else."
+)
+
+
+def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
+    """The survey that a server keeps as text; what the schema says where it keeps none of this
+    content. Raises `StoreDamagedError` where the text is no survey.
+    """
+    try:
+        found = unpacked(text, content) if text else None
+    except ValueError as error:
+        raise StoreDamagedError(f"what is kept of the graph's content cannot be read: {error}", hint="load it again") from None
+    return partial_survey(schema, counts) if found is None else found
+
+
+def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
+    """A survey of what the schema kept with a graph says: predicates, types of values, qualifiers,
+    concepts and sources by name; what it does not say is empty, or 0.
+    """
+    predicates = [
+        [
+            *(name, schema.sizes.get(name, 0), sum(schema.attribute_kinds(name).values())),
+            *(
+                _partial_values(schema.attribute_kinds(name)),
+                _partial_qualifiers(schema, name),
+                [[one, 0] for one in schema.sources_of(name)],
+                [],
+            ),
+        ]
+        for name in schema.predicates
+    ]
+    kinds = [["concept", name, "", schema.members.get(name, 0), [], []] for name in dict.fromkeys(schema.concepts)]
+    nothing = Ends(np.zeros(len(predicates) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    known = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
+    return {
+        "counts": {name: counts.get(name, 0) for name in known},
+        "sources": [[name, "", 0] for name in schema.sources],
+        "kinds": kinds,
+        "predicates": predicates,
+        "subjects": nothing,
+        "objects": nothing,
+        "note": NOTE,
+    }
+
+
+def _partial_qualifiers(schema: StoredSchema, predicate: str) -> list[list[Any]]:
+    found = [[key, _partial_values(kinds)] for key in schema.qualifiers if (kinds := schema.qualifier_kinds(key, predicate))]
+    return sorted(found, key=lambda one: (-sum(value[2] for value in one[1]), one[0]))
+
+
+def _partial_values(kinds: Kinds) -> list[list[Any]]:
+    found = [[kind.name.lower(), unit, count, "", "", None, None] for (kind, unit), count in kinds.items()]
+    return sorted(found, key=lambda one: (-one[2], one[0], one[1]))

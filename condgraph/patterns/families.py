@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from condgraph.names.words import STOP, stem
-from condgraph.vectors.spelling import spelled
+from condgraph.vectors.encoders import spelled
 
 #: What a predicate costs at least that a relation fits by its words alone, in millionths.
 FITS: Final = 60_000

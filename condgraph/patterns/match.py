@@ -25,7 +25,7 @@ from condgraph.patterns.solve import solve
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
 
 
 def match(

@@ -25,14 +25,14 @@ from condgraph.patterns.priced import prepare
 from condgraph.patterns.reader import SnapshotReader
 from condgraph.patterns.result import FEW, Hits, Reader, Report, Solution, Solutions, TimedReader
 from condgraph.patterns.solve import solve
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from condgraph.vectors.nearest import UNIT
 
 if TYPE_CHECKING:
     import pyarrow
 
     from condgraph.engine.check import Checked, Counting
-    from condgraph.vectors.encoder import Encoder
+    from condgraph.vectors.encoders import Encoder
 
 
 # -- checked -----------------------------------------------------------------------------------------

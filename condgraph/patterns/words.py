@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from condgraph.vectors.spelling import spelled
+from condgraph.vectors.encoders import spelled
 
 #: What a word of the same meaning adds, and one of the same line, in millionths.
 SAME: Final = 60_000

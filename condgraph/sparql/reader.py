@@ -19,8 +19,7 @@ from condgraph.engine.schema import AROUND, MOST_COMPARED
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.workers import shared
-from condgraph.overview.partial import stored_survey
-from condgraph.overview.survey import Survey
+from condgraph.overview.survey import Survey, stored_survey
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.group import Target
 from condgraph.sparql.dialect import cut

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.patterns.vectors import CachedVectors
-    from condgraph.vectors.encoder import Encoder
-    from condgraph.vectors.graph_vectors import OnProgress
-    from condgraph.vectors.stored import IndexReport
+    from condgraph.vectors.encoders import Encoder
+    from condgraph.vectors.stored import IndexReport, OnProgress
 
 
 class SparqlStore(RemoteReader):

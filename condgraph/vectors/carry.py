@@ -1,5 +1,5 @@
-"""Where the vectors of an open generation are kept, and how those of a graph in memory outlive a
-load.
+"""Under which names an open generation keeps its vectors, and how those of a graph in memory survive a
+load. Apart from `stored`, since every graph imports it.
 """
 
 from __future__ import annotations

@@ -1,24 +1,263 @@
-"""Which encoder a text names: `lexical`, `openai:MODEL`, a folder with a model of
-sentence-transformers, or its name on the hub.
+"""Encoders: texts as vectors. The default, `LexicalEncoder`, needs no model; the others call a model.
 
-lexical            hashed character n-grams, no model needed; `lexical:256` with another dimension
-hybrid:ENCODER     names by spelling, relations by another encoder: `hybrid:PATH`, `hybrid:openai:MODEL`
-openai:MODEL       any server that speaks OpenAI's embeddings API (`OPENAI_BASE_URL`, `OPENAI_API_KEY`)
-PATH               a folder with a model of sentence-transformers
-NAME               the name of such a model on the hub, `sentence-transformers/all-MiniLM-L6-v2`, say
+`LexicalEncoder` folds a text (case, accents, white space), cuts it into the sets of its n-grams of
+2 to 4 characters with a mark at the beginning and the end of every word, hashes each n-gram to a
+position and a sign, and scales the sum to length one. The dot product of two such vectors is about
+the cosine of their n-gram sets: 1 for the same text, near 0 for texts that share nothing. Nothing
+depends on the process, the machine or the order of texts, so vectors can be stored; the id and
+dimension of the encoder are stored with them.
+
+    lexical            hashed character n-grams; `lexical:256` with another dimension
+    hybrid:ENCODER     names by spelling, relations by another encoder: `hybrid:PATH`, `hybrid:openai:MODEL`
+    openai:MODEL       any server that speaks OpenAI's embeddings API (`OPENAI_BASE_URL`, `OPENAI_API_KEY`)
+    PATH               a folder with a model of sentence-transformers
+    NAME               the name of such a model on the hub, such as `sentence-transformers/all-MiniLM-L6-v2`
 """
 
 from __future__ import annotations
 
 import os
-from typing import Final
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from condgraph.engine.bounds import current
-from condgraph.engine.errors import EncoderError, OptionError, nearest
+from condgraph.engine.bounds import check, current
+from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError, nearest
+from condgraph.engine.pieces import watched
 from condgraph.engine.workers import Workers
-from condgraph.vectors.encoder import OPENAI, Encoder, FloatMatrix, LexicalEncoder, folder_of
+from condgraph.models.openai_chat import openai_server
+
+# -- Character n-grams -------------------------------------------------------------------------------
+
+
+FloatMatrix = NDArray[np.float32]
+
+_SIZES: Final = (2, 3, 4)
+_MARK: Final = " "
+#: Texts hashed at a time: bounds the memory of the n-gram table (a text of 20 characters has about
+#: 60).
+_CHUNK_CHARACTERS: Final = 1 << 20
+_HASH_BITS: Final = np.uint64(44)
+_HASH_MASK: Final = np.uint64((1 << 44) - 1)
+_MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+#: Characters of a text that are looked at; longer texts (descriptions) are told apart well enough
+#: by these.
+MOST_CHARACTERS: Final = 2000
+
+
+#: How the name of an encoder behind OpenAI's embeddings API begins.
+OPENAI: Final = "openai:"
+
+
+class Encoder(Protocol):
+    """Anything that gives texts unit vectors. `id` and `dimension` are stored with the vectors and
+    never mixed.
+    """
+
+    @property
+    def id(self) -> str:
+        """What identifies the model, with its version."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Unit vectors, one row a text: shape (len(texts), dimension), float32. A text without
+        content is all zeros.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """Sparse rows: row i has the values `data[indptr[i]:indptr[i + 1]]` (float32) at `indices[...]`
+    (int32, ascending).
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[np.float32]
+    dimension: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def dense(self) -> FloatMatrix:
+        """The same rows as a full matrix, float32."""
+        matrix = np.zeros((len(self), self.dimension), np.float32)
+        rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        matrix[rows, self.indices] = self.data
+        return matrix
+
+
+def fold(text: str) -> str:
+    """The form in which texts are compared when case, accents and white space do not count.
+
+    >>> fold("  Hyytiäinen  STRASSE ") == fold("hyytiainen straße")
+    True
+    """
+    text = text.casefold()
+    if not text.isascii():
+        # Marks go before as well: putting a long run of them in order takes the square of its
+        # length.
+        apart = unicodedata.normalize("NFKD", "".join(one for one in text if not unicodedata.combining(one)))
+        text = "".join(character for character in apart if not unicodedata.combining(character)).casefold()
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEncoder:
+    """Hashed character n-grams; `dimension` is a power of two from 64 to 65,536. Raises
+    `OptionError` for another.
+    """
+
+    dimension: int = 1024
+
+    def __post_init__(self) -> None:
+        if not 64 <= self.dimension <= 65_536 or self.dimension & (self.dimension - 1):
+            raise OptionError(f"the dimension of the lexical encoder is a power of two from 64 to 65536, not {self.dimension}")
+
+    @property
+    def id(self) -> str:
+        """Changes whenever the vectors do."""
+        return "lexical-1"
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Unit vectors, shape (len(texts), dimension), float32; all zeros for a text of white
+        space.
+        """
+        return self.sparse(texts).dense()
+
+    def sparse(self, texts: Sequence[str]) -> Sparse:
+        """The vectors of `encode` without their zeros."""
+        folded = [fold(text[:MOST_CHARACTERS]) for text in watched(texts)]
+        rows: list[NDArray[np.int64]] = []
+        columns: list[NDArray[np.int32]] = []
+        signs: list[NDArray[np.float32]] = []
+        start = 0
+        while start < len(folded):
+            stop, size = start, 0
+            while stop < len(folded) and (stop == start or size + len(folded[stop]) + 2 <= _CHUNK_CHARACTERS):
+                size += len(folded[stop]) + 2
+                stop += 1
+            check()
+            row, gram = _grams(folded[start:stop])
+            row, position, total = _add_up(row, gram, self.dimension)
+            rows.append(row + start)
+            columns.append(position)
+            signs.append(total)
+            start = stop
+        if not rows:
+            return Sparse(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), self.dimension)
+        row, data = np.concatenate(rows), np.concatenate(signs)
+        # Squares are whole numbers, so their sums are exact in any order.
+        lengths = np.sqrt(np.bincount(row, weights=data.astype(np.float64) ** 2, minlength=len(folded)))
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(folded)))))
+        return Sparse(indptr.astype(np.int64), np.concatenate(columns), (data / lengths[row]).astype(np.float32), self.dimension)
+
+
+def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The distinct n-grams of folded texts, at most 2**20 of them: row numbers and 44-bit hashes,
+    sorted by both.
+    """
+    # A line break never stands in a folded text, so it parts the texts.
+    joined = "".join(f"\n{_MARK}{text}{_MARK}" if text else "\n" for text in folded) + "\n"
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    breaks = codes == ord("\n")
+    owner = np.cumsum(breaks, dtype=np.int64) - 1
+    # How many characters are left until the next break, so that no n-gram runs across texts.
+    ends = np.flatnonzero(breaks)
+    room = ends[np.minimum(owner + 1, len(ends) - 1)] - np.arange(len(codes))
+    found_rows: list[NDArray[np.int64]] = []
+    found: list[NDArray[np.uint64]] = []
+    for size in _SIZES:
+        begins = np.flatnonzero((room >= size) & ~breaks)
+        code = np.full(len(begins), size, np.uint64)
+        for offset in range(size):
+            code = _mix(code ^ codes[begins + offset].astype(np.uint64) * _MIX[0])
+        found_rows.append(owner[begins])
+        found.append(code)
+    # One word a pair, so that a plain sort finds the distinct ones: 20 bits of row, 44 of hash.
+    pairs = np.concatenate(found_rows).astype(np.uint64) << _HASH_BITS | np.concatenate(found) >> np.uint64(64 - 44)
+    pairs.sort()
+    pairs = pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
+    return (pairs >> _HASH_BITS).astype(np.int64), pairs & _HASH_MASK
+
+
+def _add_up(
+    row: NDArray[np.int64], gram: NDArray[np.uint64], dimension: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Rows, positions (ascending in a row) and sums of signs; an n-gram's low bits are its
+    position, its highest is its sign.
+
+    Signs make collisions cancel out instead of adding up; positions whose sum is zero go.
+    """
+    if not len(row):
+        return row, np.zeros(0, np.int32), np.zeros(0, np.float32)
+    position = (gram & np.uint64(dimension - 1)).astype(np.int64)
+    place = np.sort((row * dimension + position) * 2 + (gram >> np.uint64(43)).astype(np.int64))
+    sign = (place % 2 * 2 - 1).astype(np.float32)
+    place //= 2
+    begins = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
+    total = np.add.reduceat(sign, begins)
+    kept = total != 0
+    place = place[begins][kept]
+    return place // dimension, (place % dimension).astype(np.int32), total[kept]
+
+
+def _mix(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit finaliser (splitmix64): every bit of the input moves every bit of the output."""
+    code = (code ^ (code >> np.uint64(30))) * _MIX[1]
+    code = (code ^ (code >> np.uint64(27))) * _MIX[2]
+    return code ^ (code >> np.uint64(31))
+
+
+def normalised(matrix: FloatMatrix) -> FloatMatrix:
+    """Rows scaled to length one; rows of zeros stay."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
+    return (matrix / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+
+def folder_of(text: str) -> Path | None:
+    """The folder that a text names, if there is one."""
+    path = Path(text).expanduser()
+    return path.resolve() if path.is_dir() else None
+
+
+# -- Spelling of relations ---------------------------------------------------------------------------
+# `starred_actors`, `starredActors` and "Starred actors" are one text.
+
+
+#: Where a small letter or digit meets a capital, and where capitals end before a word.
+_HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINTS: Final = re.compile(r"[_\-/.:#\s]+")
+
+
+def spelled(text: str) -> str:
+    """A relation as words in small letters; a text of nothing but joints stays as it is.
+
+    >>> spelled("placeOfBirth"), spelled("starred_actors"), spelled("film.directedBy"), spelled("IMDBRating")
+    ('place of birth', 'starred actors', 'film directed by', 'imdb rating')
+    """
+    # Names with spaces are words already: "McDonald's".
+    apart = text if " " in text.strip() else _HUMPS.sub(" ", text)
+    return _JOINTS.sub(" ", apart).strip().lower() or text
+
+
+# -- Encoders by name --------------------------------------------------------------------------------
+
 
 LEXICAL: Final = "lexical"
 HYBRID: Final = "hybrid:"
@@ -69,14 +308,11 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
     if text.startswith(HYBRID):
         return HybridEncoder(encoder_of(text.removeprefix(HYBRID)))
     if text.startswith(OPENAI):
-        from condgraph.vectors.embeddings_api import EndpointEncoder
-
         return EndpointEncoder(text.removeprefix(OPENAI))
     if not text:
         raise OptionError("the name of an encoder is empty", hint="`lexical`, a folder, a name on the hub, or `openai:MODEL`")
     if folder_of(text) is None:
         _misspelled(text)
-    from condgraph.vectors.sentence import SentenceEncoder
 
     return SentenceEncoder(text)
 
@@ -134,3 +370,163 @@ def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
         text = texts[int(np.flatnonzero(off)[0])]
         raise EncoderError(f"the encoder {encoder.id!r} gave a vector of length {lengths[off][0]:.4g}, not 1, for {text!r}")
     return matrix
+
+
+# -- Servers with OpenAI's embeddings API ------------------------------------------------------------
+# OpenAI's own, vLLM, Ollama, llama.cpp and the like. The address comes from the argument, else from
+# `OPENAI_BASE_URL`; the key from `OPENAI_API_KEY`. Texts go in batches; a busy or failing server
+# (429, 5xx, no connection) is asked again, after waits that double.
+
+
+#: Texts sent at a time; the API takes up to 2,048, and many servers fewer.
+BATCH: Final = 256
+RETRIES: Final = 5
+#: Seconds that one request may take.
+TIMEOUT: Final = 60.0
+#: What a server is sent for an empty text, which the API refuses.
+_NOTHING: Final = " "
+
+
+class EndpointEncoder:
+    """A model behind an OpenAI-compatible endpoint. Nothing is sent before a text is encoded, or
+    the dimension asked for.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        batch: int = BATCH,
+        retries: int = RETRIES,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        if not model:
+            raise OptionError("the name of a model is missing", hint="such as `openai:text-embedding-3-small`")
+        if batch < 1:
+            raise OptionError(f"a batch holds at least one text, not {batch}")
+        server = openai_server(base_url, api_key)
+        self.model, self.spec, self._batch = model, f"{OPENAI}{model}", batch
+        self._openai = server.library
+        self._client = server.client(max_retries=retries, timeout=timeout)
+        self.place = server.place or str(self._client.base_url)
+        self._length: int | None = None
+        self._lock = Lock()
+
+    @property
+    def id(self) -> str:
+        """The model's name at the server."""
+        return self.spec
+
+    @cached_property
+    def dimension(self) -> int:
+        """Length of a vector, as the server's first answer has it."""
+        if self._length is None:
+            self._request(["dimension"])
+        assert self._length is not None
+        return self._length
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Unit vectors, shape (len(texts), dimension), float32. Raises `EncoderError` where the
+        server does not give them.
+        """
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        cut = [text[:MOST_CHARACTERS].strip() or _NOTHING for text in texts]
+        parts = [self._request(cut[start : start + self._batch]) for start in range(0, len(cut), self._batch)]
+        return normalised(np.concatenate(parts))
+
+    def _request(self, texts: list[str]) -> FloatMatrix:
+        try:
+            # Floats are what every server gives; the library would ask for base64.
+            answer: Any = self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
+            data = sorted(answer.data, key=lambda one: one.index)
+            rows = [one.embedding for one in data]
+            places = [one.index for one in data]
+        except self._openai.OpenAIError as error:
+            raise EncoderError(f"{self.place} did not encode {len(texts)} texts: {error}", hint=_hint(error)) from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise EncoderError(f"{self.place} did not answer as OpenAI's embeddings API does: {error}") from error
+        if places != list(range(len(texts))):
+            raise EncoderError(f"{self.place} gave {len(places)} vectors for {len(texts)} texts, or in another numbering")
+        lengths = {len(row) for row in rows}
+        with self._lock:
+            wanted = self._length
+            if wanted is None and len(lengths) == 1:
+                wanted = self._length = lengths.copy().pop()
+        if lengths != {wanted} or not wanted:
+            raise EncoderError(
+                f"the model {self.model!r} at {self.place} gave vectors of {sorted(lengths)} numbers, before that of {wanted}"
+            )
+        return np.array(rows, np.float32)
+
+
+def _hint(error: Exception) -> str | None:
+    status = getattr(error, "status_code", None)
+    if status in (401, 403):
+        return "OPENAI_API_KEY says the key"
+    if status == 404:
+        return "is the model's name right, and does OPENAI_BASE_URL end as the server wants it (often /v1)?"
+    return None if status else "is the server running, and OPENAI_BASE_URL right?"
+
+
+# -- Models of sentence-transformers -----------------------------------------------------------------
+# From a local folder, or by a name on the hub (from the cache under `HF_HUB_OFFLINE=1`). The id of
+# such an encoder holds a checksum of the model's weights, so that another model under the same name,
+# or in the same folder, is another encoder.
+
+
+class SentenceEncoder:
+    """A model of sentence-transformers. It is read at once; vectors are scaled to length one."""
+
+    def __init__(self, model: str, *, device: str | None = None, batch: int = 64) -> None:
+        folder = folder_of(model)
+        self.spec = model if folder is None else str(folder)
+        self._name = model if folder is None else folder.name
+        self._batch = batch
+        self._lock = Lock()
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError:
+            raise MissingExtraError("sentence-transformers", "embeddings") from None
+        try:
+            # Never code that comes with a model.
+            self._model: Any = SentenceTransformer(self.spec, device=device, trust_remote_code=False, local_files_only=_offline())
+        except Exception as error:
+            where = "the hub is not asked (HF_HUB_OFFLINE); " if _offline() else ""
+            raise EncoderError(
+                f"no model of sentence-transformers can be read from {model!r}: {_first_line(error)}",
+                hint=f"{where}give a folder that holds one, or its name on the hub",
+            ) from error
+        self._model.eval()
+        self.dimension = int(self._encode(["dimension"]).shape[1])
+
+    @cached_property
+    def id(self) -> str:
+        """The model's name and a checksum of its weights."""
+        digest = blake2b(digest_size=6)
+        for name, tensor in sorted(self._model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return f"sentence-transformers:{self._name}@{digest.hexdigest()}"
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Unit vectors, shape (len(texts), dimension), float32."""
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        return normalised(self._encode(list(texts)))
+
+    def _encode(self, texts: list[str]) -> FloatMatrix:
+        # Tokenisers are not made for several threads at once.
+        with self._lock:
+            found = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(found, np.float32)
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,13 +1,13 @@
-"""Making the vectors of a graph, and keeping them beside its generations, so that a later
-generation encodes only what is new.
+"""The vectors of a graph, stored next to its generations, so that a later generation encodes only what
+is new; those of graphs on servers are in a cache of this machine.
 
-    STORE/GRAPH/vectors/index.json       whose vectors, of which generation, and the table of the arrays
-    STORE/GRAPH/vectors/HASH.arrays      the arrays; HASH.faiss where an index of FAISS was asked for
-    STORE/GRAPH/vectors/part-*.npz       what an unfinished run has encoded so far; the next run takes it
+    STORE/GRAPH/vectors/index.json       the encoder, the generation, and the table of the arrays
+    STORE/GRAPH/vectors/HASH.arrays      the arrays; HASH.faiss is the index of FAISS, where there is one
+    STORE/GRAPH/vectors/part-*.npz       what an unfinished run has encoded; the next run takes it
 
-Texts are known by 128-bit hashes. A run writes beside what is there and switches by renaming
-`index.json`, so that readers have the old vectors or the new ones. Vectors of the lexical encoder
-are kept as sparse columns, and are made anew each time: that is quick.
+Texts are known by 128-bit hashes. A run writes new files and switches by renaming `index.json`, so
+that readers have the old vectors or the new ones. Vectors of the lexical encoder are stored as
+sparse columns, and are made again each time, which is quick.
 """
 
 from __future__ import annotations
@@ -15,27 +15,293 @@ from __future__ import annotations
 import json
 import os
 import time
+import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import OptionError, StoreDamagedError, StoreError, StoreVersionError
+from condgraph.engine.bounds import cached
+from condgraph.engine.errors import EncoderMismatchError, OptionError, StoreDamagedError, StoreError, StoreVersionError
+from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind
 from condgraph.engine.workers import shared
-from condgraph.vectors.approximate import Approximate, crc_of
 from condgraph.vectors.carry import BEFORE, KEPT
-from condgraph.vectors.encode_new import Keys, encode_new, keys_of, parts_in
-from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder, Sparse
-from condgraph.vectors.encoders import DIMENSION, HYBRID, encoder_of, spec_of
-from condgraph.vectors.graph_vectors import About, GraphVectors, OnProgress, matching, node_texts, predicate_names
-from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
+from condgraph.vectors.encoders import (
+    DIMENSION,
+    HYBRID,
+    Encoder,
+    FloatMatrix,
+    LexicalEncoder,
+    Sparse,
+    encode,
+    encoder_of,
+    label,
+    spec_of,
+)
+from condgraph.vectors.nearest import Approximate, DenseVectors, Distances, Positions, Query, SparseVectors, Vectors, crc_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.vectors.nearest import Approximate
+
+
+# -- The vectors of one generation -------------------------------------------------------------------
+# Nodes are the names of entities, concepts and rows, and the text values of attributes, each text
+# once, by ascending number in the pool; predicates are all predicates and qualifier keys, and the
+# names of memberships.
+
+
+Numbers: TypeAlias = NDArray[np.int32]
+#: Hears how many texts are encoded so far, of how many.
+OnProgress: TypeAlias = Callable[[int, int], None]
+#: Edges of a pattern that no statement is: membership and subclasses.
+EDGES: Final = ("instance of", "subclass of")
+#: Vectors of texts asked for that are kept.
+_KEPT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose vectors these are: the encoder's id, its dimension, and the text that makes it (empty:
+    the caller has it).
+    """
+
+    id: str
+    dimension: int
+    spec: str = ""
+
+    def __str__(self) -> str:
+        return label(self.id, self.dimension)
+
+
+class GraphVectors:
+    """Distances from a text to the nodes and predicates of one generation. Use it from any thread.
+
+    `node_texts` are numbers of the pool, shape (n,), ascending; `nodes` has their vectors.
+    `predicate_names` and `predicates` are alike. `approximate` is an index that finds near nodes
+    faster and may miss some, where one was made.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        about: About,
+        nodes: Vectors,
+        predicates: Vectors,
+        *,
+        encoder: Encoder | None = None,
+        approximate: Approximate | None = None,
+    ) -> None:
+        self.snapshot, self.about = snapshot, about
+        self.nodes, self.predicates, self.approximate = nodes, predicates, approximate
+        self.node_texts = node_texts(snapshot)
+        self.predicate_names = predicate_names(snapshot)
+        self._encoder = encoder
+        self._queries: dict[str, Query] = {}
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder, made when it is first needed; raises `EncoderMismatchError` where it is not
+        the index's any more.
+        """
+        if self._encoder is None:
+            self._encoder = matching(self.about, encoder_of(self.about.spec))
+        return self._encoder
+
+    def use(self, encoder: Encoder) -> None:
+        """Encode with this encoder; raises `EncoderMismatchError` for another one than the index's."""
+        self._encoder = matching(self.about, encoder)
+
+    def vectors(self, texts: Sequence[str]) -> list[Query]:
+        """The vectors of texts, new ones encoded together."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._queries]
+        if fresh:
+            found = encode(self.encoder, fresh)
+            if len(self._queries) + len(fresh) > _KEPT:
+                self._queries = {text: self._queries[text] for text in texts if text in self._queries}
+            self._queries.update(zip(fresh, found, strict=True))
+        return [self._queries[text] for text in texts]
+
+    def vector(self, text: str) -> Query:
+        """The vector of a text, shape (dimension,), float32."""
+        return self.vectors([text])[0]
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    @cached
+    def entity_positions(self) -> Numbers:
+        """Where the name of each entity stands in `node_texts`, shape (E,)."""
+        return self.node_texts.searchsorted(self.snapshot.entity_name).astype(np.int32)
+
+    def positions_of(self, texts: NDArray[np.integer]) -> Positions:
+        """Where texts (numbers of the pool, all of them nodes) stand in `node_texts`."""
+        return self.node_texts.searchsorted(texts).astype(np.int64)
+
+    def node_distances(self, text: str, positions: Positions | None = None) -> Distances:
+        """Distances of a text from all nodes (or those at `positions` of `node_texts`), in
+        millionths, exact.
+        """
+        return self.nodes.distances(self.vector(text), positions)
+
+    def nearest_nodes(self, text: str, k: int, *, exact: bool = True) -> tuple[Positions, Distances, str | None]:
+        """The k nearest nodes: positions in `node_texts`, distances (always exact), and the
+        approximate index that found them.
+
+        The last is None where every node was looked at.
+        """
+        query = self.vector(text)
+        if exact or self.approximate is None:
+            return *self.nodes.nearest(query, k), None
+        return *self.approximate.nearest(query, k, self.nodes), self.approximate.name
+
+    def entities_at(self, position: int) -> range:
+        """The entities whose name stands at a position of `node_texts`; entities are numbered by
+        name.
+        """
+        positions = self.entity_positions
+        return range(int(positions.searchsorted(position)), int(positions.searchsorted(position, "right")))
+
+    # -- predicates --------------------------------------------------------------------------------
+
+    def predicate_distances(self, text: str) -> Distances:
+        """Distances of a text from all `predicate_names`, in millionths, exact."""
+        return self.predicates.distances(self.vector(text))
+
+
+def matching(about: About, encoder: Encoder) -> Encoder:
+    """The encoder, if it is the one that made the vectors; raises `EncoderMismatchError` that names
+    both otherwise.
+    """
+    if (encoder.id, encoder.dimension) != (about.id, about.dimension):
+        raise EncoderMismatchError(str(about), label(encoder.id, encoder.dimension))
+    return encoder
+
+
+def node_texts(snapshot: Snapshot) -> Numbers:
+    """The numbers of all texts that nodes go by: names of entities, concepts and rows, and text
+    values; ascending.
+    """
+    get = snapshot.arrays.get
+    values = get("att.ref")[get("att.kind") == Kind.TEXT] if len(get("att.kind")) else np.empty(0, np.int32)
+    found: Numbers = different(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
+    return found
+
+
+def predicate_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """All predicates and qualifier keys, then the edges of memberships that are no predicates too."""
+    names = [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
+    return (*names, *(edge for edge in EDGES if snapshot.predicate(edge) < 0))
+
+
+# -- Encoding what is new ----------------------------------------------------------------------------
+# Vectors are known by hashes of texts, and a run saves on the way what it has encoded.
+
+
+#: Texts encoded between two reports.
+CHUNK: Final = 2048
+#: Seconds after which what is encoded so far is put on disk.
+SAFE_EVERY: Final = 20.0
+Keys = NDArray[np.uint64]
+
+
+def keys_of(texts: Sequence[str]) -> Keys:
+    """128-bit hashes of texts, shape (n, 2)."""
+    joined = b"".join(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
+    return np.frombuffer(joined, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, FloatMatrix]]]:
+    """What unfinished runs of the same encoder left in a folder, by file; what cannot be read is
+    encoded again.
+    """
+    for part in place.glob("part-*.npz"):
+        found = read_part(part, about)
+        if found is not None:
+            yield part, found
+
+
+def read_part(path: Path, about: About) -> tuple[Keys, FloatMatrix] | None:
+    """The keys and vectors of a file, if it is whole and of this encoder."""
+    with (
+        suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
+        np.load(path, allow_pickle=False) as arrays,
+    ):
+        if bytes(arrays["id"]).decode() == about.id and arrays["matrix"].shape[1:] == (about.dimension,):
+            return arrays["keys"], arrays["matrix"]
+    return None
+
+
+def encode_new(
+    encoder: Encoder,
+    texts: Sequence[str],
+    keys: Keys,
+    known: Iterable[tuple[Keys, FloatMatrix]],
+    place: Path | None,
+    on_progress: OnProgress | None,
+) -> tuple[FloatMatrix, int]:
+    """The matrix of all texts, and how many of them were not among the known ones."""
+    matrix = np.empty((len(texts), encoder.dimension), np.float32)
+    missing = np.ones(len(texts), bool)
+    for have, vectors in known:
+        at = find(have, keys)
+        hit = missing & (at >= 0)
+        matrix[hit] = vectors[at[hit]]
+        missing &= ~hit
+    order = np.flatnonzero(missing)
+    done, saved, since = 0, 0, time.monotonic()
+    for start in range(0, len(order), CHUNK):
+        part = order[start : start + CHUNK]
+        matrix[part] = encode(encoder, [texts[at] for at in part.tolist()])
+        done = start + len(part)
+        if on_progress is not None:
+            on_progress(len(texts) - len(order) + done, len(texts))
+        if place is not None and done < len(order) and time.monotonic() - since > SAFE_EVERY:
+            chosen = order[saved:done]
+            write_part(place, f"part-{os.getpid()}-{time.time_ns()}.npz", encoder.id, keys[chosen], matrix[chosen])
+            saved, since = done, time.monotonic()
+    if on_progress is not None and not len(order):
+        on_progress(len(texts), len(texts))
+    return matrix, len(order)
+
+
+def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
+    """Where each wanted key stands among those there are, or -1."""
+    if not len(have):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(have[:, 0], kind="stable")
+    at = order[np.minimum(have[order, 0].searchsorted(wanted[:, 0]), len(have) - 1)]
+    found: NDArray[np.int64] = np.where((have[at] == wanted).all(axis=1), at, -1)
+    return found
+
+
+def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: FloatMatrix) -> bool:
+    """Write vectors as a file of a folder, whole or not at all; False where the folder takes
+    nothing.
+    """
+    fresh = place / f".{os.getpid()}-{name}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with fresh.open("wb") as file:
+            np.savez(file, id=np.frombuffer(encoder.encode(), np.uint8), keys=keys, matrix=matrix)
+        os.replace(fresh, place / name)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        return False
+    return True
+
+
+# -- Vectors next to a generation --------------------------------------------------------------------
+
 
 FORMAT: Final = 1
 _AGAIN: Final = "make the index again: `condgraph index`, `graph.index(...)`"
@@ -163,7 +429,7 @@ def index_of(snapshot: Snapshot) -> About | None:
     return None if manifest is None else _about(manifest)
 
 
-# -- reading ---------------------------------------------------------------------------------------
+# -- Reading -----------------------------------------------------------------------------------------
 
 
 def _open(snapshot: Snapshot) -> GraphVectors | None:
@@ -242,7 +508,7 @@ def _about(manifest: Mapping[str, Any]) -> About:
     return About(manifest["id"], manifest["dimension"], manifest["spec"])
 
 
-# -- encoding and writing --------------------------------------------------------------------------
+# -- Encoding and writing ----------------------------------------------------------------------------
 
 
 def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, FloatMatrix]]:
@@ -306,3 +572,67 @@ def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, N
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"the vectors cannot be written to {place}: {error.strerror}") from error
+
+
+# -- Vectors of graphs on servers that store none ----------------------------------------------------
+# They are in a folder of this machine, by store and graph: `CONDGRAPH_CACHE`, else `condgraph` in
+# `XDG_CACHE_HOME` or `~/.cache`. A load leaves the vectors of the texts that were there before, and
+# only new texts are encoded. A file that cannot be read is made again; a folder that cannot be
+# written to costs time, and nothing else.
+#
+#     CACHE/vectors/HASH/index.json        the encoder of patterns, after `index`
+#     CACHE/vectors/HASH/HASH.npz          the vectors by one encoder; part-* of a run that was ended
+
+
+def cache_folder() -> Path:
+    """Where this machine keeps what can be made again."""
+    given = os.environ.get("CONDGRAPH_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "condgraph"
+
+
+class VectorCache:
+    """The vectors of one graph of one store."""
+
+    def __init__(self, store: str, graph: str) -> None:
+        self.folder = cache_folder() / "vectors" / _hash(f"{store}\n{graph}")
+
+    @property
+    def index(self) -> About | None:
+        """Whose vectors patterns go by; None where no index was made here."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((self.folder / "index.json").read_text("utf-8"))
+            return About(str(found["id"]), int(found["dimension"]), str(found["spec"]))
+        return None
+
+    def choose(self, encoder: Encoder) -> None:
+        """Have patterns go by an encoder from now on; raises `OSError` where the folder takes
+        nothing.
+        """
+        about = {"id": encoder.id, "dimension": encoder.dimension, "spec": spec_of(encoder)}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fresh = self.folder / f".index.json.{os.getpid()}"
+        fresh.write_text(json.dumps(about), "utf-8")
+        os.replace(fresh, self.folder / "index.json")
+
+    def vectors(self, encoder: Encoder, texts: Sequence[str], on_progress: OnProgress | None = None) -> tuple[FloatMatrix, int]:
+        """The vectors of different texts, shape (n, dimension), and how many had to be encoded;
+        these are kept.
+        """
+        about, keys = About(encoder.id, encoder.dimension), keys_of(texts)
+        name = f"{_hash(str(about))}.npz"
+        whole = read_part(self.folder / name, about)
+        parts = list(parts_in(self.folder, about))
+        known = [*([whole] if whole else []), *(part for _, part in parts)]
+        matrix, fresh = encode_new(encoder, texts, keys, known, self.folder, on_progress)
+        stale = fresh or parts or whole is None or len(whole[0]) != len(keys)
+        if stale and write_part(self.folder, name, encoder.id, keys, matrix):
+            for path, _ in parts_in(self.folder, about):
+                with suppress(OSError):
+                    path.unlink()
+        return np.asarray(matrix, np.float32), fresh
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=12).hexdigest()

@@ -12,7 +12,7 @@ import pytest
 import condgraph
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
-from condgraph.overview.words import quoted
+from condgraph.overview.schema import quoted
 
 #: What cells and names of foreign data may hold to pass for something else.
 POISON = [

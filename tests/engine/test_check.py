@@ -24,7 +24,7 @@ from condgraph.engine.execute.searched import LOOKS
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Sourced, Statement, Subclass
 from condgraph.engine.kinds import kinds_of, kinds_tested, may_warn
 from condgraph.engine.values import Kind, Quantity, Time
-from condgraph.vectors.encoder import FloatMatrix
+from condgraph.vectors.encoders import FloatMatrix
 from tests.frontends.test_llm_metaqa import programs as movie_programs
 from tests.frontends.test_llm_query_data import benchmark
 from tests.support import graphs, llm_programs, programs

@@ -24,10 +24,8 @@ from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.models.chat import estimate
-from condgraph.overview.describe import describe
-from condgraph.overview.partial import NOTE, partial_survey, stored_survey
-from condgraph.overview.records import MOST_PARTS
-from condgraph.overview.survey import packed, survey, unpacked
+from condgraph.overview.schema import MOST_PARTS, describe
+from condgraph.overview.survey import NOTE, packed, partial_survey, stored_survey, survey, unpacked
 from condgraph.samples import SAMPLES
 from tests.support import ugly
 from tests.support.graphs import Dice

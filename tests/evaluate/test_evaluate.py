@@ -16,9 +16,7 @@ import condgraph
 from condgraph import Graph
 from condgraph.cli.app import app
 from condgraph.engine.errors import LoadError, OptionError, TranscriptError
-from condgraph.evaluate import Case, evaluate_ask, read_cases
-from condgraph.evaluate.asking import Control
-from condgraph.evaluate.measures import Right, judge, normalised
+from condgraph.evaluate import Case, Control, Right, evaluate_ask, judge, normalised, read_cases
 from condgraph.samples import SAMPLES
 from condgraph.samples.recording import ASKING, CALLS, OPTIONS, QUESTIONS, ask_recorded
 

@@ -15,8 +15,7 @@ from condgraph.languages.llm.binding import bind
 from condgraph.languages.llm.bound import Application, Search
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, OutputRef, Program
-from condgraph.names.resolve import resolve
-from condgraph.names.vocabulary import Vocabulary
+from condgraph.names.vocabulary import Vocabulary, resolve
 
 
 class Movies:

@@ -488,7 +488,7 @@ def test_a_chain_through_three_sources(world: Graph) -> None:
 
 
 def test_the_index_of_names_is_kept_beside_the_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condgraph.names import stored as kept
+    from condgraph.names import vocabulary as kept
 
     monkeypatch.setattr(kept, "WORTH_KEEPING", -1.0)
     query = program(get(H="Acmee", R="city"))

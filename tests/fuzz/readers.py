@@ -31,8 +31,8 @@ from condgraph.cypher.native.file import read_file
 from condgraph.endpoint import formats as results
 from condgraph.endpoint import protocol
 from condgraph.engine.errors import CondgraphError, nearest
-from condgraph.evaluate.readers import FORMATS as QUESTIONS
-from condgraph.evaluate.readers import read_cases
+from condgraph.evaluate import FORMATS as QUESTIONS
+from condgraph.evaluate import read_cases
 from condgraph.grammars import kopl as kopl_grammar
 from condgraph.grammars import llm_query as llm_grammar
 from condgraph.grammars import logic as logic_grammar

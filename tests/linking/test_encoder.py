@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
-from condgraph.vectors.encoder import MOST_CHARACTERS, LexicalEncoder, fold
+from condgraph.vectors.encoders import MOST_CHARACTERS, LexicalEncoder, fold
 
 NAMES = ["Italy", "Itlay", "Italian Republic", "The Lord of the Rings", "Lord of the Rings, The", "10th", "Hyytiäinen", "日本", ""]
 
@@ -110,7 +110,7 @@ def test_like_texts_are_near_and_unlike_ones_are_far() -> None:
 
 def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = LexicalEncoder(128).encode(NAMES)
-    monkeypatch.setattr("condgraph.vectors.encoder._CHUNK_CHARACTERS", 16)
+    monkeypatch.setattr("condgraph.vectors.encoders._CHUNK_CHARACTERS", 16)
     assert (LexicalEncoder(128).encode(NAMES) == whole).all()
 
 

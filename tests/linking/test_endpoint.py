@@ -11,8 +11,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import EncoderError, EncoderMismatchError, OptionError
-from condgraph.vectors.embeddings_api import EndpointEncoder
-from condgraph.vectors.encoders import encoder_of
+from condgraph.vectors.encoders import EndpointEncoder, encoder_of
 from condgraph.vectors.stored import vectors_of
 from tests.linking.embedding_server import DIMENSION, KEY, Server, embed, running
 

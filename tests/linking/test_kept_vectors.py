@@ -21,12 +21,10 @@ from condgraph.engine.errors import (
     StoreVersionError,
 )
 from condgraph.engine.facts import Item
-from condgraph.vectors import encode_new
-from condgraph.vectors.encoder import LexicalEncoder
-from condgraph.vectors.encoders import encoder_of
-from condgraph.vectors.graph_vectors import EDGES, GraphVectors
+from condgraph.vectors import stored
+from condgraph.vectors.encoders import LexicalEncoder, encoder_of
 from condgraph.vectors.nearest import DenseVectors
-from condgraph.vectors.stored import index_of, place_of, vectors_of
+from condgraph.vectors.stored import EDGES, GraphVectors, index_of, place_of, vectors_of
 
 
 class Letters:
@@ -218,8 +216,8 @@ def test_a_model_needs_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_progress_is_reported_and_a_run_that_was_ended_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_new, "CHUNK", 10)
-    monkeypatch.setattr(encode_new, "SAFE_EVERY", -1.0)
+    monkeypatch.setattr(stored, "CHUNK", 10)
+    monkeypatch.setattr(stored, "SAFE_EVERY", -1.0)
     reported: list[tuple[int, int]] = []
     letters = Letters()
 

@@ -20,8 +20,7 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import EncoderError, EncoderMismatchError
-from condgraph.vectors.encoders import encoder_of
-from condgraph.vectors.sentence import SentenceEncoder
+from condgraph.vectors.encoders import SentenceEncoder, encoder_of
 from condgraph.vectors.stored import vectors_of
 from tests.support.pace import quick_enough
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.errors import StoreDamagedError, StoreVersionError, UnknownNameError
 from condgraph.engine.facts import Statement
-from condgraph.names.resolve import THRESHOLD, resolve
-from condgraph.names.vocabulary import Vocabulary
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.names.vocabulary import THRESHOLD, Vocabulary, resolve
+from condgraph.vectors.encoders import LexicalEncoder
 from tests.support.pace import quick_enough
 
 NAMES = [

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from condgraph.vectors import encode_new
-from condgraph.vectors.cache import VectorCache
-from condgraph.vectors.encoder import LexicalEncoder
-from condgraph.vectors.graph_vectors import About
+from condgraph.vectors import stored
+from condgraph.vectors.encoders import LexicalEncoder
+from condgraph.vectors.stored import About, VectorCache
 
 
 class Counting:
@@ -75,8 +74,8 @@ def test_a_bad_file_is_made_again_and_a_folder_that_takes_nothing_costs_time(cac
 
 
 def test_a_run_that_was_ended_is_taken_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_new, "CHUNK", 10)
-    monkeypatch.setattr(encode_new, "SAFE_EVERY", -1.0)
+    monkeypatch.setattr(stored, "CHUNK", 10)
+    monkeypatch.setattr(stored, "SAFE_EVERY", -1.0)
     encoder, cache, texts = Counting(), VectorCache("http://x", "g"), [f"name {number}" for number in range(50)]
     reported: list[tuple[int, int]] = []
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from condgraph.vectors.nearest import UNIT, DenseVectors, SparseVectors, Vectors
 
 

@@ -23,7 +23,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.match import match
 from condgraph.patterns.matches import Matches
 from condgraph.remote_neo4j import Neo4jGraph
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough

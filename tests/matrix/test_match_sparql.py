@@ -19,7 +19,7 @@ from condgraph.engine.errors import CancelledError, EncoderMismatchError, Option
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.match import match
 from condgraph.remote_sparql import SparqlGraph
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from tests.matrix.test_match_neo4j import others, shown, sure
 from tests.search.worlds import TieEncoder, a_graph, a_pattern, an_ask
 from tests.support.lanes import by_lane

@@ -13,7 +13,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import DeadlineError, StoreDamagedError, StoreMissingError, UnknownNameError
 from condgraph.graph import Graph
-from condgraph.overview.partial import NOTE
+from condgraph.overview.survey import NOTE
 from condgraph.remote import RemoteGraph
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.samples import SAMPLES

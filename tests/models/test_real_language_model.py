@@ -18,8 +18,7 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import ModelError
-from condgraph.evaluate import evaluate_ask, read_cases
-from condgraph.evaluate.report import Row
+from condgraph.evaluate import Row, evaluate_ask, read_cases
 from condgraph.models.adapters import model_of
 from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel

@@ -21,7 +21,7 @@ from condgraph.cypher.native.survey import counts_of, survey_of
 from condgraph.cypher.native.values import values_in
 from condgraph.engine.errors import CondgraphError, OptionError, SourceError
 from condgraph.engine.values import UNKNOWN, Kind, Quantity, Time
-from condgraph.overview.describe import describe
+from condgraph.overview.schema import describe
 from condgraph.remote_native import typed
 
 # -- dates -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import cache
 
 from condgraph.names.words import STOP, stem
 from condgraph.patterns.families import TABLE
-from condgraph.vectors.spelling import spelled
+from condgraph.vectors.encoders import spelled
 
 EMPTY = {*STOP, *"s d ll re ve having being get gets got which up off out was himself herself themselves itself".split()}  # noqa: SIM905
 

@@ -14,7 +14,7 @@ import pytest
 import condgraph
 from condgraph import Entity, Ref, Statement
 from condgraph.patterns.options import FAST_NODES, FAST_RELATIONS, FAST_TYPES
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 from tests.search.everyday import fit
 from tests.support.lanes import by_lane
 

@@ -10,7 +10,7 @@ from condgraph.languages.kopl.syntax import parse
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 from condgraph.languages.llm.lower.context import MISSING
 from condgraph.languages.llm.lower.superlatives import superlative
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 from tests.support.differential import full_message
 
 #: A text of an LLM query that is a name or a value and no output.

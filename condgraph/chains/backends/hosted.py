@@ -18,7 +18,7 @@ from condgraph.chains.walk import Triple, Walk
 from condgraph.engine.bounds import left
 from condgraph.engine.errors import ModelError
 from condgraph.models.chat import ChatModel, Message
-from condgraph.vectors.encoder import LexicalEncoder
+from condgraph.vectors.encoders import LexicalEncoder
 
 #: Values that one enumeration has: what OpenAI takes, less room for the value that ends a chain.
 MOST_VALUES: Final = 999

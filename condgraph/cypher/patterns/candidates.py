@@ -24,7 +24,7 @@ from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
 from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import exact_distances, predicate_terms
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
+from condgraph.vectors.encoders import Encoder, LexicalEncoder
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore

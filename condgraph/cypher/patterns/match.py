@@ -21,10 +21,8 @@ from condgraph.patterns.matches import Matches
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
 from condgraph.patterns.remote.terms import CatalogueTerms
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
-from condgraph.vectors.encoders import encoder_of
-from condgraph.vectors.graph_vectors import matching
-from condgraph.vectors.stored import IndexReport
+from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
+from condgraph.vectors.stored import IndexReport, matching
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore

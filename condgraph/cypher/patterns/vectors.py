@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.layout import vectors as layout
 from condgraph.cypher.layout.schema import VECTOR_KEYS, index_key
-from condgraph.vectors.encode_new import CHUNK
-from condgraph.vectors.encoder import Encoder, FloatMatrix, LexicalEncoder
-from condgraph.vectors.encoders import encode, encoder_of, spec_of
-from condgraph.vectors.graph_vectors import About
-from condgraph.vectors.stored import IndexReport
+from condgraph.vectors.encoders import Encoder, FloatMatrix, LexicalEncoder, encode, encoder_of, spec_of
+from condgraph.vectors.stored import CHUNK, About, IndexReport
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection

@@ -12,7 +12,7 @@ import numpy as np
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.terms import TextTerms
 from condgraph.patterns.graph import Costs, Numbers, text_nodes
-from condgraph.vectors.graph_vectors import GraphVectors
+from condgraph.vectors.stored import GraphVectors
 
 #: Names that an index is asked for, where the search does not limit them.
 CANDIDATES: Final = 256

@@ -16,10 +16,8 @@ import numpy as np
 from condgraph.patterns.families import FITS, Names
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.words import words_for
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
-from condgraph.vectors.encoders import encode, relations_of
+from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode, relations_of, spelled
 from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
-from condgraph.vectors.spelling import spelled
 
 #: Relations whose terms are kept, and texts whose vectors are.
 _KEPT: Final = 4096

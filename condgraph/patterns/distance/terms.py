@@ -19,10 +19,9 @@ from condgraph.patterns.distance.lazy import LateDomain
 from condgraph.patterns.distance.relations import Relations
 from condgraph.patterns.graph import Costs, text_nodes
 from condgraph.patterns.result import INSTANCE_OF
-from condgraph.vectors.encoder import Encoder
-from condgraph.vectors.graph_vectors import GraphVectors
+from condgraph.vectors.encoders import Encoder
 from condgraph.vectors.nearest import DenseVectors
-from condgraph.vectors.stored import vectors_of
+from condgraph.vectors.stored import GraphVectors, vectors_of
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

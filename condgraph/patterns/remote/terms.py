@@ -16,8 +16,7 @@ from condgraph.patterns.distance.relations import Relations
 from condgraph.patterns.distance.terms import nearer_name
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
-from condgraph.vectors.encoders import encode
+from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
 
 #: Numbers that the terms of texts kept take together, and texts whose vectors, or relations whose

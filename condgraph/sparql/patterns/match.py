@@ -31,9 +31,8 @@ from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, GraphIris
 from condgraph.sparql.load.pull import pull
 from condgraph.sparql.patterns.values import value_at, value_text, values_read
 from condgraph.sparql.patterns.vectors import CachedVectors, VectorSource
-from condgraph.vectors.encoder import Encoder
-from condgraph.vectors.graph_vectors import OnProgress
-from condgraph.vectors.stored import IndexReport
+from condgraph.vectors.encoders import Encoder
+from condgraph.vectors.stored import IndexReport, OnProgress
 
 _ENTITIES: Final = "SELECT ?e ?n WHERE {{ ?e {type} <pred:{kind}> ; <pred:name> ?n }}"
 _TEXTS: Final = f"SELECT DISTINCT ?v ?t WHERE {{ ?f <pred:fact_t> ?v . ?v {TYPE} <pred:Text> ; <pred:value> ?t }}"

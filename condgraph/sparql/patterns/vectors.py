@@ -14,12 +14,9 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.terms import CatalogueTerms
-from condgraph.vectors.cache import VectorCache
-from condgraph.vectors.encoder import Encoder, LexicalEncoder
-from condgraph.vectors.encoders import encoder_of
-from condgraph.vectors.graph_vectors import OnProgress, matching
+from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
 from condgraph.vectors.nearest import DenseVectors
-from condgraph.vectors.stored import IndexReport, vectors_of
+from condgraph.vectors.stored import IndexReport, OnProgress, VectorCache, matching, vectors_of
 
 
 class VectorSource(Protocol):

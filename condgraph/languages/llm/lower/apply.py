@@ -61,9 +61,8 @@ from condgraph.languages.table.tree import SYNONYMS, Binary, Call, Path, Step, T
 from condgraph.languages.table.tree import Comparison as Compared
 from condgraph.languages.table.tree import Expression as Cell
 from condgraph.languages.table.words import title
-from condgraph.names.resolve import resolve
-from condgraph.names.vocabulary import Vocabulary
-from condgraph.vectors.encoder import fold
+from condgraph.names.vocabulary import Vocabulary, resolve
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

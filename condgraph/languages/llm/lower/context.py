@@ -29,10 +29,10 @@ from condgraph.engine.values import Kind, Precision, Quantity, Time, Value, coll
 from condgraph.languages.llm.lower.literals import exactly, inner_number, leading_number, literal_tests
 from condgraph.languages.llm.lower.quantities import Typed, read_quantity
 from condgraph.languages.llm.syntax.tree import Expression, Items, Literal, Span
-from condgraph.names.graph_names import ENTITY_THRESHOLD, LARGE, Column, Linker
-from condgraph.names.resolve import THRESHOLD, Match, resolve
+from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
+from condgraph.names.vocabulary import THRESHOLD, Match, resolve
 from condgraph.names.words import near_names
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 
 # -- matching ----------------------------------------------------------------------------------------
 # Literals of LLM queries as tests of a column: cells of this text, values that read the same, else

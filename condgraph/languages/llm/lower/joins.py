@@ -29,8 +29,8 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import PlanError
 from condgraph.engine.values import Kind
 from condgraph.languages.llm.lower.results import Result
-from condgraph.names.graph_names import Column
-from condgraph.vectors.encoder import fold
+from condgraph.names.linking import Column
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

@@ -36,7 +36,7 @@ from condgraph.languages.llm.lower.literals import literal_tests, read_times
 from condgraph.languages.llm.lower.results import TIMES, Result, as_values
 from condgraph.languages.llm.lower.superlatives import superlative
 from condgraph.languages.llm.syntax import tree
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

@@ -15,7 +15,7 @@ from condgraph.languages.llm.lower.quantities import read_quantity
 from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, given
 from condgraph.languages.llm.lower.sets import operands_of
 from condgraph.languages.llm.syntax.tree import Items, Literal
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

@@ -67,8 +67,7 @@ from condgraph.languages.llm.syntax.tree import (
     Program,
     Ternary,
 )
-from condgraph.names.resolve import resolve
-from condgraph.names.vocabulary import Vocabulary
+from condgraph.names.vocabulary import Vocabulary, resolve
 
 _INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", "%": "remainder", "and": "and", "or": "or"}
 

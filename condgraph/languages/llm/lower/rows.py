@@ -29,8 +29,8 @@ from condgraph.languages.llm.lower.results import NUMBERS, Result
 from condgraph.languages.llm.lower.superlatives import superlative
 from condgraph.languages.llm.syntax.tree import Literal
 from condgraph.languages.parameters import Given
-from condgraph.names.graph_names import Column
-from condgraph.vectors.encoder import fold
+from condgraph.names.linking import Column
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

@@ -51,7 +51,7 @@ from condgraph.languages.llm.lower.rows import Relation, RowParts
 from condgraph.languages.llm.lower.superlatives import superlative
 from condgraph.languages.llm.syntax.tree import Expression, Items, Literal
 from condgraph.languages.parameters import Given
-from condgraph.vectors.encoder import fold
+from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.languages.llm.lower.query import Lowering

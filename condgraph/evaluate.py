@@ -1,0 +1,700 @@
+"""How well questions in words are answered (`evaluate_ask`): over questions whose answers are known
+(`read_cases`), by the measures of the field, and next to a control without a model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from condgraph.ask.prompt import Known, Mention, known_of, masked, mentions_in
+from condgraph.engine.bounds import check, within
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, LoadError, OptionError, nearest, shortened
+
+if TYPE_CHECKING:
+    from condgraph.graph import Graph
+    from condgraph.models.chat import ChatModel
+
+
+# -- Questions with known answers --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, the texts of its right answer, and the source that it is about, where one is said."""
+
+    question: str
+    answers: tuple[str, ...]
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cases(Sequence[Case]):
+    """Questions in the order of their file; `dataset` names the data set they are of, "" for one's
+    own; `left_out` says which records of the file are no questions that can be asked, with a reason.
+    """
+
+    items: tuple[Case, ...]
+    dataset: str = ""
+    left_out: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        return self.items[index]
+
+    def sample(self, many: int, seed: int = 0) -> Cases:
+        """So many of them, drawn by `seed`, in their order."""
+        if many >= len(self.items):
+            return self
+        drawn = sorted(Random(seed).sample(range(len(self.items)), many))
+        return Cases(tuple(self.items[at] for at in drawn), self.dataset, self.left_out)
+
+
+# -- Readers -----------------------------------------------------------------------------------------
+# jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
+# metaqa         question<TAB>answer|answer, entities in brackets
+# wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
+# cronquestions  JSON lines with question, answers, template, relations
+# pathquestions  question<TAB>answer(answer/answer/)<TAB>path
+# movies         JSON lines with question and the answer that two models' Cypher agrees on
+
+
+#: Characters of a question.
+MOST_QUESTION: Final = 100_000
+_WTQ_HEAD: Final = "id\tutterance\tcontext\ttargetValue"
+_NODE: Final = "node:"
+
+#: What reads a line: a case, or why it is none. Raises `ValueError` for a line that is damaged.
+Reader = Callable[[str], Case | str]
+
+
+def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases:
+    """The questions of a file, whose format is recognised by its first line unless it is said.
+
+    Raises `LoadError`, with the line, for one that is damaged, and `OptionError` for a format that
+    there is none of. Records that are no question with a list of texts as its answer are left out
+    and told (`Cases.left_out`).
+    """
+    place = Path(path)
+    if format is not None and format not in FORMATS:
+        raise OptionError(
+            f"there is no format {format!r} of questions", candidates=nearest(format, FORMATS), hint=", ".join(FORMATS)
+        )
+    items: list[Case] = []
+    left_out: list[str] = []
+    reader: Reader | None = None
+    for number, line in _lines(place):
+        if reader is None:
+            format = format or _recognised(line, place)
+            reader = FORMATS[format]
+            if format == "wtq" and line == _WTQ_HEAD:
+                continue
+        try:
+            if len(line) > MOST_QUESTION * 10:
+                raise ValueError(f"the line has {len(line):,} characters")
+            found = reader(line)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise LoadError(f"no question of {format}: {type(error).__name__} {error}", file=place.name, row=number) from None
+        if isinstance(found, str):
+            left_out.append(f"line {number}: {found}")
+        else:
+            items.append(found)
+    if reader is None:
+        raise LoadError("there are no questions in it", file=place.name)
+    return Cases(tuple(items), _dataset(format or "", place), tuple(left_out))
+
+
+def _lines(place: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with place.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except OSError as error:
+        raise LoadError(f"it cannot be read: {error.strerror}", file=str(place)) from None
+    except UnicodeDecodeError:
+        raise LoadError("it is no text of UTF-8", file=place.name) from None
+
+
+def _recognised(line: str, place: Path) -> str:
+    if line.lstrip().startswith("{"):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return "jsonl"
+        return "movies" if "opus" in found else "cronquestions" if {"template", "answers"} <= set(found) else "jsonl"
+    if line == _WTQ_HEAD:
+        return "wtq"
+    columns = line.split("\t")
+    if len(columns) == 3 and "#" in columns[2]:
+        return "pathquestions"
+    if len(columns) == 2:
+        return "metaqa"
+    raise LoadError(
+        f"its first line is no question of a format that is known: {shortened(line, 100)!r}",
+        file=place.name,
+        hint=", ".join(FORMATS),
+    )
+
+
+def _dataset(format: str, place: Path) -> str:
+    """The name of the data set, with the hops where the data set has parts by hops."""
+    if format not in ("metaqa", "pathquestions"):
+        return "" if format == "jsonl" else format
+    found = re.search(r"([123])[-_ ]?h(?:op)?s?\b", "/".join(place.resolve().parts[-3:]).lower())
+    return f"{format}-{found[1]}" if found else format
+
+
+# -- One line of each format -------------------------------------------------------------------------
+
+
+def _question(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MOST_QUESTION:
+        raise ValueError("the question is no text, empty, or far too long")
+    return value.strip()
+
+
+def _jsonl(line: str) -> Case | str:
+    found = json.loads(line)
+    answers, source = found["answers"], found.get("source")
+    if isinstance(answers, str) or not isinstance(answers, list):
+        raise TypeError("answers is a list of texts")
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in answers):
+        return "an answer is neither a text nor a number"
+    if source is not None and not isinstance(source, str):
+        raise TypeError("source is a text")
+    return Case(_question(found["question"]), tuple(str(one) for one in answers), source)
+
+
+def _metaqa(line: str) -> Case | str:
+    question, mark, answers = line.partition("\t")
+    if not mark:
+        raise ValueError("it has no tab")
+    return Case(_question(question), tuple(one for one in answers.split("|") if one))
+
+
+def _wtq(line: str) -> Case | str:
+    _, question, source, answers = line.split("\t")
+    return Case(_question(_unescaped(question)), tuple(_unescaped(one) for one in answers.split("|")), source)
+
+
+def _unescaped(text: str) -> str:
+    """A cell of the data set: `\\n` is the end of a line, `\\p` a bar, `\\\\` a backslash."""
+    return re.sub(r"\\([np\\])", lambda found: {"n": "\n", "p": "|", "\\": "\\"}[found[1]], text)
+
+
+def _pathquestions(line: str) -> Case | str:
+    question, answers, _ = line.split("\t")
+    _, opened, inside = answers.rstrip().partition("(")
+    if not opened or not inside.endswith(")"):
+        raise ValueError("its answers are not in parentheses")
+    return Case(_question(question), tuple(one for one in inside[:-1].split("/") if one))
+
+
+def _movies(line: str) -> Case | str:
+    found: Mapping[str, Any] = json.loads(line)
+    question, answer, rows = _question(found["question"]), found.get("answer"), found.get("rows")
+    if answer is None and isinstance(rows, list):
+        if any(len(row) != 1 for row in rows):
+            return "its answer is a table of several columns"
+        answer = [row[0] for row in rows]
+    if not isinstance(answer, list) or not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in answer):
+        return "its answer is no list of texts and numbers"
+    return Case(question, tuple(dict.fromkeys(str(one).removeprefix(_NODE) for one in answer)))
+
+
+#: The formats, by their names.
+FORMATS: Final[Mapping[str, Reader]] = {
+    "jsonl": _jsonl,
+    "metaqa": _metaqa,
+    "wtq": _wtq,
+    "cronquestions": _jsonl,
+    "pathquestions": _pathquestions,
+    "movies": _movies,
+}
+
+
+# -- Measures ----------------------------------------------------------------------------------------
+# Denotation accuracy, Hits@1, exact sets, F1.
+
+
+_NUMBER: Final = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?")
+_YEAR: Final = re.compile(r"-?\d{1,4}")
+_YEARS: Final = re.compile(r"(-?\d{1,4})/(-?\d{1,4})")
+_GROUPS: Final = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def normalised(text: str) -> str:
+    """A text as answers are compared: without case, accents, quotes, surrounding marks and doubled
+    spaces; a number as its value.
+
+    >>> normalised(' “São Paulo”. '), normalised("1,200.50"), normalised("1200.5")
+    ('sao paulo', '1200.5', '1200.5')
+    """
+    plain = unicodedata.normalize("NFKD", text)
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
+    plain = re.sub(r"[‐‑‒–—−]", "-", plain)
+    plain = re.sub(r"[\"'`‘’“”«»]", "", plain)
+    plain = " ".join(plain.split()).strip(" .,;:!?")
+    if len(plain) <= 40 and _NUMBER.fullmatch(plain) and ("," not in plain or _GROUPS.fullmatch(plain)):
+        try:
+            number = Decimal(plain.replace(",", ""))
+        except InvalidOperation:
+            return plain
+        return "0" if not number else format(number.normalize(), "f")
+    return plain
+
+
+def single_years(texts: Sequence[str]) -> list[str]:
+    """Spans of whole years as each of their years; other texts as they stand.
+
+    >>> single_years(["1990/1992", "2001", "2010-05/2011"])
+    ['1990', '1991', '1992', '2001', '2010-05/2011']
+    """
+    found: list[str] = []
+    for text in texts:
+        span = _YEARS.fullmatch(text)
+        found.extend([text] if span is None or int(span[1]) > int(span[2]) else map(str, range(int(span[1]), int(span[2]) + 1)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """How right an answer is.
+
+    `denotation`: the same set of normalised texts (TrustUQA, section 4.1). `hit`: the first text, in
+    the order that answers have, is among the right ones. `exact`: the same set of texts as they
+    stand. `includes`: all right ones are among those given (TrustUQA, Table 3). `f1`: the harmonic
+    mean of precision and recall of the sets of normalised texts, from 0 to 1.
+    """
+
+    denotation: bool = False
+    hit: bool = False
+    exact: bool = False
+    includes: bool = False
+    f1: float = 0.0
+
+
+def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
+    """How right the texts of an answer are; None is no answer, which is never right.
+
+    Where all that is wanted are years (CronQuestions lists each year of a span), a span of years that
+    was given is its years.
+    """
+    if given is None:
+        return Right()
+    if wanted and all(_YEAR.fullmatch(text) for text in wanted):
+        given = single_years(given)
+    found, right = {normalised(text) for text in given}, {normalised(text) for text in wanted}
+    both = len(found & right)
+    f1 = 1.0 if not found and not right else 2 * both / (len(found) + len(right))
+    return Right(
+        denotation=found == right,
+        hit=bool(given) and normalised(given[0]) in right,
+        exact=set(given) == set(wanted),
+        includes=right <= found,
+        f1=f1,
+    )
+
+
+# -- The papers' figures -----------------------------------------------------------------------------
+# In percent. They were measured with other models, on whole test sets and on the papers' graphs: next
+# to a figure from here they show where the field is, not who wins.
+
+
+#: By data set and measure: who, and the figure. TrustUQA: Tables 2, 3 and 4 (GPT-3.5); SimGRAG:
+#: Table 1 (Llama 3 70B).
+PAPERS: Final[Mapping[str, Mapping[str, Mapping[str, float]]]] = {
+    "metaqa-1": {"hits1": {"TrustUQA": 97.1, "SimGRAG": 98.0}, "includes": {"TrustUQA": 99.94}},
+    "metaqa-2": {"hits1": {"TrustUQA": 97.9, "SimGRAG": 98.4}, "includes": {"TrustUQA": 99.99}},
+    "metaqa-3": {"hits1": {"TrustUQA": 98.4, "SimGRAG": 97.8}, "includes": {"TrustUQA": 99.99}},
+    "wtq": {"denotation": {"TrustUQA": 44.2}},
+    "cronquestions": {"hits1": {"TrustUQA": 97.2}},
+    "pathquestions-2": {"hits1": {"SimGRAG": 88.7}},
+    "pathquestions-3": {"hits1": {"SimGRAG": 78.6}},
+    "movies": {},
+}
+
+
+# -- The report --------------------------------------------------------------------------------------
+# One row a question, and the totals of model and control.
+
+
+#: The measures, and what a table calls them.
+MEASURES: Final[Mapping[str, str]] = {
+    "denotation": "denotation accuracy",
+    "hits1": "Hits@1",
+    "exact": "exact sets",
+    "includes": "includes all right ones",
+    "f1": "F1 of sets",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question: what was right, what was given, how it ended, how right it is, and the same of
+    the control; calls, tokens (None where the model does not say) and seconds of the model.
+    """
+
+    question: str
+    wanted: tuple[str, ...]
+    given: tuple[str, ...] | None
+    status: str
+    right: Right
+    control: tuple[str, ...] | None
+    control_right: Right
+    program: str = ""
+    control_program: str = ""
+    source: str | None = None
+    stages: tuple[str, ...] = ()
+    attempts: int = 0
+    calls: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+    note: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Totals of one side, in percent of all questions; `answered` counts answers that hold
+    something.
+    """
+
+    questions: int
+    answered: int
+    denotation: float
+    hits1: float
+    exact: float
+    includes: float
+    f1: float
+
+    @classmethod
+    def of(cls, judged: Sequence[Right], answered: int) -> Scores:
+        """The totals of what was judged."""
+        many = max(len(judged), 1)
+
+        def share(values: Sequence[float]) -> float:
+            return 100.0 * sum(values) / many
+
+        return cls(
+            len(judged),
+            answered,
+            share([one.denotation for one in judged]),
+            share([one.hit for one in judged]),
+            share([one.exact for one in judged]),
+            share([one.includes for one in judged]),
+            share([one.f1 for one in judged]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AskReport:
+    """An evaluation of `ask`. `str()` is a table, `data()` is for JSON."""
+
+    model: str
+    dataset: str
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
+    demonstrations: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> Scores:
+        """The model's."""
+        return Scores.of([row.right for row in self.rows], sum(bool(row.given) for row in self.rows))
+
+    @property
+    def control(self) -> Scores:
+        """The control's: the nearest demonstration, things swapped, no model."""
+        return Scores.of([row.control_right for row in self.rows], sum(bool(row.control) for row in self.rows))
+
+    @property
+    def statuses(self) -> Mapping[str, int]:
+        """How many questions ended how."""
+        return dict(Counter(row.status for row in self.rows).most_common())
+
+    @property
+    def stages(self) -> Mapping[str, int]:
+        """How many attempts failed at which stage."""
+        return dict(Counter(stage for row in self.rows for stage in row.stages).most_common())
+
+    def data(self) -> dict[str, Any]:
+        """Totals and rows, for JSON."""
+        calls, prompts, completions, seconds = self._costs()
+        return {
+            "model": self.model,
+            "dataset": self.dataset,
+            "demonstrations": self.demonstrations,
+            "options": dict(self.options),
+            "scores": asdict(self.scores),
+            "control": asdict(self.control),
+            "papers": {name: dict(figures) for name, figures in PAPERS.get(self.dataset, {}).items()},
+            "statuses": dict(self.statuses),
+            "stages": dict(self.stages),
+            "calls": calls,
+            "prompt_tokens": prompts,
+            "completion_tokens": completions,
+            "seconds": seconds,
+            "left_out": list(self.left_out),
+            "rows": [row.data() for row in self.rows],
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows of texts: a measure a row, the papers' figures beside; a cell that nobody
+        measured is empty.
+        """
+        papers = PAPERS.get(self.dataset, {})
+        names = sorted({name for figures in papers.values() for name in figures}, reverse=True)
+        columns = ["%", self.model, "control", *names]
+        ours, control = asdict(self.scores), asdict(self.control)
+        rows = []
+        for key, words in MEASURES.items():
+            beside = papers.get(key, {})
+            rows.append(
+                [words, f"{ours[key]:.1f}", f"{control[key]:.1f}", *(f"{beside[n]:g}" if n in beside else "" for n in names)]
+            )
+        many = max(len(self.rows), 1)
+        rows.append(
+            ["answered", f"{100 * ours['answered'] / many:.1f}", f"{100 * control['answered'] / many:.1f}", *("" for _ in names)]
+        )
+        return columns, rows
+
+    def notes(self) -> list[str]:
+        """What stands under the table: how questions ended, what it cost, what was left out."""
+        calls, prompts, completions, seconds = self._costs()
+        tokens = "unknown" if prompts is None else f"{prompts:,} of prompts, {completions or 0:,} of completions"
+        times = sorted(row.seconds for row in self.rows) or [0.0]
+        found = [
+            f"{len(self.rows):,} questions, {self.demonstrations:,} demonstrations: "
+            + ", ".join(f"{many:,} {status}" for status, many in self.statuses.items()),
+            f"calls {calls:,}; tokens {tokens}; {seconds:.1f} s, median {median(times):.2f} s a question",
+            "control: no model, the program of the nearest demonstration with its things swapped",
+        ]
+        if self.stages:
+            found.append("attempts that failed: " + ", ".join(f"{many:,} in {stage}" for stage, many in self.stages.items()))
+        if self.left_out:
+            found.append(f"{len(self.left_out):,} records left out, the first: {self.left_out[0]}")
+        return found
+
+    def _costs(self) -> tuple[int, int | None, int | None, float]:
+        prompts = [row.prompt_tokens for row in self.rows if row.prompt_tokens is not None]
+        completions = [row.completion_tokens for row in self.rows if row.completion_tokens is not None]
+        return (
+            sum(row.calls for row in self.rows),
+            sum(prompts) if prompts else None,
+            sum(completions) if completions else None,
+            sum(row.seconds for row in self.rows),
+        )
+
+    def __str__(self) -> str:
+        columns, rows = self.table()
+        widths = [max(len(row[at]) for row in [columns, *rows]) for at in range(len(columns))]
+
+        def line(cells: Sequence[str]) -> str:
+            return "  ".join(
+                cell.ljust(w) if at == 0 else cell.rjust(w) for at, (cell, w) in enumerate(zip(cells, widths, strict=True))
+            )
+
+        return "\n".join([line(columns).rstrip(), *(line(row).rstrip() for row in rows), *self.notes()])
+
+    def __repr__(self) -> str:
+        return f"<AskReport of {self.model}: {len(self.rows)} questions, denotation {self.scores.denotation:.1f} %>"
+
+    def write(self, path: str) -> None:
+        """Write totals and rows as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.data(), file, ensure_ascii=False, indent=1)
+            file.write("\n")
+
+
+# -- The control without a model ---------------------------------------------------------------------
+# The program of the nearest demonstration, with its entities and values replaced by those of the
+# question. What a model adds is what it does better than this.
+
+
+#: Demonstrations that are looked at until one has things that can be swapped.
+_LOOKED_AT = 8
+_BARE_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+class Control:
+    """Answers questions by the demonstrations of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def answer(self, question: str, source: str | None = None) -> tuple[list[str] | None, str]:
+        """The texts of the answer, None where there is none, and the program that was run. The
+        question's own demonstration, if it has one, is not looked at.
+        """
+        known = known_of(self._graph._store_of(None), self._graph._survey())
+        found = mentions_in(question, known)
+        for similar in self._graph.demos.similar(masked(question, found), _LOOKED_AT, without=" ".join(question.split())):
+            demo = similar.demo
+            program = swapped(demo.program, demo.question, _things(demo.question, known), question, found)
+            if program is None:
+                continue
+            where = source if source is not None else demo.source
+            options: dict[str, Any] = {} if where is None or demo.language != "query" else {"source": where}
+            try:
+                return self._graph.query(program, **options).texts, program
+            except InterruptedQueryError:
+                raise
+            except CondgraphError:
+                return None, program
+        return None, ""
+
+
+def _things(question: str, known: Known) -> list[Mention]:
+    return mentions_in(question, known)
+
+
+def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new_things: Sequence[Mention]) -> str | None:
+    """The program of one question with the things and numbers of another in place of its own, in
+    their order; None where they are not as many, or none of them stands in the program.
+    """
+    if len(old_things) != len(new_things):
+        return None
+    swaps: dict[str, str] = {}
+    for before, after in zip(old_things, new_things, strict=True):
+        name = after.names[0] if after.names else after.text
+        for text in (*before.names, before.text):
+            swaps.setdefault(text.casefold(), name)
+    numbers = _outside(old, old_things), _outside(new, new_things)
+    if len(numbers[0]) == len(numbers[1]):
+        for before_number, after_number in zip(*numbers, strict=True):
+            swaps.setdefault(before_number, after_number)
+    if not swaps:
+        # The two ask the same of nothing in particular.
+        return program
+    found = 0
+
+    def swap(match: re.Match[str]) -> str:
+        nonlocal found
+        found += 1
+        name = swaps[match[0].casefold()]
+        quote = program[match.start() - 1 : match.start()]
+        return name.replace("\\", "\\\\").replace(quote, "\\" + quote) if quote in ("'", '"') else name
+
+    texts = sorted(swaps, key=len, reverse=True)
+    result = re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, texts))})(?!\w)", swap, program, flags=re.IGNORECASE)
+    return result if found else None
+
+
+def _outside(question: str, things: Sequence[Mention]) -> list[str]:
+    """The numbers of a question that are no part of the things it names."""
+    return [
+        found[0] for found in _BARE_NUMBER.finditer(question) if not any(one.start <= found.start() < one.end for one in things)
+    ]
+
+
+# -- Evaluation --------------------------------------------------------------------------------------
+
+
+def evaluate_ask(
+    graph: Graph,
+    cases: Sequence[Case],
+    llm: Any,
+    *,
+    on_row: Callable[[Row], object] | None = None,
+    timeout: float | None = None,
+    **options: Any,
+) -> AskReport:
+    """Ask every question of `cases` (`read_cases` reads them), and judge the answers, beside a
+    control without a model: the program of the nearest demonstration with its things swapped.
+
+    `llm` and `options` are those of `Graph.ask`, but `transcript`: record with a `Recording` as the
+    model. Demonstrations are those of the graph. A question's source, where it says one, scopes it;
+    it may be told by the end of its path. `timeout` is in seconds, of all questions; `on_row` is
+    called after each one. Only `DeadlineError` and `CancelledError` end an evaluation early, and
+    errors of options: what a model does wrong is counted.
+    """
+    from condgraph.models.adapters import model_of
+
+    model = model_of(llm)
+    if "transcript" in options:
+        raise OptionError("transcript is not an option of an evaluation", hint="llm=Recording(model_of(...), path)")
+    control = Control(graph)
+    rows: list[Row] = []
+    with within(timeout):
+        sources = [one.name for one in graph.schema().sources]
+        for case in cases:
+            check()
+            source = _source(case.source, sources)
+            row = _asked(graph, case, source, model, control, options)
+            rows.append(row)
+            if on_row is not None:
+                on_row(row)
+    plain = {name: value for name, value in options.items() if isinstance(value, str | int | float | bool)}
+    dataset, left_out = (cases.dataset, cases.left_out) if isinstance(cases, Cases) else ("", ())
+    return AskReport(model.name, dataset, tuple(rows), left_out, len(graph.demos), plain)
+
+
+def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
+    """The source of a graph that a question means: by its name, or by the end of its path."""
+    if wanted is None or wanted in sources:
+        return wanted
+    parts = wanted.removesuffix(".csv").removesuffix(".tsv").split("/")
+    for many in range(len(parts)):
+        end = "/".join(parts[many:])
+        found = [name for name in sources if name.removesuffix(".csv").removesuffix(".tsv") in (end, end.replace("/", "-"))]
+        if len(found) == 1:
+            return found[0]
+    raise OptionError(
+        f"the graph has no source {wanted!r}, which a question is about",
+        candidates=nearest(wanted, sources),
+        hint="load it by that name",
+    )
+
+
+def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, control: Control, options: dict[str, Any]) -> Row:
+    begin = time.perf_counter()
+    found = graph.ask(case.question, model, **{**options, **({} if source is None else {"source": source})})
+    seconds = time.perf_counter() - begin
+    given = None if found.answer is None else tuple(found.answer.texts)
+    without, program = control.answer(case.question, source)
+    last = next((one for one in reversed(found.attempts) if one.answer is found.answer), None) or (found.attempts or (None,))[-1]
+    return Row(
+        case.question,
+        case.answers,
+        given,
+        found.status,
+        judge(given, case.answers),
+        None if without is None else tuple(without),
+        judge(without, case.answers),
+        "" if last is None else last.program,
+        program,
+        found.source if source is None else source,
+        tuple(one.stage for one in found.attempts if one.stage is not None),
+        len(found.attempts),
+        found.calls,
+        found.usage.prompt_tokens,
+        found.usage.completion_tokens,
+        seconds,
+        "" if found.answer is not None or not found.attempts else found.attempts[-1].error,
+    )
