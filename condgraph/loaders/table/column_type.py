@@ -27,8 +27,8 @@ class ColumnType:
 
     `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy",
     "mdy" or "" (not known); `units` maps folded unit words to their spelling (None: any word is a
-    unit). `plain` is "int", "float" or "day" where every cell is a plain number or an ISO day, so
-    that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
+    unit). `plain` is "int", "float", "year" or "day" where every cell is a plain number, a year of
+    four digits or an ISO day, so that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
     of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
     of a column that stays text are numbers and times, more than half of all, that do not go together.
     `lists`: digits with commas between them are several numbers (`parts`). `remarks` are about

@@ -466,6 +466,8 @@ class _Evidence:
             whole = "float" if "float" in plain else "int"
         elif chosen.kind == "time" and plain == {"day"}:
             whole = "day"
+        elif chosen.kind == "time" and self.shapes.keys() == {YEAR} and "year" in chosen.tags and not chosen.years:
+            whole = "year"
         unread = self.unread() if chosen.kind == "text" and not ambiguous and "text" not in self.remarks else 0
         remarks = [remark for kind, remark in self.remarks.items() if kind == chosen.kind]
         sci = self.has("sci")[0]

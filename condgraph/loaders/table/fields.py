@@ -296,6 +296,14 @@ class Fields(Spelled):
             found |= (self.lengths == length) & (first == begin)
         return found & some
 
+    def missing(self, markers: Collection[str]) -> NDArray[np.bool_]:
+        """Which cells are empty or a marker of missing cells; of collapsed columns."""
+        found: NDArray[np.bool_] = self.lengths == 0
+        perhaps = np.flatnonzero(self.perhaps(markers))
+        if len(perhaps):
+            found[perhaps] = [text.casefold() in markers for text in self.some(perhaps)]
+        return found
+
     def doubtful(self) -> NDArray[np.bool_]:
         """Which cells may be more than text; the others can only be that (`shapes.shape`), but for
         empty ones, which are not looked at. Of collapsed columns.

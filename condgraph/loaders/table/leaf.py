@@ -19,6 +19,7 @@ from condgraph.loaders.table.cells import Cell, ColumnType
 from condgraph.loaders.table.fields import basic_days
 from condgraph.loaders.table.nested import Part, is_binary, is_text, scalar_type
 from condgraph.loaders.table.rows import Table
+from condgraph.loaders.table.whole import year_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,9 +217,7 @@ class Leaf:
                     kept,
                 )
                 return
-            first = numbers.astype(np.int64) - 1970
-            starts, ends = (year.astype("datetime64[Y]").astype("datetime64[s]").astype(np.int64) for year in (first, first + 1))
-            yield Times(starts, ends, np.full(len(starts), Precision.YEAR, dtype=np.int8)), kept
+            yield year_times(numbers.astype(np.int64)), kept
             return
         yield Numbers(numbers), kept
 

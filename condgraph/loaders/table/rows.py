@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -251,7 +251,6 @@ class Table:
         self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
     ) -> tuple[Rows, list[int] | None]:
         """The same side by side."""
-        source = self.reading.source.name
         if keys is None:
             source = self.reading.within
             # Quicker than a text at a time; the name of a file may have percent signs.
@@ -259,9 +258,15 @@ class Table:
             ids = tuple(map(f"{escaped}/%d".__mod__, numbers))
             if names is None:
                 return Rows(ids, list(map(f"{escaped} row %d".__mod__, numbers)), numbers), None
-            return Rows(ids, [self._row_name(name, number) for name, number in zip(names, numbers, strict=True)], numbers), None
+            return Rows(ids, self._row_names(names, numbers), numbers), None
+        assert self._keys is not None
+        clean = self._clean(keys)
+        if clean is not None and len(set(clean)) == len(clean) and self._seen.keys().isdisjoint(clean):
+            self._seen.update(zip(clean, numbers, strict=True))
+            called = clean if names is None else self._row_names(names, numbers, clean)
+            return Rows(tuple(self._keys.ids_of(clean, numbers)), called, numbers), None
         found: list[str] = []
-        called: list[str] = []
+        called = []
         kept: list[int] = []
         for at, (number, cell) in enumerate(zip(numbers, keys, strict=True)):
             key = None if cell is None else collapse(cell)
@@ -273,13 +278,27 @@ class Table:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            ident = f"{source}/{key}" if self._keys is None else self._keys.id_of(key, number)
-            found.append(ident)
+            found.append(self._keys.id_of(key, number))
             called.append(name)
             kept.append(at)
         if len(kept) == len(numbers):
             return Rows(tuple(found), called, numbers), None
         return Rows(tuple(found), called, [numbers[at] for at in kept]), kept
+
+    def _clean(self, cells: Sequence[str | None]) -> list[str] | None:
+        """Cells that are all there and have no white space to collapse; None where some are to be
+        looked at one by one.
+        """
+        fields = cells if isinstance(cells, Fields) else None if None in cells else Fields.of(cast("Sequence[str]", cells))
+        if fields is None or not fields.collapsed or fields.missing(self.options.missing).any():
+            return None
+        return fields.texts
+
+    def _row_names(
+        self, cells: Sequence[str | None], numbers: Sequence[int], otherwise: Sequence[str | None] | None = None
+    ) -> list[str]:
+        clean = self._clean(cells)
+        return list(map(self._row_name, cells, numbers, otherwise or repeat(None))) if clean is None else clean
 
     def _row_name(self, cell: str | None, number: int, otherwise: str | None = None) -> str:
         name = "" if cell is None else collapse(cell)

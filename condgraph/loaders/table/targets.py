@@ -32,6 +32,12 @@ class Keys:
         self._former = meeting.former
         self._there = meeting.referred(key, table)
 
+    def ids_of(self, keys: Sequence[str], rows: Sequence[int]) -> list[str]:
+        """The ids of rows."""
+        if self._former or self._there:
+            return list(map(self.id_of, keys, rows))
+        return list(map(f"{self._table}/".__add__, keys))
+
     def id_of(self, key: str, row: int | None = None) -> str:
         """The id of a row: the one it has already, or that by which it is referred to."""
         ident = self._former.get(key)

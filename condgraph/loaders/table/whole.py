@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Batch, Column, Numbers, Raws, Texts, Times
-from condgraph.engine.values import DAY_SECONDS, Precision, collapse, format_number
+from condgraph.engine.values import DAY_SECONDS, Precision, format_number
 from condgraph.loaders.table.column_type import ColumnType
 from condgraph.loaders.table.fields import Fields
 
@@ -38,10 +38,7 @@ def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
 def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
     if not fields.collapsed:
         return None
-    there = fields.lengths > 0
-    doubtful = np.flatnonzero(fields.perhaps(missing))
-    if len(doubtful):
-        there[doubtful] = [collapse(text).casefold() not in missing for text in fields.some(doubtful)]
+    there = ~fields.missing(missing)
     return Texts(fields if there.all() else fields.where(there), collapsed=True), None, there
 
 
@@ -51,6 +48,22 @@ def _days(fields: Fields) -> Whole | None:
         return None
     starts = found.days[found.there] * DAY_SECONDS
     return Times(starts, starts + DAY_SECONDS, np.full(len(starts), Precision.DAY, np.int8)), None, found.there
+
+
+def year_times(years: NDArray[np.int64]) -> Times:
+    """Whole years as times."""
+    first, after = (number.astype("datetime64[Y]").astype("datetime64[s]").astype(np.int64) for number in (years - 1970, years - 1969))
+    return Times(first, after, np.full(len(first), Precision.YEAR, dtype=np.int8))
+
+
+def _years(fields: Fields) -> Whole | None:
+    found = fields.plain
+    if found is None:
+        return None
+    years = found.mantissa[found.there]
+    if found.decimals.any() or (found.lengths[found.there] != 4).any() or (years < 1000).any():
+        return None
+    return year_times(years), None, found.there
 
 
 def _integers(fields: Fields) -> Whole | None:
@@ -79,7 +92,7 @@ def _decimals(fields: Fields) -> Whole | None:
     return Numbers(numbers[there]), raws, there
 
 
-_READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days}
+_READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days, "year": _years}
 
 
 def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
@@ -101,10 +114,16 @@ def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequenc
             starts = days * DAY_SECONDS
             objects = Times(starts, starts + DAY_SECONDS, np.full(len(cells), Precision.DAY, dtype=np.int8))
             printed = list(cells) if set(map(len, cells)) == {10} else None
+        elif chosen.years:
+            return None
+        elif chosen.plain == "year":
+            numbers = list(map(int, cells))
+            printed = list(map(str, numbers))
+            if printed != list(cells) or min(numbers) < 1000 or max(numbers) > 9999:
+                return None
+            objects = year_times(np.array(numbers, dtype=np.int64))
         elif chosen.plain == "int":
             numbers = list(map(int, cells))
-            if chosen.years:
-                return None
             objects = Numbers(np.array(numbers, dtype=np.int64))
             printed = list(map(str, numbers))
         else:
