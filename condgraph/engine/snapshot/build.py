@@ -205,8 +205,9 @@ class Builder(Chunks):
             own = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
         called = rows.names if own.all() else list(compress(rows.names, own))
         names = np.full(len(rows), -1, np.int32)
-        names[own] = self._numbers(self.texts, called)
-        self._called.append((numbers[own], called))
+        names[own] = numbered = self._text_numbers(called)
+        self._named = called, numbered
+        self._called.append((numbers[own], list(called)))
         self.rows.append((source, numbers, names, np.asarray(rows.rows, np.int32)))
         if len(self._is_row) < len(self.entities):
             self._is_row = np.concatenate([self._is_row, np.zeros(len(self.entities), bool)])

@@ -50,6 +50,8 @@ class Chunks:
         self._pending: list[tuple[int, int, Statement]] = []
         #: The subjects that were numbered last.
         self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
+        #: The names of rows that were numbered last, which may be the texts of a column as well.
+        self._named: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
 
     def _flush(self) -> None:
         """Turn the single statements gathered so far into chunks."""
@@ -123,6 +125,8 @@ class Chunks:
         """The numbers of texts that are no predicates. Of those that are bytes, each is taken once;
         where they rarely come again, they are not looked for among the others, which the pool does.
         """
+        if texts is self._named[0]:
+            return self._named[1]
         found = texts.sorted() if isinstance(texts, Spelled) else None
         if found is None:
             return self._numbers(self.texts, texts)

@@ -261,9 +261,9 @@ class Table:
             return Rows(ids, self._row_names(names, numbers), numbers), None
         assert self._keys is not None
         clean = self._clean(keys)
-        if clean is not None and len(set(clean)) == len(clean) and self._seen.keys().isdisjoint(clean):
-            self._seen.update(zip(clean, numbers, strict=True))
-            called = clean if names is None else self._row_names(names, numbers, clean)
+        # A key that was there before has the number of its first row.
+        if clean is not None and list(map(self._seen.setdefault, clean, numbers)) == list(numbers):
+            called: Sequence[str] = clean if names is None else self._row_names(names, numbers, clean)
             return Rows(tuple(self._keys.ids_of(clean, numbers)), called, numbers), None
         found: list[str] = []
         called = []
@@ -285,18 +285,18 @@ class Table:
             return Rows(tuple(found), called, numbers), None
         return Rows(tuple(found), called, [numbers[at] for at in kept]), kept
 
-    def _clean(self, cells: Sequence[str | None]) -> list[str] | None:
+    def _clean(self, cells: Sequence[str | None]) -> Fields | None:
         """Cells that are all there and have no white space to collapse; None where some are to be
         looked at one by one.
         """
         fields = cells if isinstance(cells, Fields) else None if None in cells else Fields.of(cast("Sequence[str]", cells))
         if fields is None or not fields.collapsed or fields.missing(self.options.missing).any():
             return None
-        return fields.texts
+        return fields
 
     def _row_names(
         self, cells: Sequence[str | None], numbers: Sequence[int], otherwise: Sequence[str | None] | None = None
-    ) -> list[str]:
+    ) -> Sequence[str]:
         clean = self._clean(cells)
         return list(map(self._row_name, cells, numbers, otherwise or repeat(None))) if clean is None else clean
 
