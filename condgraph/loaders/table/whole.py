@@ -52,8 +52,8 @@ def _days(fields: Fields) -> Whole | None:
 
 def year_times(years: NDArray[np.int64]) -> Times:
     """Whole years as times."""
-    first, after = (number.astype("datetime64[Y]").astype("datetime64[s]").astype(np.int64) for number in (years - 1970, years - 1969))
-    return Times(first, after, np.full(len(first), Precision.YEAR, dtype=np.int8))
+    starts, ends = ((number - 1970).astype("datetime64[Y]").astype("datetime64[s]") for number in (years, years + 1))
+    return Times(starts.astype(np.int64), ends.astype(np.int64), np.full(len(years), Precision.YEAR, dtype=np.int8))
 
 
 def _years(fields: Fields) -> Whole | None:
