@@ -19,10 +19,9 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
+from condgraph.cli.arguments import loader_options, parameters, program_text
 from condgraph.cli.exits import Exit, code_of, guard, message_of
-from condgraph.cli.logic import write_answers
-from condgraph.cli.match import write_matches
-from condgraph.cli.options import loader_options, parameters, program_text
+from condgraph.cli.query import write_answers, write_matches
 from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
 from condgraph.engine import errors
 from condgraph.engine.facts import Entity, Ref, Statement

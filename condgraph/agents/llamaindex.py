@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from condgraph.agents.calls import calls
-from condgraph.agents.retrieve import PIECES, pieces
-from condgraph.agents.toolbox import Toolbox
+from condgraph.agents.toolbox import PIECES, Toolbox, calls, pieces
 from condgraph.engine.errors import MissingExtraError
 
 try:

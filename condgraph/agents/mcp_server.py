@@ -1,17 +1,45 @@
-"""The tools of a graph as an MCP server (`condgraph mcp`), over standard input and output or HTTP.
+"""The tools of a graph as an MCP server (`condgraph mcp`), over standard input and output or HTTP
+(extra `mcp`).
 
-Every tool only reads, says so in its annotations, and gives structured output (`mcp_tools`). What a
-program does wrong comes back as an error result with the nearest names, so that an agent can put it
-right. Cancelling a request ends its query; so does the deadline of the server (`mcp_calls`).
+Every tool only reads, says so in its annotations, and gives structured output. What a program does
+wrong comes back as an error result with the nearest names, so that an agent can put it right.
+Cancelling a request ends its query; so does the deadline of the server.
+
+The module goes without `from __future__ import annotations`, since the SDK makes the schemas of the
+tools from its annotations.
 """
 
-from __future__ import annotations
-
-from typing import Any, Final
+import json
+from collections.abc import Callable
+from functools import partial
+from threading import Event
+from typing import Annotated, Any, Final, TypeVar
 
 import condgraph
-from condgraph.agents.toolbox import GUIDE, Toolbox
-from condgraph.engine.errors import MissingExtraError
+from condgraph.agents.toolbox import (
+    GUIDE,
+    LONGEST,
+    MOST,
+    Answered,
+    Described,
+    Evidenced,
+    Matched,
+    Named,
+    Toolbox,
+    failure,
+    plain,
+)
+from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, nearest, shortened
+
+try:
+    import anyio
+    from mcp.server.mcpserver import MCPServer
+    from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+    from pydantic import Field, StrictFloat, StrictInt
+except ImportError as error:
+    raise MissingExtraError(error.name or "mcp", "mcp") from None
+
+T = TypeVar("T")
 
 #: Calls of tools that run at once.
 AT_ONCE: Final = 16
@@ -19,30 +47,16 @@ AT_ONCE: Final = 16
 MOST_BYTES: Final = 4 << 20
 
 
-def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> Any:
-    """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait. Raises
-    `MissingExtraError`.
-    """
-    try:
-        import anyio  # noqa: F401
-        import mcp.server.mcpserver  # noqa: F401
-        import pydantic  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(error.name or "mcp", "mcp") from None
-    from condgraph.agents import mcp_tools
-    from condgraph.agents.mcp_calls import Calls, Server
-
+def mcp_server(tools: Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
+    """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait."""
     server = Server(name, title="condgraph", instructions=GUIDE, version=condgraph.__version__, log_level="WARNING")
     calls = Calls(at_once)
-    mcp_tools.add_looking(server, tools, calls)
-    mcp_tools.add_programs(server, tools, calls)
+    add_looking(server, tools, calls)
+    add_programs(server, tools, calls)
     if tools.llm is not None:
-        mcp_tools.add_words(server, tools, calls)
-    mcp_tools.add_resources(server, tools, calls)
+        add_words(server, tools, calls)
+    add_resources(server, tools, calls)
     return server
-
-
-# -- over HTTP -------------------------------------------------------------------------------------
 
 
 def application(server: Any) -> Any:
@@ -53,3 +67,190 @@ def application(server: Any) -> Any:
 
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     return server.streamable_http_app(max_request_body_size=MOST_BYTES, transport_security=security)
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+class Calls:
+    """Calls of tools, of which `at_once` run at the same time; others wait."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def run(self, call: Callable[..., T]) -> T:
+        """What a call in a thread of its own gives; a request that is cancelled ends its query."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self._at_once)
+        cancelled = Event()
+        try:
+            return await anyio.to_thread.run_sync(partial(call, cancelled=cancelled), abandon_on_cancel=True, limiter=self._limiter)
+        finally:
+            # A task that is cancelled ends its query; one that is over has none.
+            cancelled.set()
+
+    async def told(self, call: Callable[..., Any]) -> CallToolResult:
+        """The result of a tool: what a call gives as a record, or what is wrong with it."""
+        try:
+            found = await self.run(call)
+        except CondgraphError as error:
+            return refused(error)
+        record = found if isinstance(found, dict) else plain(found)
+        return CallToolResult(
+            content=[TextContent(type="text", text=json.dumps(record, ensure_ascii=False))], structured_content=record
+        )
+
+
+class Server(MCPServer[Any]):
+    """Refuses arguments that a tool does not have; the SDK would leave them out in silence."""
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, whose schemas say that they take nothing else."""
+        found = await super().list_tools()
+        return [one.model_copy(update={"input_schema": one.input_schema | {"additionalProperties": False}}) for one in found]
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool; an argument that it does not have is an error that names those it has."""
+        takes = next((list(one.input_schema["properties"]) for one in await self.list_tools() if one.name == name), None)
+        unknown = [] if takes is None else [one for one in arguments if one not in takes]
+        if takes is not None and unknown:
+            what = f"{name} takes no argument {shortened(unknown[0], LONGEST)!r}"
+            return refused(OptionError(what, candidates=nearest(unknown[0], takes), hint=f"it takes: {', '.join(takes)}"))
+        return await super().call_tool(name, arguments, context)
+
+
+def refused(error: CondgraphError) -> CallToolResult:
+    """The message with the nearest names for models, and the same as a record: as text too, since
+    clients hold structured content to the tool's output schema where the call failed as well.
+    """
+    texts = f"error[{error.code}]: {error}", json.dumps(failure(error), ensure_ascii=False)
+    return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], is_error=True)
+
+
+def without(call: Callable[..., T]) -> Callable[..., T]:
+    """A call that looks at its deadline alone."""
+    return lambda cancelled: call()
+
+
+# -- tools and resources ---------------------------------------------------------------------------
+
+
+READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+Language = Annotated[str | None, Field(description="kopl, llm_query or logic; recognised from the text by default")]
+Program = Annotated[str, Field(description="A program, such as: Find(Nepal) Relate(capital, forward) QueryName()")]
+Table = Annotated[
+    str | None,
+    Field(description="A table of the rows that the program gives, such as: group by country show count(), max(height)"),
+]
+# Strict: true is no 1.
+Parameters = Annotated[
+    dict[str, str | StrictInt | StrictFloat] | None,
+    Field(description="Values of the parameters ($name) of the program, unquoted"),
+]
+Most = Annotated[int, Field(ge=1, le=MOST, description="The most results to give")]
+
+
+def add_looking(server: Server, tools: Toolbox, calls: Calls) -> None:
+    """What there is to ask about: `schema` and `find`."""
+
+    @server.tool(title="The schema of the graph", annotations=READS)
+    async def schema(
+        source: Annotated[str | None, Field(description="Only what has to do with this source")] = None,
+        concept: Annotated[str | None, Field(description="Only what has to do with this concept")] = None,
+        predicate: Annotated[str | None, Field(description="Only this relation or attribute")] = None,
+        tokens: Annotated[int, Field(ge=1, le=100_000, description="How long the text may be")] = 2_000,
+    ) -> Annotated[CallToolResult, Described]:
+        """What can be asked about: sources, concepts, relations and attributes with their types,
+        units, counts and examples. Look here first.
+        """
+        return await calls.told(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
+
+    @server.tool(title="What a name is", annotations=READS)
+    async def find(
+        name: Annotated[str, Field(description="A name, spelled as you know it")], limit: Most = 20
+    ) -> Annotated[CallToolResult, Named]:
+        """What a name is in the graph: its entities with their ids, the relations and attributes they
+        have, or the nearest names where nothing has it exactly.
+        """
+        return await calls.told(partial(tools.find, name, limit=limit))
+
+
+def add_programs(server: Server, tools: Toolbox, calls: Calls) -> None:
+    """Programs, patterns, and what an answer rests on: `query`, `match` and `evidence`."""
+
+    @server.tool(title="Run a program", annotations=READS)
+    async def query(
+        program: Program,
+        table: Table = None,
+        parameters: Parameters = None,
+        language: Language = None,
+        limit: Most = 50,
+        facts: Annotated[int, Field(ge=0, le=MOST, description="How many statements behind the answer to give")] = 5,
+    ) -> Annotated[CallToolResult, Answered]:
+        """Run a KoPL program, an LLM query or a logical query, exactly; `table` groups, sums up, orders
+        and cuts its rows. Gives typed answers, warnings, and the first of the statements that the
+        answer rests on.
+        """
+        return await calls.told(
+            partial(tools.query, program, language=language, table=table, parameters=parameters, limit=limit, facts=facts)
+        )
+
+    @server.tool(title="Find subgraphs like a pattern", annotations=READS)
+    async def match(
+        pattern: Annotated[str, Field(description="Such as: (UNKNOWN film 1) -[directed by]-> (Clint Eastwood)")],
+        k: Annotated[int, Field(ge=1, le=MOST, description="How many of the nearest subgraphs")] = 3,
+        limit: Most = 20,
+    ) -> Annotated[CallToolResult, Matched]:
+        """Find the subgraphs most similar to a pattern, for questions whose names or directions you
+        are not sure of. `distance` 0 is an exact match.
+        """
+        return await calls.told(partial(tools.match, pattern, k=k, limit=limit))
+
+    @server.tool(title="What an answer rests on", annotations=READS)
+    async def evidence(
+        program: Program,
+        table: Table = None,
+        parameters: Parameters = None,
+        language: Language = None,
+        limit: Most = 50,
+        offset: Annotated[int, Field(ge=0, description="How many statements to leave out at the beginning")] = 0,
+    ) -> Annotated[CallToolResult, Evidenced]:
+        """The statements that the answer to a program rests on, each with its sources and rows, page
+        by page.
+        """
+        return await calls.told(
+            partial(tools.evidence, program, language=language, table=table, parameters=parameters, limit=limit, offset=offset)
+        )
+
+
+def add_words(server: Server, tools: Toolbox, calls: Calls) -> None:
+    """Questions in words, which a model answers: `ask`."""
+
+    @server.tool(title="Ask in words", annotations=READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False}))
+    async def ask(
+        question: Annotated[str, Field(description="A question in plain words")],
+    ) -> Annotated[CallToolResult, dict[str, Any]]:
+        """Ask in plain words: a language model writes a program, which is run. Gives status,
+        answers, the program, citations, and the choices where a name has several meanings.
+        """
+        return await calls.told(partial(tools.ask, question))
+
+
+def add_resources(server: Server, tools: Toolbox, calls: Calls) -> None:
+    """What can be read without a call: the schema, as text and as JSON, and the guide."""
+
+    @server.resource("condgraph://schema", name="schema", title="The schema of the graph", mime_type="text/plain")
+    async def schema_text() -> str:
+        """What can be asked about, as text."""
+        return (await calls.run(without(tools.schema))).text
+
+    @server.resource("condgraph://schema.json", name="schema.json", title="The schema as JSON", mime_type="application/json")
+    async def schema_json() -> str:
+        """The same, whole, as JSON."""
+        return await calls.run(without(lambda: json.dumps(tools.graph.schema(timeout=tools.timeout).data(), ensure_ascii=False)))
+
+    @server.resource("condgraph://guide", name="guide", title="How programs are written", mime_type="text/plain")
+    async def guide() -> str:
+        """The languages in short."""
+        return GUIDE

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from condgraph.agents.retrieve import PIECES, Piece, pieces
-from condgraph.agents.toolbox import Toolbox
+from condgraph.agents.toolbox import PIECES, Piece, Toolbox, pieces
 from condgraph.engine.errors import MissingExtraError, OptionError
 
 try:

@@ -1,5 +1,6 @@
 """What an agent can do with a graph: look at its schema, find names, run programs and patterns, ask
-in words, and see what an answer rests on.
+in words, and see what an answer rests on; as calls with records, as plain functions, and as pieces
+of text for retrievers.
 
 Each call is bounded: by a deadline, by the most values, and by the length of texts. Nothing is
 written. Errors are the typed ones of the package, whose nearest names put a program right.
@@ -7,20 +8,186 @@ written. Errors are the typed ones of the package, whose nearest names put a pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.agents.records import LONGEST, Answered, Described, Evidenced, Fact, Matched, Named, Subgraph, answered
 from condgraph.engine.algebra import ByName
 from condgraph.engine.alternatives import around
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
+from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
+from condgraph.engine.facts import Entity
 from condgraph.engine.store import plan_texts
+from condgraph.engine.values import text_of
+from condgraph.languages.registry import PATTERN, detect
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
+    from condgraph.engine.evidence import Evidence
     from condgraph.graph import Graph
+
+
+# -- records -----------------------------------------------------------------------------------------
+# What the tools of agents give, as records that are JSON throughout.
+#
+# Lists are cut at the limit that was asked for, texts at `LONGEST`; what was left out is counted or
+# marked, never dropped silently.
+
+
+#: Characters of a text in a record.
+LONGEST: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A statement of the graph: `text` as a line, its parts, and the sources (with rows) it stands in."""
+
+    text: str
+    subject: str
+    predicate: str
+    object: str
+    qualifiers: dict[str, str]
+    sources: list[str]
+
+    @classmethod
+    def of(cls, one: Evidence) -> Fact:
+        """A piece of evidence."""
+        return cls(
+            shortened(str(one), LONGEST), named(one.subject), one.predicate, named(one.object),
+            {key: named(value) for key, value in one.qualifiers},
+            [place.name + (f", row {row}" if row else "") for place, row in one.sources],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer to a program: `answers` with their types (entities have ids, quantities numbers and
+    units, times bounds; of a table one record a row, its cells by their columns), the distinct
+    `texts`, how many answers there are in all, the warnings, and how many statements the answer rests
+    on. `facts` are the first of them.
+    """
+
+    program: str
+    language: str
+    texts: list[str]
+    answers: list[dict[str, Any]]
+    total: int
+    warnings: list[str]
+    facts: list[Fact] = field(default_factory=list)
+    facts_total: int = 0
+
+
+@dataclass(frozen=True)
+class Evidenced:
+    """The statements that an answer rests on, from `offset` on, and `searched`: what was looked
+    through, where the answer rests on there being no more.
+    """
+
+    program: str
+    texts: list[str]
+    facts: list[Fact]
+    offset: int
+    total: int
+    searched: list[str]
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name is in the graph: its `entities`, whether it is a relation, an attribute, a
+    qualifier or a concept, the predicates that its entities have and that lead to them, and the
+    nearest names where it is none.
+    """
+
+    name: str
+    entities: list[dict[str, str]]
+    is_a: list[str]
+    attributes: list[str]
+    relations_from: list[str]
+    relations_to: list[str]
+    nearest: list[str]
+    total: int
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A subgraph that is near to a pattern: how far, what the unknowns stand for, and its triples."""
+
+    distance: float
+    nodes: dict[str, str]
+    triples: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The subgraphs nearest to a pattern."""
+
+    pattern: str
+    subgraphs: list[Subgraph]
+    total: int
+    exact: bool
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What can be asked about: the schema as text, and the counts of the graph."""
+
+    text: str
+    counts: dict[str, int]
+
+
+def named(value: Any) -> str:
+    """A value of a statement as a text; of an entity its name."""
+    return shortened(value.name if isinstance(value, Entity) else text_of(value), LONGEST)
+
+
+def answered(answer: Answer, limit: int, facts: int) -> Answered:
+    """An answer that was asked with a limit, as a record with at most so many facts."""
+    evidence: Sequence[Any] = answer.evidence if facts else ()
+    return Answered(
+        shortened(answer.program, LONGEST), answer.language, [shortened(text, LONGEST) for text in answer.texts[:limit]],
+        [_short(one, limit) for one in answer.data()[:limit]], len(answer.values) + answer.cut, list(answer.warnings),
+        [Fact.of(one) for one in evidence[:facts]], len(evidence),
+    )  # fmt: skip
+
+
+def _short(record: dict[str, Any], limit: int) -> dict[str, Any]:
+    return {key: _cut(value, limit) for key, value in record.items()}
+
+
+def _cut(value: Any, limit: int) -> Any:
+    """A value of a record; of a list, which a cell of a table may have, the first ones, and how many
+    there are more.
+    """
+    if isinstance(value, list):
+        more = [f"... and {len(value) - limit:,} more"] if len(value) > limit else []
+        return [_cut(one, limit) for one in value[:limit]] + more
+    return shortened(value, LONGEST) if isinstance(value, str) else value
+
+
+def failure(error: CondgraphError) -> dict[str, Any]:
+    """An error as a record from which a program can be put right: `code`, `message`, `hint`, the
+    `nearest` names, and where it is (`at`, first and last character).
+    """
+    found: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
+    if error.hint:
+        found["hint"] = error.hint
+    if error.span is not None:
+        found["at"] = list(error.span)
+    if isinstance(error, UnknownNameError):
+        found |= {"kind": error.kind, "name": shortened(error.name, LONGEST)}
+    return {"error": found}
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """A record as JSON has it."""
+    found: dict[str, Any] = asdict(record)
+    return found
+
+
+# -- the toolbox -------------------------------------------------------------------------------------
+
 
 #: The most values, facts or subgraphs that one call gives.
 MOST: Final = 1_000
@@ -220,3 +387,134 @@ def short(text: str, what: str) -> None:
     """Raise `OptionError` for a text that is longer than any that is meant."""
     if len(text) > MOST_CHARACTERS:
         raise OptionError(f"the {what} has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
+
+
+# -- plain functions for frameworks ------------------------------------------------------------------
+# The tools of a graph as plain functions with typed parameters and docstrings, which frameworks make
+# tools of.
+#
+# An error of a program is a result (`{"error": {...}}`) with the nearest names, so that an agent reads
+# it and tries again.
+
+
+Call = Callable[..., dict[str, Any]]
+
+
+def calls(tools: Toolbox) -> list[Call]:
+    """The tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` where there is a model."""
+
+    def told(call: Callable[[], Any]) -> dict[str, Any]:
+        try:
+            found = call()
+        except CondgraphError as error:
+            return failure(error)
+        return found if isinstance(found, dict) else plain(found)
+
+    def schema(concept: str | None = None, predicate: str | None = None, tokens: int = 2000) -> dict[str, Any]:
+        """What can be asked about the graph: sources, concepts, relations and attributes with their
+        types, units, counts and examples. Look here first; `concept` or `predicate` says more of one.
+        """
+        return told(lambda: tools.schema(concept=concept, predicate=predicate, tokens=tokens))
+
+    def find(name: str, limit: int = 20) -> dict[str, Any]:
+        """What a name is in the graph: its entities with their ids, the relations and attributes they
+        have, or the nearest names where nothing has it exactly.
+        """
+        return told(lambda: tools.find(name, limit=limit))
+
+    def query(
+        program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, facts: int = 5
+    ) -> dict[str, Any]:
+        """Run a KoPL program, an LLM query or a logical query on the graph, exactly, such as
+        `Find(Nepal) Relate(capital, forward) QueryName()`. `parameters` are values of `$name` in the
+        program, unquoted. `table` groups its rows: `group by country show count() order by count()
+        desc limit 3`. Gives typed answers, warnings, and statements that the answer rests on.
+        """
+        return told(lambda: tools.query(program, table=table, parameters=parameters, limit=limit, facts=facts))
+
+    def match(pattern: str, k: int = 3) -> dict[str, Any]:
+        """Find the subgraphs most similar to a pattern, such as
+        `(UNKNOWN film 1) -[directed by]-> (Clint Eastwood)`; names may be misspelled.
+        """
+        return told(lambda: tools.match(pattern, k=k))
+
+    def evidence(
+        program: str, table: str | None = None, parameters: dict[str, str] | None = None, limit: int = 50, offset: int = 0
+    ) -> dict[str, Any]:
+        """The statements that the answer to a program rests on, each with its sources and rows."""
+        return told(lambda: tools.evidence(program, table=table, parameters=parameters, limit=limit, offset=offset))
+
+    found: list[Call] = [schema, find, query, match, evidence]
+    if tools.llm is not None:
+
+        def ask(question: str) -> dict[str, Any]:
+            """Ask the graph in plain words: a model writes a program, which is run."""
+            return told(lambda: tools.ask(question))
+
+        found.append(ask)
+    return found
+
+
+# -- pieces of text for retrievers -------------------------------------------------------------------
+# Pieces of text for retrievers of frameworks: the answer to a program, a pattern or a question, and
+# the statements that it rests on, each with its sources.
+
+
+#: Statements that a retriever gives where nobody says how many.
+PIECES: Final = 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A text, where it comes from (`metadata`: JSON), and the ids of the entities in it."""
+
+    text: str
+    metadata: dict[str, Any]
+    ids: tuple[str, ...] = ()
+
+
+def pieces(tools: Toolbox, asked: str, *, k: int = PIECES, parameters: Mapping[str, Any] | None = None) -> list[Piece]:
+    """The answer first, then at most k statements behind it.
+
+    `asked` is a program in any language, a pattern, or, where the tools have a model, a question in
+    words. Raises `OptionError` for words without a model, and what the program raises.
+    """
+    checked(k, "k", least=0)
+    short(asked, "question")
+    try:
+        language = detect(asked)
+    except ParseError:
+        if tools.llm is None:
+            raise OptionError(
+                "a question in words needs a language model", hint="give llm=..., or ask a program or a pattern"
+            ) from None
+        return _in_words(tools, asked, k)
+    graph = tools.graph
+    with within(tools.timeout):
+        if parameters or language != PATTERN:
+            answer = tools.asked(asked, language, parameters, MOST)
+        else:
+            answer = graph.match(asked, k=max(1, k), limit=MOST, timeout=tools.timeout)
+        return _of(answer, k, {"program": answer.program, "language": language})
+
+
+def _in_words(tools: Toolbox, question: str, k: int) -> list[Piece]:
+    asked = tools.graph.ask(question, tools.llm, timeout=tools.timeout)
+    about = {"question": question, "status": asked.status}
+    if asked.answer is None:
+        return [Piece(str(asked), about | {"kind": "no answer"})]
+    with within(tools.timeout):
+        return _of(asked.answer, k, about | {"program": asked.program, "language": asked.language})
+
+
+def _of(answer: Any, k: int, about: dict[str, Any]) -> list[Piece]:
+    texts = [shortened(text, LONGEST) for text in answer.texts[:MOST]]
+    more = {"warnings": list(answer.warnings)} if answer.warnings else {}
+    ids = tuple(one.id for one in answer.entities[:MOST])
+    found = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | more, ids)]
+    for one in answer.evidence[:k]:
+        fact = Fact.of(one)
+        ends = tuple(end.id for end in (one.subject, one.object) if hasattr(end, "id"))
+        parts = {"subject": fact.subject, "predicate": fact.predicate, "object": named(one.object)}
+        found.append(Piece(fact.text, about | {"kind": "statement", **parts, "sources": fact.sources}, ends))
+    return found

@@ -1,10 +1,10 @@
 """The command line: `condgraph demo | load | query | match | explain | status | schema | export`.
 
-Results go to standard output, everything else to standard error. `app` lists
-the commands, which stand in files by subject (`load`, `query`, `match`, `status`, ...). Shared are
-`arguments` (what several commands take), `groups` (options that belong together), `options` (texts
-to what the library takes), `progress` (a bar while loading), `render` (answers as table, JSON, CSV
-or Arrow), `exits` (errors to messages and exit codes).
+Results go to standard output, everything else to standard error. `app` lists the commands, which are
+in files by subject: `query` (programs, patterns, SPARQL, Cypher), `ask` (with a language model),
+`load` (what changes a store), `status` (what shows or writes one), `evaluate`, `serve`, `mcp`. They
+share `arguments`, `complete` (completion in a shell), `render` (answers as table, JSON, CSV or Arrow,
+and progress bars) and `exits` (errors as messages and exit codes).
 """
 
 from __future__ import annotations

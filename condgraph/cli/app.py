@@ -12,26 +12,14 @@ from typing import Annotated
 import typer
 
 import condgraph
-from condgraph.cli.ask import ask
-from condgraph.cli.browser import browser
-from condgraph.cli.chain import chain
-from condgraph.cli.evaluate import evaluate
+from condgraph.cli.ask import ask, chain, verify
+from condgraph.cli.evaluate import evaluate, generate, train_links
 from condgraph.cli.exits import EXIT_CODES, Exit, complain, guard
-from condgraph.cli.foreign import cypher, sparql
-from condgraph.cli.generate import generate
-from condgraph.cli.guess import guess
-from condgraph.cli.load import index, load
-from condgraph.cli.logic import logic
-from condgraph.cli.map import map_database
-from condgraph.cli.match import match
+from condgraph.cli.load import abandon, delete, guess, index, load, unload
 from condgraph.cli.mcp import mcp
-from condgraph.cli.query import explain, query
-from condgraph.cli.remove import abandon, delete, unload
-from condgraph.cli.schema import schema
+from condgraph.cli.query import cypher, explain, logic, match, query, sparql
 from condgraph.cli.serve import serve
-from condgraph.cli.status import export, status
-from condgraph.cli.train_links import train_links
-from condgraph.cli.verify import verify
+from condgraph.cli.status import browser, export, map_database, schema, status
 
 app = typer.Typer(
     name="condgraph",

@@ -1,13 +1,18 @@
-"""Arguments that several commands take: the store and how to log in to it, the graph in it, and the
-program.
+"""What commands take: arguments and options that several of them share, groups of options as dataclasses,
+and the texts of a command line as what the library takes.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -15,6 +20,146 @@ import condgraph
 from condgraph.cli import complete
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
 from condgraph.graph import Graph
+
+# -- groups of options -------------------------------------------------------------------------------
+# Options that belong together, as one dataclass: a command takes the dataclass, the command line
+# its fields.
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: a parameter that is a dataclass becomes one parameter for each
+    field, in its place, with the field's default.
+    """
+    groups: dict[str, type[Any]] = {}
+    flat: list[Parameter] = []
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            groups[parameter.name] = hint
+            flat += _options(hint)
+        else:
+            flat.append(parameter.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()}
+        command(**given, **made)
+
+    run.__annotations__ = {one.name: one.annotation for one in flat}
+    run.__signature__ = Signature(flat)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(group: type[Any]) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            one.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if one.default is MISSING else one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields(group)
+    ]
+
+
+# -- from texts to values ----------------------------------------------------------------------------
+# Texts of the command line as what the library takes: `-O option=value`, `--param name=value`, and
+# the program from TEXT, a file or standard input.
+
+
+#: Arguments of `Graph.load` that have a switch of their own.
+_SWITCHES: Final = {
+    "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
+    "replace": "--replace", "append": "--append",
+}  # fmt: skip
+
+
+def file_of(output: Path | None) -> Path | None:
+    """The file that `--output` names; None for standard output, which `-` is as well.
+
+    >>> file_of(Path("-")), file_of(Path("a.jsonl")).name
+    (None, 'a.jsonl')
+    """
+    return None if output is None or str(output) == "-" else output
+
+
+def loader_options(texts: Sequence[str]) -> dict[str, Any]:
+    """`["key=mountain", "refs=country"]` as options of a loader.
+
+    A value that is a JSON list, object, string in quotes, `true`, `false` or `null` is read as
+    such, anything else is text; an option given more than once is a list. Raises
+    `typer.BadParameter`.
+    """
+    options: dict[str, Any] = {}
+    seen: set[str] = set()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form option=value", param_hint="-O")
+        if name in _SWITCHES:
+            raise typer.BadParameter(f"{name!r} is given with {_SWITCHES[name]}", param_hint="-O")
+        read = _value(name, value)
+        if name not in options:
+            options[name] = read
+        elif name in seen:
+            options[name].append(read)
+        else:
+            options[name] = [options[name], read]
+            seen.add(name)
+    return options
+
+
+def _value(name: str, text: str) -> Any:
+    if text[:1] not in ("[", "{", '"') and text not in ("true", "false", "null"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"the value of {name!r} begins like JSON and is none: {error}", param_hint="-O") from None
+
+
+def parameters(texts: Sequence[str]) -> dict[str, str]:
+    """`["country=Nepal", "least=8000 m"]` as values of parameters, by name; values are texts as they
+    stand. Raises `typer.BadParameter`.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("$")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form name=value", param_hint="--param")
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
+        found[name] = value
+    return found
+
+
+def program_text(text: str | None, file: Path | None) -> str:
+    """The program: TEXT, or what stands in the file, or standard input where TEXT is `-` or neither
+    is given.
+    """
+    if file is not None:
+        if text is not None:
+            raise typer.BadParameter("a program is given as TEXT or with -f, not both")
+        try:
+            return file.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise typer.BadParameter(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}", param_hint="-f") from None
+    if text is not None and text != "-":
+        return text
+    if text is None and sys.stdin.isatty():
+        raise typer.BadParameter("no program: give it as TEXT, with -f FILE, or on standard input")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+# -- shared arguments --------------------------------------------------------------------------------
+
 
 StoreOption = Annotated[
     str,

@@ -1,12 +1,356 @@
-"""The commands `condgraph evaluate ask` and `condgraph evaluate logic`."""
+"""Commands of research: evaluate ask, evaluate logic, generate, train-links."""
 
 from __future__ import annotations
 
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from condgraph.cli.evaluate_ask import ask
-from condgraph.cli.evaluate_logic import logic
-from condgraph.cli.exits import EXIT_CODES
+from condgraph.cli.arguments import LoginOptions, StoreOption, file_of, grouped, opened
+from condgraph.cli.exits import EXIT_CODES, guard
+from condgraph.cli.render import counting_progress, printable, write_table
+
+if TYPE_CHECKING:
+    from condgraph.evaluate import Row
+    from condgraph.links.ranks import Ranking
+    from condgraph.models.chat import ChatModel
+
+
+# -- evaluate ask ------------------------------------------------------------------------------------
+
+
+class QuestionsFormat(StrEnum):
+    """How questions are written."""
+
+    AUTO = "auto"
+    JSONL = "jsonl"
+    METAQA = "metaqa"
+    WTQ = "wtq"
+    CRONQUESTIONS = "cronquestions"
+    PATHQUESTIONS = "pathquestions"
+    MOVIES = "movies"
+
+
+@grouped
+def evaluate_ask(
+    *,
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="QUESTIONS", exists=True, dir_okay=False, help="Lines of question, answers and source, or a data set."
+        ),
+    ],
+    store: StoreOption,
+    llm: Annotated[str, typer.Option("--llm", metavar="MODEL", help="openai:MODEL, openai:MODEL@BASE_URL, replay:FILE, ...")],
+    form: Annotated[
+        QuestionsFormat, typer.Option("--format", help="How the questions are written; recognised by default.")
+    ] = QuestionsFormat.AUTO,
+    demos: Annotated[
+        Path | None,
+        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
+    ] = None,
+    prompts: Annotated[
+        Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of your own.")
+    ] = None,
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
+    via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl or pattern.")] = "auto",
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Programs that vote, a question.")] = 1,
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is put right.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
+    transcript: Annotated[
+        Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls; those it holds are not made again.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and a row a question, as JSON.")
+    ] = None,
+    login: LoginOptions,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline of it all.")] = None,
+) -> None:
+    """Ask questions whose answers are known, and say how many are right, beside a control without a
+    model and the figures of papers.
+    """
+    # Demonstrations that are added are kept with the graph.
+    with guard(), opened(store, login, read_only=demos is None) as at:
+        from condgraph.evaluate import evaluate_ask, read_cases
+
+        cases = read_cases(questions, None if form is QuestionsFormat.AUTO else form.value)
+        if sample is not None:
+            cases = cases.sample(sample, seed)
+        model = _model(llm, transcript)
+        if demos is not None:
+            at.demos.load(demos)
+        done = 0
+        with counting_progress("questions", quiet=False) as advance:
+
+            def tell(row: Row) -> None:
+                nonlocal done
+                done += 1
+                if advance is not None:
+                    advance(done, len(cases))
+
+            report = evaluate_ask(
+                at,
+                cases,
+                model,
+                on_row=tell,
+                timeout=timeout,
+                via=via,
+                demos=shown,
+                prompts=prompts,
+                samples=samples,
+                retries=retries,
+                seed=seed,
+            )
+        columns, rows = report.table()
+        write_table(columns, [tuple(row) for row in rows])
+        for note in report.notes():
+            typer.echo(printable(note))
+        if output is not None:
+            report.write(str(output))
+
+
+def _model(llm: str, transcript: Path | None) -> ChatModel:
+    """The model that is asked, recorded where that is wanted."""
+    from condgraph.models.adapters import model_of
+    from condgraph.models.transcript import Recording
+
+    model: ChatModel = model_of(llm)
+    return model if transcript is None else Recording(model, transcript, reuse=True)
+
+
+# -- evaluate logic ----------------------------------------------------------------------------------
+
+
+class EvaluationFormat(StrEnum):
+    """How figures are written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@grouped
+def evaluate_logic(
+    *,
+    store: StoreOption,
+    held: Annotated[
+        Path,
+        typer.Option(
+            "--held", metavar="FILE", exists=True, dir_okay=False, help="The edges that the graph misses: id, predicate, id; tabs."
+        ),
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="The model of links, a .npz file; none: the graph alone.",
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries", metavar="FILE", exists=True, dir_okay=False, help="Queries with answers, JSON lines; sampled by default."
+        ),
+    ] = None,
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            "--validation", metavar="FILE", exists=True, dir_okay=False, help="Queries that choose alpha and the threshold."
+        ),
+    ] = None,
+    paired: Annotated[
+        bool, typer.Option("--paired", help="Relations of the queries are numbers, odd ones inverses (BetaE).")
+    ] = False,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Queries of each structure that are sampled.")] = 50,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="NAME", help="A structure that is wanted; may be repeated.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed samples the same queries.")] = 0,
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", metavar="A", help="The negation scale; chosen on validation, else 1.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The least score of a predicted edge.")] = None,
+    cap: Annotated[int | None, typer.Option("--cap", metavar="N", min=1, help="Predicted edges of a row, at most.")] = None,
+    write_queries: Annotated[
+        Path | None, typer.Option("--write-queries", metavar="FILE", help="Write the queries that were sampled.")
+    ] = None,
+    form: Annotated[EvaluationFormat, typer.Option("--format", help="A table, or everything as JSON.")] = EvaluationFormat.TABLE,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
+    login: LoginOptions,
+) -> None:
+    """Tell how well logical queries are answered on a graph that misses edges: ranks, Hits@k,
+    explanations that hold, and ranks by how many edges an answer needs.
+    """
+    with guard(), opened(store, login) as at:
+        from condgraph.links.embeddings import model_of
+        from condgraph.logic.evaluation.sampler import read_cases, read_triples, write_cases
+
+        # Whatever cannot be read is said before anything takes long.
+        known = None if model is None else model_of(model)
+        missing = list(read_triples(held))
+        chosen = list(read_cases(validation, paired=paired)) if validation else []
+        if queries is None:
+            found = at.sample_queries(missing, n, kinds=kinds, seed=seed, timeout=timeout)
+            cases = list(found.cases)
+            for warning in found.warnings:
+                typer.echo(f"warning: {warning}", err=True)
+            if write_queries is not None:
+                write_cases(cases, write_queries)
+        else:
+            cases = [case for case in read_cases(queries, paired=paired) if not kinds or case.kind in kinds]
+        result = at.evaluate_logic(
+            cases, known, held=missing, validation=chosen, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
+        )  # fmt: skip
+        if form is EvaluationFormat.JSON:
+            about = {"options": result.options, "seconds": result.seconds, "warnings": list(result.warnings)}
+            sys.stdout.write(json.dumps({"structures": result.rows(), **about}, ensure_ascii=False, indent=1) + "\n")
+        else:
+            typer.echo(str(result))
+
+
+# -- generate ----------------------------------------------------------------------------------------
+
+
+class QuestionFormat(StrEnum):
+    """How questions are written."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    TEXT = "text"
+
+
+@grouped
+def generate(
+    *,
+    store: StoreOption,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many questions.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same questions.")] = 0,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind of questions that is wanted; may be repeated.")
+    ] = None,
+    hops: Annotated[
+        list[int] | None, typer.Option("--hops", metavar="N", min=1, help="A number of hops that is wanted; may be repeated.")
+    ] = None,
+    qualifiers: Annotated[
+        float | None, typer.Option("--qualifiers", metavar="SHARE", min=0.0, max=1.0, help="The share of facts with qualifiers.")
+    ] = None,
+    login: LoginOptions,
+    form: Annotated[
+        QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
+    ] = QuestionFormat.JSONL,
+    shares: Annotated[
+        bool, typer.Option("--shares", help="Tell the shares of kinds, hops, answers and categories on standard error.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
+    ] = None,
+) -> None:
+    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section
+    4). Why there are fewer than wanted is told on standard error.
+    """
+    with guard(), opened(store, login) as at:
+        from condgraph.questions.record import write
+        from condgraph.questions.splits import Distribution
+
+        queries = form is not QuestionFormat.TEXT
+        found = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
+        counted = Distribution()
+        questions = counted.counted(found) if shares else found
+        file = file_of(output)
+        if file is None:
+            write(questions, sys.stdout, form.value)
+        else:
+            with file.open("w", encoding="utf-8", newline="") as stream:
+                write(questions, stream, form.value)
+        for warning in found.warnings:
+            typer.echo(f"warning: {warning}", err=True)
+        if shares:
+            typer.echo(str(counted), err=True)
+
+
+# -- train-links -------------------------------------------------------------------------------------
+
+
+@grouped
+def train_links(
+    *,
+    store: StoreOption,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model, a .npz file.")],
+    rank: Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Complex numbers in a vector.")] = 100,
+    epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="The most epochs.")] = 100,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="End after so many seconds, with the best so far.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Questions (head, relation) at a time.")] = 500,
+    rate: Annotated[float, typer.Option("--rate", metavar="RATE", help="The learning rate of Adagrad.")] = 0.1,
+    n3: Annotated[float, typer.Option("--n3", metavar="WEIGHT", help="The weight of the N3 penalty.")] = 0.05,
+    predict_relation: Annotated[
+        float, typer.Option("--predict-relation", metavar="WEIGHT", help="The weight of predicting relations, too.")
+    ] = 0.0,
+    negatives: Annotated[
+        int | None, typer.Option("--negatives", metavar="N", min=1, help="Entities to tell from the right ones; all by default.")
+    ] = None,
+    validation: Annotated[
+        float, typer.Option("--validation", metavar="SHARE", help="The share of edges held out to see when to stop.")
+    ] = 0.05,
+    valid: Annotated[
+        Path | None,
+        typer.Option(
+            "--valid",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="The edges to see that by, in place of a share: id, predicate, id; tabs.",
+        ),
+    ] = None,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Epochs between two looks at these.")] = 5,
+    patience: Annotated[int, typer.Option("--patience", metavar="N", min=1, help="Looks without a better one, until it ends.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same model.")] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Keep there where training stands, and go on from there if it is a file."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="A device of PyTorch: cuda, cpu, ..., or auto; NumPy by default.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing of epochs.")] = False,
+    login: LoginOptions,
+) -> None:
+    """Train a model that scores links which the graph may miss (ComplEx with N3), for logical
+    queries over what is missing. Epochs are told on standard error.
+    """
+
+    def told(epoch: int, loss: float, ranking: Ranking | None) -> None:
+        if not quiet:
+            typer.echo(f"epoch {epoch}: loss {loss:.4f}" + ("" if ranking is None else f", validation {ranking}"), err=True)
+
+    with guard(), opened(store, login) as at:
+        from condgraph.logic.evaluation.sampler import read_triples
+
+        found = at.train_links(
+            output, valid=None if valid is None else read_triples(valid), checkpoint=checkpoint, on_epoch=told, rank=rank,
+            epochs=epochs, seconds=seconds, batch=batch, rate=rate, n3=n3, predict_relation=predict_relation,
+            negatives=negatives, validation=validation, every=every, patience=patience, seed=seed, device=device,
+        )  # fmt: skip
+        typer.echo(str(found))
+        typer.echo(f"written to {output}")
+
+
+# -- the group of commands ---------------------------------------------------------------------------
+
 
 evaluate = typer.Typer(
     name="evaluate",
@@ -14,5 +358,5 @@ evaluate = typer.Typer(
     no_args_is_help=True,
     epilog=EXIT_CODES,
 )
-for command in (ask, logic):
-    evaluate.command(epilog=EXIT_CODES)(command)
+evaluate.command("ask", epilog=EXIT_CODES)(evaluate_ask)
+evaluate.command("logic", epilog=EXIT_CODES)(evaluate_logic)

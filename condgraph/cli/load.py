@@ -1,8 +1,11 @@
-"""Commands that add to a graph: sources, and the vectors of its names."""
+"""Commands that change a store: load, index, guess, unload, delete, abandon."""
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +14,17 @@ from condgraph.cli import complete
 from condgraph.cli.arguments import (
     LoginOptions,
     StoreOption,
+    file_of,
+    grouped,
+    loader_options,
     opened,
 )
-from condgraph.cli.exits import complain, guard
-from condgraph.cli.groups import grouped
-from condgraph.cli.options import loader_options
-from condgraph.cli.progress import counting_progress, loading_progress
-from condgraph.cli.render import printable
+from condgraph.cli.exits import Exit, complain, guard
+from condgraph.cli.render import counting_progress, loading_progress, printable
+from condgraph.engine.errors import LoadError, StoreBusyError
+
+# -- load and index ----------------------------------------------------------------------------------
+
 
 #: Kinds of problems of a load, and joins, that are shown; the rest is counted.
 SHOWN_KINDS = 50
@@ -141,3 +148,117 @@ def index(
     ):
         report = at.index(encoder, faiss=faiss, progress=progress)
         typer.echo(str(report))
+
+
+# -- guess -------------------------------------------------------------------------------------------
+
+
+def guess(
+    place: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A folder of tables, a workbook, an SQLite file, or the address of a database.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to; condgraph.toml in the folder, else standard output."),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-O", metavar="OPTION=VALUE", help="An option of the format, as of `load`.")
+    ] = None,
+) -> None:
+    """Write a declaration of related tables (keys, references, names), with the reason for each
+    line, for you to edit; `load` reads it.
+    """
+    options = loader_options(option or [])
+    with guard():
+        from condgraph.loaders.declaring import guess as guessed
+        from condgraph.loaders.files import file_errors
+        from condgraph.loaders.folder.declared import FILE
+
+        output = Path(place) / FILE if output is None and Path(place).is_dir() else file_of(output)
+        if output is not None and output.exists() and not replace:
+            raise LoadError("this file is there already", file=str(output), hint="--replace writes over it")
+        text = guessed(place, **options)
+        if output is None:
+            typer.echo(text, nl=False)
+            return
+        with file_errors(output):
+            fresh = output.with_name(f".{output.name}.{os.getpid()}")
+            fresh.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(fresh, output)
+        complain(f"wrote {output}")
+
+
+# -- unload, delete, abandon ------------------------------------------------------------------
+
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@grouped
+def delete(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    yes: YesOption = False,
+) -> None:
+    """Remove a graph from a store, and nothing else. It asks first."""
+    with guard(), opened(store, login, read_only=False) as at:
+        try:
+            counts = at.status().counts
+            holds = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
+        except StoreBusyError as error:
+            # Half loaded, or half deleted: it can be deleted all the same.
+            complain(f"warning: {error}")
+            holds = ""
+        _ask(f"Delete graph {login.graph!r}{holds} in {at.place}?", yes=yes)
+        at.delete()
+        typer.echo(f"graph {login.graph!r} is deleted")
+
+
+@grouped
+def unload(
+    *,
+    store: StoreOption,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCES...", help="Names of sources, as `condgraph status` lists them.", autocompletion=complete.sources
+        ),
+    ],
+    login: LoginOptions,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
+    ] = 0.0,
+) -> None:
+    """Take sources away from a graph, all of them or none; what other sources say as well stays."""
+    with guard(), opened(store, login, read_only=False) as at:
+        report = at.unload(*sources, wait=wait)
+        for warning in report.warnings:
+            complain(f"warning: {printable(warning)}")
+        typer.echo(str(report))
+
+
+@grouped
+def abandon(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    yes: YesOption = False,
+) -> None:
+    """Take back a load that was ended half way, so that the graph holds what it held before. It
+    asks first.
+    """
+    with guard(), opened(store, login, read_only=False) as at:
+        _ask(f"Take back the unfinished load of graph {login.graph!r} in {at.place}?", yes=yes)
+        typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
+
+
+def _ask(question: str, *, yes: bool) -> None:
+    """Go on if a person says so; without a terminal nobody can."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        complain("error[option]: nobody can be asked here; --yes says that it is meant")
+        raise typer.Exit(Exit.USAGE)
+    typer.confirm(question, abort=True)

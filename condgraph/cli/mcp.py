@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, grouped, opened
 from condgraph.cli.exits import guard
-from condgraph.cli.groups import grouped
 from condgraph.engine.errors import OptionError
 
 

@@ -15,9 +15,8 @@ from weakref import ref
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, how_to_open, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, grouped, how_to_open, opened
 from condgraph.cli.exits import complain, guard
-from condgraph.cli.groups import grouped
 from condgraph.engine.addresses import shown
 from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.snapshot.directory import graph_directory

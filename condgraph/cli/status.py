@@ -1,22 +1,38 @@
-"""Commands that say what a store holds, or write all of it."""
+"""Commands that show what a store holds, or write it to files: status, schema, export, browser, map."""
 
 from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from dataclasses import asdict
 from enum import StrEnum
+from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 from warnings import catch_warnings, simplefilter
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, opened
+import condgraph
+from condgraph.cli import complete
+from condgraph.cli.arguments import (
+    DatabaseOption,
+    LoginOptions,
+    PasswordOption,
+    StoreOption,
+    UserOption,
+    file_of,
+    grouped,
+    is_neo4j,
+    opened,
+)
 from condgraph.cli.exits import complain, guard
-from condgraph.cli.groups import grouped
-from condgraph.cli.options import file_of
-from condgraph.cli.render import json_value, write_table
+from condgraph.cli.render import json_value, printable, write_table
+from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.overview.schema import MOST_ROWS, heading, sections
+
+# -- status and export -------------------------------------------------------------------------------
 
 
 class StatusFormat(StrEnum):
@@ -83,3 +99,175 @@ def export(
             at.export(sys.stdout if output is None else output, to=to.value, base=base)
         for one in said:
             complain(f"warning: {one.message}")
+
+
+# -- schema ------------------------------------------------------------------------------------------
+
+
+class SchemaFormat(StrEnum):
+    """How a schema is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    TEXT = "text"
+
+
+@grouped
+def schema(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="Only what stands in this source.", autocompletion=complete.sources),
+    ] = None,
+    concept: Annotated[
+        str | None,
+        typer.Option(
+            "--concept",
+            metavar="NAME",
+            help="Only predicates from or to what is in this concept.",
+            autocompletion=complete.concepts,
+        ),
+    ] = None,
+    predicate: Annotated[
+        str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.", autocompletion=complete.predicates)
+    ] = None,
+    form: Annotated[SchemaFormat, typer.Option("--format", help="How the schema is written.")] = SchemaFormat.TABLE,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")
+    ] = MOST_ROWS,
+    tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="The most tokens of --format text.")] = 1000,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+) -> None:
+    """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
+    with guard(), opened(store, login) as at:
+        found = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
+        if form is SchemaFormat.JSON:
+            typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2))
+        elif form is SchemaFormat.TEXT:
+            typer.echo(found.text(tokens))
+        else:
+            typer.echo(heading(found))
+            if found.note:
+                typer.echo(f"warning: {printable(found.note)}", err=True)
+            for name, columns, rows, more in sections(found, limit):
+                typer.echo("")
+                write_table(columns, rows)
+                if more:
+                    typer.echo(f"and {more:,} more {name}")
+
+
+# -- browser -----------------------------------------------------------------------------------------
+
+
+#: The style file in the folder.
+STYLE: Final = "condgraph.grass"
+#: All queries in one file: Browser takes one that is dropped, and none of several.
+QUERIES: Final = "queries.zip"
+
+
+@grouped
+def browser(
+    *,
+    store: StoreOption,
+    login: LoginOptions,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder, made where it is missing.")] = Path(
+        "neo4j-browser"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+) -> None:
+    """Write a style file and queries for Neo4j Browser: captions, colours for the commonest concepts,
+    and what there is to look at in the graph. Drop the style onto Browser, then `queries.zip`.
+    """
+    with guard(), opened(store, login) as at:
+        from condgraph.cypher import browser as made
+        from condgraph.cypher.store import Neo4jStore
+        from condgraph.remote_neo4j import Neo4jGraph
+
+        if not isinstance(at, Neo4jGraph) or not isinstance(at.store, Neo4jStore):
+            raise UnsupportedError(at.place, ["files for Neo4j Browser"], hint="they are for a graph that condgraph keeps on Neo4j")
+        labels = at.store.carried()
+        found = made.queries(at.schema(), login.graph, labels).items()
+        queries = {f"{number:02}.cypher": f"// {title}\n{text}\n".encode() for number, (title, text) in enumerate(found, 1)}
+        _write(output, {STYLE: made.style(labels or ()).encode(), QUERIES: _packed(queries), **queries}, force=force)
+        if labels is None:
+            complain(
+                "warning: entities carry no labels of concepts, so that they have one colour; "
+                "`condgraph load --labels`, or graph.label(), gives them labels"
+            )
+        for label in labels or ():
+            if not made.can_be_coloured(label):
+                why = "Browser's styles cannot name a label with a backslash"
+                complain(f"warning: {label!r} has the colour of all entities: {why}")
+        typer.echo(f"{STYLE} and {QUERIES} ({len(queries)} queries) are in {output}: drop one, then the other onto Neo4j Browser")
+
+
+def _packed(files: dict[str, bytes]) -> bytes:
+    """Files as a ZIP archive: the same files give the same bytes."""
+    place = BytesIO()
+    with zipfile.ZipFile(place, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return place.getvalue()
+
+
+def _write(folder: Path, files: dict[str, bytes], *, force: bool) -> None:
+    # Whole or not at all: what a person has changed there is not overwritten unasked.
+    there = next((name for name in files if (folder / name).exists()), None)
+    if there is not None and not force:
+        raise OptionError(f"{folder / there} is there already", hint="--force writes over it, --output names another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise OptionError(f"{folder} cannot be written: {error.strerror}") from None
+
+
+# -- map ---------------------------------------------------------------------------------------------
+
+
+def map_database(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="ADDRESS", envvar=complete.STORE_VARIABLES, help="The address of a Neo4j server: bolt://HOST:PORT."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--mapping", metavar="FILE", help="A mapping file that is read first: it is checked, and filled up."),
+    ] = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+    database: DatabaseOption = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write what a Neo4j database that condgraph did not write is taken for, with the reason of each
+    choice, as a mapping file. Nothing is written to the database.
+    """
+    from condgraph.remote_native import NativeGraph
+
+    output = file_of(output)
+    given = {"user": user, "password": password, "database": database, "mapping": mapping, "timeout": timeout}
+    with guard():
+        if not is_neo4j(address):
+            raise OptionError(f"{address!r} is no address of a Neo4j server", hint="such as bolt://localhost:7687")
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        with condgraph.open(address, layout="native", **options) as graph:
+            assert isinstance(graph, NativeGraph)
+            text = graph.mapping_file(timeout=timeout)
+        if output is None:
+            typer.echo(text, nl=False)
+            return
+        try:
+            # What a person has written into a file is not overwritten unasked.
+            with output.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except FileExistsError:
+            raise OptionError(f"{output} is there already", hint="--force writes over it, --mapping reads it first") from None
+        except OSError as error:
+            raise OptionError(f"{output} cannot be written: {error.strerror}") from None

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.agents.records import plain
-from condgraph.agents.toolbox import Toolbox
+from condgraph.agents.toolbox import Toolbox, plain
 from condgraph.engine.errors import UnknownNameError
 from tests.support.agents import CAPITAL, samples
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.agents.records import LONGEST, failure, plain
-from condgraph.agents.toolbox import GUIDE, MOST, MOST_CHARACTERS, Toolbox
+from condgraph.agents.toolbox import GUIDE, LONGEST, MOST, MOST_CHARACTERS, Toolbox, failure, plain
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, StoreMissingError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time

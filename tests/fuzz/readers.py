@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import condgraph
-from condgraph.agents.calls import calls
-from condgraph.agents.toolbox import Toolbox
+from condgraph.agents.toolbox import Toolbox, calls
 from condgraph.ask.reply import program_in
 from condgraph.chains.backends.trie import enum_value
 from condgraph.chains.text import triples_in
