@@ -23,8 +23,6 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
             *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout_joins", "readback", "snapshot", "sources")),
         }
     ),
-    # One recursive descent over the syntax, in files by what is lowered.
-    frozenset(f"languages.llm.lower.{name}" for name in ("apply", "joins", "keys", "native", "query", "rows", "search", "sets")),
     # Stores, their answers, their patterns and their witnesses.
     frozenset({"cypher.answer", "cypher.queries"}),
     frozenset({"cypher.patterns.match", "cypher.patterns.candidates", "cypher.patterns.content", "cypher.store"}),

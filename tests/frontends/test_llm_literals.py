@@ -15,8 +15,7 @@ from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
-from condgraph.languages.llm.lower.literals import inner_conditions
-from condgraph.languages.llm.lower.quantities import read_quantities
+from condgraph.languages.llm.lower.literals import inner_conditions, read_quantities
 from tests.frontends.test_llm_query import program
 from tests.support.pace import quick_enough
 

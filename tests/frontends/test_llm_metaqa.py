@@ -12,9 +12,8 @@ import pytest
 
 from condgraph.engine.errors import CondgraphError
 from condgraph.languages.llm.binding import bind
-from condgraph.languages.llm.bound import Application, Search
 from condgraph.languages.llm.syntax.parse import parse
-from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, OutputRef, Program
+from condgraph.languages.llm.syntax.tree import Application, Call, Expression, Literal, OutputRef, Program, Search
 from condgraph.names.vocabulary import Vocabulary, resolve
 
 

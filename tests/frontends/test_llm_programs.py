@@ -14,9 +14,8 @@ import pytest
 
 from condgraph.engine.errors import CondgraphError
 from condgraph.languages.llm.binding import bind
-from condgraph.languages.llm.bound import Foreign, Search
 from condgraph.languages.llm.syntax.parse import parse
-from condgraph.languages.llm.syntax.tree import Call, Expression, Literal, Program, children
+from condgraph.languages.llm.syntax.tree import Call, Expression, Foreign, Literal, Program, Search, children
 
 FILES = ("cronquestions", "metaqa_1hop", "metaqa_2hop", "metaqa_3hop", "webqsp_name", "webqsp_unname", "wtq")
 

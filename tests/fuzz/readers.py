@@ -39,7 +39,7 @@ from condgraph.graph import Graph
 from condgraph.languages import registry as languages
 from condgraph.languages.literals import read_quantity, read_time
 from condgraph.languages.llm.lower.literals import inner_number, leading_number, read_clock, read_times
-from condgraph.languages.llm.lower.quantities import read_quantity as read_llm_quantity
+from condgraph.languages.llm.lower.literals import read_quantity as read_llm_quantity
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.links.embeddings import Embeddings
 from condgraph.loaders.database.server import DatabaseUrl

@@ -9,7 +9,7 @@ from condgraph import CondgraphError, Graph
 from condgraph.languages.kopl.syntax import parse
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 from condgraph.languages.llm.lower.context import MISSING
-from condgraph.languages.llm.lower.superlatives import superlative
+from condgraph.languages.llm.lower.literals import superlative
 from condgraph.vectors.encoders import fold
 from tests.support.differential import full_message
 

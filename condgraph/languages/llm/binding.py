@@ -6,9 +6,26 @@ import re
 from typing import Final, cast
 
 from condgraph.engine.errors import PlanError, UnknownNameError, nearest
-from condgraph.languages.llm.bound import PARAMETERS, Application, Bound, ColumnCondition, Foreign, Search
-from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, OPERATOR_WORDS, Function, near_functions
-from condgraph.languages.llm.syntax.tree import Argument, Call, CompareOp, Comparison, Expression, Infix, Item, Items, Literal, Not
+from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, MANY, OPERATOR_OPTION, Function, near_functions
+from condgraph.languages.llm.lower.literals import OPERATOR_WORDS, operator_of
+from condgraph.languages.llm.syntax.tree import (
+    PARAMETERS,
+    Application,
+    Argument,
+    Bound,
+    Call,
+    ColumnCondition,
+    CompareOp,
+    Comparison,
+    Expression,
+    Foreign,
+    Infix,
+    Item,
+    Items,
+    Literal,
+    Not,
+    Search,
+)
 
 # -- bind search -------------------------------------------------------------------------------------
 # What the arguments of get_information mean: each is one of its parameters, given once, and a
@@ -307,14 +324,6 @@ def _calculation(call: Call) -> Bound:
     if len(call.arguments) == 1 and isinstance(call.arguments[0].value, Infix):
         return Application("if", (call.arguments[0].value,), {}, call.span)
     return Foreign(call, ("difference", "add", "divide", "compare"))
-
-
-def operator_of(word: Literal) -> str:
-    """The operator that a word names ("greater than" is ">"). Raises `UnknownNameError`."""
-    op = OPERATOR_WORDS.get(word.text.strip().casefold().replace(" ", "_"))
-    if op is None:
-        raise UnknownNameError("operator", word.text, candidates=nearest(word.text, OPERATOR_WORDS), span=word.span)
-    return op
 
 
 def _compare_op(op: str, call: Call) -> CompareOp:

@@ -1,38 +1,140 @@
-"""The context of lowering an LLM query: names, warnings, and what a text can mean in the graph."""
+"""The context of lowering an LLM query: names, warnings, what a text can mean in the graph, and what a query leaves behind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from condgraph.engine.algebra import (
     AllEntities,
+    Apply,
     Compare,
     Condition,
+    Constants,
     Entities,
+    Facts,
+    Node,
     Not,
     Operator,
     Reached,
+    Scalar,
     Scan,
+    Table,
+    Values,
     Where,
     any_of,
 )
 from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
-from condgraph.engine.external import LlmFunction
+from condgraph.engine.external import Asked, LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
-from condgraph.engine.schema import Schema
-from condgraph.engine.values import Kind, Precision, Quantity, Time, Value, collapse
-from condgraph.languages.llm.lower.literals import exactly, inner_number, leading_number, literal_tests
-from condgraph.languages.llm.lower.quantities import Typed, read_quantity
-from condgraph.languages.llm.syntax.tree import Expression, Items, Literal, Span
+from condgraph.engine.schema import Kinds, Schema
+from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse
+from condgraph.languages.llm.lower.literals import Typed, exactly, inner_number, leading_number, literal_tests, read_quantity
+from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.names.vocabulary import THRESHOLD, Match, resolve
 from condgraph.names.words import near_names
 from condgraph.vectors.encoders import fold
+
+# -- results of queries ------------------------------------------------------------------------------
+# What the queries of a program leave behind while it is lowered: operators, and what is known of
+# them from the schema.
+
+
+NUMBERS: Final[Kinds] = {(Kind.QUANTITY, NO_UNIT): 1}
+TEXTS: Final[Kinds] = {(Kind.TEXT, NO_UNIT): 1}
+TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
+
+
+@dataclass(slots=True)
+class Result:
+    """The operator a query became, and what later queries need to know of it.
+
+    `table` is the source whose rows it holds, or whose rows carry its values; `sources` are the
+    sources it comes from (empty: not known, or all). `column` is the relation used last. `kinds`
+    are the types of its values. `led` are the constants that led to it, as the graph spells them.
+    `validity` are the facts whose intervals the values are. `carried` tells values that a statement
+    or a row carries from those a function made. `order` is how `sort` was asked for. `facts` are
+    those whose objects the entities are: as a column, every one of them counts. `empty` are rows
+    without a value of `column`.
+    """
+
+    node: Node
+    table: str | None = None
+    sources: tuple[str, ...] = ()
+    column: str | None = None
+    kinds: Kinds = field(default_factory=dict)
+    led: tuple[str, ...] = ()
+    validity: Facts | None = None
+    carried: bool = False
+    order: str = ""
+    #: A literal that is not resolved yet: what it stands for depends on where it is used.
+    literal: Literal | None = None
+    span: Span = (0, 0)
+    facts: Facts | None = None
+    empty: bool = False
+
+    @property
+    def is_entities(self) -> bool:
+        """Whether it is a set of entities."""
+        return isinstance(self.node, Entities)
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether it is a set of table rows."""
+        return self.is_entities and self.table is not None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a count, a truth value or the like, which has no members."""
+        return isinstance(self.node, Scalar)
+
+    def of(self, node: Node, **changes: object) -> Result:
+        """The same with another operator."""
+        # Spelled out: `dataclasses.replace` takes longer than lowering a query.
+        fresh = Result(
+            node,
+            self.table,
+            self.sources,
+            self.column,
+            self.kinds,
+            self.led,
+            self.validity,
+            self.carried,
+            self.order,
+            None,
+            self.span,
+            self.facts if node is self.node else None,
+            self.empty and node is self.node,
+        )
+        for name, value in changes.items():
+            setattr(fresh, name, value)
+        return fresh
+
+
+def as_values(result: Result) -> Values:
+    """Values out of values or a scalar; entities have to be given a column first."""
+    if isinstance(result.node, Values):
+        return result.node
+    if isinstance(result.node, Table):
+        hint = "having, order_by, limit and top take a table; group_by ends what is looked up"
+        raise PlanError("a table of groups is no set that this function could take", span=result.span, hint=hint)
+    assert isinstance(result.node, Scalar)
+    return Apply("identity", (result.node,))
+
+
+def given(*values: Value) -> Constants:
+    """Values written in the program."""
+    return Constants(values)
+
+
+# -- names and literals ------------------------------------------------------------------------------
+
 
 # -- matching ----------------------------------------------------------------------------------------
 # Literals of LLM queries as tests of a column: cells of this text, values that read the same, else
@@ -457,3 +559,52 @@ class Context(Matching):
     def rows(self, table: str) -> AllEntities:
         """Every row of a table."""
         return AllEntities((EntityKind.ROW,), table)
+
+
+# -- what the rules of calls see ---------------------------------------------------------------------
+
+
+class Lowering(Protocol):
+    """A program while it is lowered, as the rules of its calls see it."""
+
+    context: Context
+    program: Program
+    #: What was sorted in descending order last, which an answer does not show.
+    descending: Node | None
+    #: What a function from outside is told of the query at hand.
+    asked: Asked
+
+    def evaluate(self, expression: Expression) -> Result:
+        """The result of an expression."""
+
+    def truth(self, expression: Expression) -> Values | Scalar:
+        """An expression as a truth value."""
+
+    def as_bag(self, result: Result) -> Values:
+        """Values out of anything: rows as the column shown for them, entities as their names, a
+        literal as what it reads as.
+        """
+
+    def column_values(self, result: Result, function: str) -> Result:
+        """Values where a function needs them: rows give their column used last, entities that a
+        relation leads to all its ends.
+        """
+
+    def shown(self, result: Result) -> Result:
+        """The column that stands for rows: the one nearest to the target type, else the one used
+        last, else the first.
+        """
+
+    def shown_column(self, result: Result) -> str | None:
+        """Which column stands for rows; a remark says which and why."""
+
+    def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> Entities:
+        """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
+
+        `table` is the source whose rows are wanted, None for entities of a graph; `sources` are
+        those of the relation that is followed next.
+        """
+
+
+#: What lowers a call of a native function.
+Rule = Callable[[Lowering, Application], Result]

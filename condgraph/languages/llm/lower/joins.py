@@ -8,7 +8,7 @@ at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from condgraph.engine.algebra import (
     Among,
@@ -28,12 +28,9 @@ from condgraph.engine.algebra import (
 )
 from condgraph.engine.errors import PlanError
 from condgraph.engine.values import Kind
-from condgraph.languages.llm.lower.results import Result
+from condgraph.languages.llm.lower.context import Lowering, Result
 from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
-
-if TYPE_CHECKING:
-    from condgraph.languages.llm.lower.query import Lowering
 
 
 def themselves(lowering: Lowering, result: Result, column: Column, name: str) -> Entities | None:

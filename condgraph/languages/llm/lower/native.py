@@ -1,24 +1,207 @@
-"""Native functions of LLM queries: comparisons, conditionals, arithmetic, parts of times and texts."""
+"""Native functions of LLM queries over sets and values: unions and the like, aggregates, comparisons, conditionals, arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from typing import Literal as Literal_
 
-from condgraph.engine.algebra import Apply, Choose, Concat, Count, Entities, Operator, Scalar, Values
-from condgraph.engine.errors import PlanError
+from condgraph.engine.algebra import (
+    AllEntities,
+    Apply,
+    Bound,
+    ByName,
+    Choose,
+    Clip,
+    Compare,
+    Concat,
+    Condition,
+    Constants,
+    Count,
+    Direction,
+    Distinct,
+    Entities,
+    Equals,
+    External,
+    Extreme,
+    Facts,
+    FilterValues,
+    Mean,
+    Median,
+    Minus,
+    Mode,
+    Names,
+    Neighbour,
+    Not,
+    Nth,
+    Objects,
+    Operator,
+    OtherEnd,
+    Reached,
+    Referents,
+    RowNumbers,
+    Scalar,
+    Scan,
+    SubjectsOf,
+    Sum,
+    Validity,
+    Values,
+    Versus,
+    any_of,
+    intersect,
+    union,
+)
+from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
+from condgraph.engine.external import remembering, takes_call
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind, Time, Value, collapse
-from condgraph.languages.llm.binding import operator_of
-from condgraph.languages.llm.bound import Application
-from condgraph.languages.llm.lower.literals import read_times
-from condgraph.languages.llm.lower.quantities import read_quantity
-from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, given
-from condgraph.languages.llm.lower.sets import operands_of
-from condgraph.languages.llm.syntax.tree import Items, Literal
+from condgraph.languages.literals import is_time_function
+from condgraph.languages.llm.lower.context import NUMBERS, TEXTS, Lowering, Result, Rule, as_values, given
+from condgraph.languages.llm.lower.literals import literal_tests, operator_of, read_quantity, read_times
+from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
+from condgraph.languages.llm.syntax.tree import Application, Comparison, Foreign, Items, Literal, OutputRef
 from condgraph.vectors.encoders import fold
 
-if TYPE_CHECKING:
-    from condgraph.languages.llm.lower.query import Lowering
+# -- sets --------------------------------------------------------------------------------------------
+# Set functions of LLM queries and what keeps members by a condition: over entities where any
+# operand has them, else values.
+
+
+def operands_of(lowering: Lowering, call: Application) -> list[Result]:
+    """Operands one by one, the items of a list each; lists without items are one empty set."""
+    found: list[Result] = []
+    for operand in call.operands:
+        if isinstance(operand, Items):
+            found.extend(lowering.evaluate(item) for item in operand.items)
+        else:
+            found.append(lowering.evaluate(operand))
+    return found or [Result(Constants(()), kinds=TEXTS, span=call.span)]
+
+
+def lower_set(lowering: Lowering, call: Application) -> Result:
+    """Union, intersection, difference over entities where any operand has them, else over values.
+
+    A list alone holds the sets; beside other operands it is a set itself.
+    """
+    several = len(call.operands) > 1
+    results = [lowering.evaluate(one) for one in call.operands] if several else operands_of(lowering, call)
+    if len(results) == 1 and call.function != "set_union":
+        lowering.context.warn(f"{call.function} of one set is that set")
+    first = next((one for one in results if one.is_entities), None)
+    if first is not None:
+        return _entity_set(lowering, call.function, results, first)
+    whole = next((one for one in results if one.literal is None), None)
+    parts = [bag_like(lowering, one, whole) for one in results]
+    model = whole or results[0]
+    led = tuple(dict.fromkeys(name for one in results for name in one.led))
+    if call.function == "set_union":
+        return model.of(Distinct(Concat(tuple(parts))) if len(parts) > 1 else Distinct(parts[0]), led=led)
+    found = parts[0]
+    for part in parts[1:]:
+        test: Condition = Equals(part)
+        found = FilterValues(found, Not(test) if call.function == "set_difference" else test)
+    return model.of(Distinct(found), led=results[0].led if call.function == "set_difference" else led)
+
+
+def _entity_set(lowering: Lowering, function: str, results: list[Result], model: Result) -> Result:
+    table, sources = model.table, model.sources
+    parts: list[Entities] = []
+    for one in results:
+        if one.literal is not None:
+            parts.append(_literal_members(lowering, one.literal, model))
+        else:
+            parts.append(lowering.entities(one, table, sources))
+    if function == "set_union":
+        node = union(*parts)
+    elif function == "set_intersection":
+        node = intersect(*parts)
+    else:
+        node = parts[0]
+        for part in parts[1:]:
+            node = Minus(node, part)
+    same = [one for one in results if one.column is not None]
+    column = same[0].column if same else None
+    led = results[0].led if function == "set_difference" else tuple(dict.fromkeys(name for one in results for name in one.led))
+    # What is taken away says nothing of the rows that are left.
+    left = results[:1] if function == "set_difference" else results
+    return model.of(node, column=column, led=led, empty=any(one.empty and one.column == column for one in left))
+
+
+def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> Entities:
+    """A literal as a set of entities: the rows with such a cell, or the entities of the name."""
+    if model.table is not None:
+        return lowering.context.rows_with(literal, model.table)
+    return ByName(lowering.context.named(literal, "entity", None))
+
+
+def bag_like(lowering: Lowering, result: Result, model: Result | None) -> Values:
+    """A literal among values as a value of their type."""
+    if result.literal is None:
+        return as_values(result)
+    text = collapse(result.literal.text)
+    values: list[Value] = []
+    kinds = model.kinds if model is not None else {}
+    if model is not None and model.column is not None and model.table is not None:
+        column = lowering.context.linker.column((model.column,), model.table)
+        values.extend(lowering.context.same(text, column, f"value of {model.column!r}", literal_tests("=", text, kinds)))
+    for test in literal_tests("=", text, kinds).conditions:
+        if isinstance(test, Compare):
+            values.append(test.value)
+    return given(*dict.fromkeys(values or [text]))
+
+
+def lower_negation(lowering: Lowering, call: Application) -> Result:
+    """What is not in a set: entities or rows of its sources, or other values of its column."""
+    result = lowering.evaluate(call.operands[0])
+    if result.literal is not None:
+        raise PlanError("set_negation takes the output of a query", span=call.span)
+    if result.is_entities:
+        assert isinstance(result.node, Entities)
+        return result.of(Minus(_universe(lowering, result), result.node))
+    if result.column is None or result.is_scalar:
+        raise PlanError("set_negation takes a set", span=call.span, hint="it gives what is not in the set: rows, entities, values")
+    everything = Objects(Scan(None, (result.column,), source=result.table))
+    return result.of(Distinct(FilterValues(everything, Not(Equals(as_values(result))))))
+
+
+def _universe(lowering: Lowering, result: Result) -> Entities:
+    if result.table is not None:
+        return lowering.context.rows(result.table)
+    several = len(lowering.context.schema.sources) > 1
+    parts: list[Entities] = [AllEntities((EntityKind.ENTITY,), source) for source in result.sources if several]
+    return union(*parts) if parts else AllEntities((EntityKind.ENTITY,))
+
+
+def lower_keep(lowering: Lowering, call: Application) -> Result:
+    """The values of a column that satisfy conditions."""
+    result = lowering.column_values(lowering.evaluate(call.operands[0]), "keep")
+    for condition in call.operands[1:]:
+        assert isinstance(condition, Comparison)
+        result = _kept(lowering, result, condition)
+    return result
+
+
+def _kept(lowering: Lowering, result: Result, condition: Comparison) -> Result:
+    values = as_values(result)
+    times = {kind for kind, _ in result.kinds} == {Kind.TIME}
+    right = lowering.evaluate(condition.right)
+    if right.literal is None:
+        limits = lowering.as_bag(right)
+        node: Values = Clip(values, condition.op, limits) if times else FilterValues(values, Versus(condition.op, limits))
+        return result.of(node, validity=None)
+    text = right.literal.text
+    if times and (read := read_times(text)):
+        return result.of(Clip(values, condition.op, Constants(tuple(read))), validity=None)
+    if result.column is not None and result.carried and result.kinds:
+        column = lowering.context.linker.column((result.column,), result.table)
+        if len(column):
+            test = lowering.context.condition(condition.op, right.literal, column, f"value of {result.column!r}")
+            return result.of(FilterValues(values, test), validity=None)
+    tests = literal_tests(condition.op, text, result.kinds or NUMBERS).conditions
+    return result.of(FilterValues(values, any_of(tests or [Compare(condition.op, collapse(text))])), validity=None)
+
+
+# -- comparisons, conditionals, arithmetic -----------------------------------------------------------
 
 
 def apply(name: str, arguments: Sequence[Values | Scalar], **options: str) -> Apply:
@@ -164,3 +347,233 @@ def literal_value(text: str) -> Value:
         return quantity
     times: list[Time] = read_times(text)
     return times[0] if times else collapse(text)
+
+
+# -- aggregates, positions, functions from outside ---------------------------------------------------
+# Lowering of functions over the results of earlier lines, and of tables.
+
+
+#: Functions that take a text beside a result.
+_COMPARING: Final = frozenset(("equal", "is_in", "compare", "set_difference", "keep", "if"))
+
+
+def complain_of_outputs(lowering: Lowering, call: Application) -> None:
+    """Complain of a text in the place of a result that names none but means one ('query1'): as a text it
+    would be the answer. Beside a result it may be a value that it is compared with.
+    """
+    if any(isinstance(one, OutputRef) for one in call.operands) and call.function in _COMPARING:
+        return
+    for one in call.operands:
+        if not isinstance(one, Literal) or (found := AN_OUTPUT.fullmatch(one.text.strip())) is None:
+            continue
+        if any(query.label == found[1] for query in lowering.program.queries) and not lowering.context.schema.has_entity(
+            collapse(one.text)
+        ):
+            raise UnknownNameError(
+                "output", one.text, candidates=[f"output_of_query{found[1]}"], span=one.span,
+                hint=f"write output_of_query{found[1]}",
+            )  # fmt: skip
+
+
+def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
+    """A function that is not native: the one from outside, or an error with the nearest names."""
+    function: Any = lowering.context.llm_function
+    names: tuple[str, ...] = ()
+    if isinstance(function, Mapping):
+        names = tuple(function)
+        function = {fold(name): one for name, one in function.items()}.get(fold(call.call.name))
+    if function is None:
+        error = call.error()
+        error.candidates = tuple(dict.fromkeys((*nearest(call.call.name, names), *error.candidates)))
+        error.hint = "llm_function= answers such functions with a language model"
+        if is_time_function(call.call.name):
+            there = "of times there are extract_year, extract_month, extract_day, difference and duration"
+            error.hint = f"{there}; {error.hint}"
+        raise error
+    if not callable(function):
+        known = "a callable of a name, the texts of each argument, and options, or of one FunctionCall"
+        raise OptionError(f"llm_function is {known}; or maps names to such")
+    results = [lowering.evaluate(argument.value) for argument in call.call.arguments]
+    arguments = tuple(map(lowering.as_bag, results))
+    options = tuple((f"argument {at}", argument.name) for at, argument in enumerate(call.call.arguments, 1) if argument.name)
+    if not takes_call(function):
+        return Result(External(call.call.name, remembering(function), arguments, options), kinds=TEXTS)
+    about = tuple(facts for pair in zip(results, arguments, strict=True) if (facts := _about(*pair)) is not None)
+    return Result(External(call.call.name, remembering(function), arguments, options, about, lowering.asked), kinds=TEXTS)
+
+
+def _about(result: Result, bag: Values) -> Facts | None:
+    """The facts of the rows that carry an argument; None where nothing does."""
+    if isinstance(bag, Objects):
+        carriers: Entities = Reached(OtherEnd(bag.facts, "subject"))
+    elif isinstance(bag, Names):
+        carriers = bag.entities
+    elif result.is_entities or result.carried:
+        carriers = SubjectsOf(bag)
+    else:
+        return None
+    return Scan(carriers, None, "subject", "subject", "any", result.table)
+
+
+# -- aggregates ------------------------------------------------------------------------------------
+
+
+def count(lowering: Lowering, call: Application) -> Result:
+    """How many members a set has, or different values."""
+    result = lowering.evaluate(call.operands[0])
+    if "distinct" in call.options and result.is_rows:
+        result = lowering.column_values(result, "count")
+    if isinstance(result.node, Entities):
+        return Result(Count(result.node), kinds=NUMBERS, led=result.led)
+    return Result(Count(lowering.as_bag(result)), kinds=NUMBERS, led=result.led)
+
+
+def _bag_of_all(lowering: Lowering, call: Application) -> Result:
+    """The operands side by side, rows as their column."""
+    results = [lowering.column_values(one, call.function) for one in operands_of(lowering, call)]
+    if len(results) == 1:
+        return results[0]
+    model = next((one for one in results if one.literal is None), results[0])
+    parts = tuple(bag_like(lowering, one, model) if one.literal is not None else as_values(one) for one in results)
+    led = tuple(dict.fromkeys(name for one in results for name in one.led))
+    carried = all(one.carried for one in results)
+    return Result(Concat(parts), model.table, model.sources, model.column, model.kinds, led, carried=carried)
+
+
+def total(kind: type[Sum] | type[Mean] | type[Median]) -> Rule:
+    """An aggregate of numbers."""
+
+    def rule(lowering: Lowering, call: Application) -> Result:
+        result = _bag_of_all(lowering, call)
+        return Result(kind(as_values(result)), kinds=NUMBERS, led=result.led, column=result.column)
+
+    return rule
+
+
+def extreme(direction: Direction) -> Rule:
+    """The largest or smallest of all."""
+
+    def rule(lowering: Lowering, call: Application) -> Result:
+        result = _bag_of_all(lowering, call)
+        return result.of(Extreme(_bounded(result, direction), direction), validity=None)
+
+    return rule
+
+
+def _bounded(result: Result, direction: Direction) -> Values:
+    """Times by the end that decides: the earliest start, the latest end."""
+    part: Literal_["start", "end"] = "start" if direction == "smallest" else "end"
+    if result.validity is not None:
+        return Validity(result.validity, part)
+    values = as_values(result)
+    if isinstance(values, (Clip, Concat)) and any(kind is Kind.TIME for kind, _ in result.kinds) and result.table is None:
+        return Bound(values, part)
+    return values
+
+
+def most_frequent(direction: Direction) -> Rule:
+    """The values that appear most or least often."""
+
+    def rule(lowering: Lowering, call: Application) -> Result:
+        result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
+        return result.of(Distinct(Mode(as_values(result), direction)), validity=None)
+
+    return rule
+
+
+def carriers(direction: Direction) -> Rule:
+    """The rows or entities that have the largest or smallest value."""
+
+    def rule(lowering: Lowering, call: Application) -> Result:
+        result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
+        if not result.carried:
+            hint = "max gives the value itself"
+            raise PlanError(f"{call.function} takes values that rows or entities have", span=call.span, hint=hint)
+        return result.of(SubjectsOf(Extreme(_bounded(result, direction), direction)), validity=None)
+
+    return rule
+
+
+# -- rows and places -------------------------------------------------------------------------------
+
+
+def neighbour(distance: int) -> Rule:
+    """The row at a distance, in the same table."""
+
+    def rule(lowering: Lowering, call: Application) -> Result:
+        result = lowering.evaluate(call.operands[0])
+        table = result.table or lowering.context.table_scope or lowering.context.scope
+        if table is None or not lowering.context.is_table(table):
+            raise PlanError(f"{call.function} takes table rows, and these are none", span=call.span)
+        return result.of(Neighbour(lowering.entities(result, table, ()), distance), table=table, validity=None)
+
+    return rule
+
+
+def row_number(lowering: Lowering, call: Application) -> Result:
+    """The positions of rows in their table, from 1."""
+    result = lowering.evaluate(call.operands[0])
+    if result.table is None:
+        raise PlanError("row_number takes table rows, and these are none", span=call.span)
+    rows = lowering.entities(result, result.table, ())
+    return Result(RowNumbers(rows), result.table, result.sources, None, NUMBERS, result.led, carried=True)
+
+
+def position(place: int) -> Rule:
+    """The member at a position in order."""
+    return lambda lowering, call: nth(lowering, lowering.evaluate(call.operands[0]), place)
+
+
+def nth(lowering: Lowering, result: Result, place: int) -> Result:
+    """The member at a place: rows and their values in the order of the table, sorted ones as they
+    were sorted.
+    """
+    if isinstance(result.node, Entities):
+        if result.table is not None:
+            return result.of(SubjectsOf(Nth(RowNumbers(result.node), place, "ascending")), empty=result.empty)
+        return result.of(Referents(Nth(Names(result.node), place, "ascending")))
+    order = result.order or "row"
+    if order != "row":
+        _warn_mixed(lowering, result, "sort")
+    return result.of(Nth(lowering.as_bag(result), place, order), validity=None)  # type: ignore[arg-type]
+
+
+def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
+    """Say where values are put in an order that do not compare: the place of one says little then."""
+    kinds = {(Kind.TEXT if kind is Kind.ENTITY else kind, unit) for kind, unit in result.kinds if kind is not Kind.UNKNOWN}
+    if len(kinds) > 1:
+        lowering.context.warn(
+            f"{what}: the values are of {len(kinds)} types or units, which do not compare: numbers stand unit by unit, "
+            "times behind them, texts last"
+        )
+
+
+def sort(lowering: Lowering, call: Application) -> Result:
+    """The order in which first, last and [n] count."""
+    result = lowering.column_values(lowering.evaluate(call.operands[0]), "sort")
+    word = call.options.get("order")
+    text = word.text.casefold() if isinstance(word, Literal) else "ascending"
+    order = "descending" if text.startswith(("desc", "high", "larg", "false")) else "ascending"
+    lowering.context.remark("an answer has its own order; sort decides only what first, last and [n] mean")
+    if order == "descending":
+        lowering.descending = result.node
+    return result.of(result.node, order=order)
+
+
+def nth_highest(lowering: Lowering, call: Application) -> Result:
+    """The n-th largest value."""
+    result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
+    word = call.options.get("n")
+    number = read_quantity(word.text) if isinstance(word, Literal) else None
+    if number is None or not isinstance(number.number, int) or number.number < 1:
+        raise PlanError("nth_highest needs n, a whole number from 1", span=call.span)
+    if number.number == 1:
+        return result.of(Extreme(_bounded(result, "largest"), "largest"), validity=None)
+    _warn_mixed(lowering, result, "nth_highest")
+    return result.of(Nth(as_values(result), number.number - 1, "descending"), validity=None)
+
+
+def unique(lowering: Lowering, call: Application) -> Result:
+    """Each member once."""
+    result = lowering.evaluate(call.operands[0])
+    return result if result.is_entities else result.of(Distinct(lowering.as_bag(result)))

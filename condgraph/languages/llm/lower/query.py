@@ -2,8 +2,8 @@
 `docs/reference/llm-queries.md` says what they mean.
 
 `lower` parses a program, goes from the last query back to what it needs, and gives one plan.
-`search` lowers get_information by the table of 32 cases, `apply` the other functions, `context`
-holds names and warnings. A query that nobody needs is not lowered; what is wrong with it is a
+`search` lowers get_information by the table of 32 cases, `functions` says what lowers the others,
+`context` has names and warnings. A query that nobody needs is not lowered; what is wrong with it is a
 warning.
 """
 
@@ -17,7 +17,6 @@ from condgraph.engine.algebra import (
     ByName,
     Choose,
     Concat,
-    Condition,
     Constants,
     Entities,
     Equals,
@@ -36,8 +35,6 @@ from condgraph.engine.algebra import (
     Table,
     Values,
     Where,
-    any_of,
-    union,
 )
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, PlanError
@@ -46,15 +43,23 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.languages.llm.binding import bind
-from condgraph.languages.llm.bound import Application, Search
-from condgraph.languages.llm.lower.apply import complain_of_outputs, lower_application, lower_foreign, nth
-from condgraph.languages.llm.lower.context import Context
+from condgraph.languages.llm.functions import FUNCTIONS
+from condgraph.languages.llm.lower.context import NUMBERS, TEXTS, Context, Lowering, Result, as_values
 from condgraph.languages.llm.lower.joins import joined_rows
-from condgraph.languages.llm.lower.native import apply, asks_truth, comparison, literal_value
-from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values
-from condgraph.languages.llm.lower.search import SearchRule
+from condgraph.languages.llm.lower.native import (
+    apply,
+    asks_truth,
+    comparison,
+    complain_of_outputs,
+    literal_value,
+    lower_foreign,
+    nth,
+)
+from condgraph.languages.llm.lower.search import lower_search
+from condgraph.languages.llm.lower.tables import on_table
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import (
+    Application,
     Call,
     Comparison,
     Expression,
@@ -65,6 +70,7 @@ from condgraph.languages.llm.syntax.tree import (
     Not,
     OutputRef,
     Program,
+    Search,
     Ternary,
 )
 from condgraph.names.vocabulary import Vocabulary, resolve
@@ -98,7 +104,7 @@ def lower(
         raise OptionError(f"a question is a text, not {type(question).__name__}")
     lenient, target = on_unknown == "empty", tree.target_type
     context = Context(schema, lenient=lenient, source=source, llm_function=llm_function, target_type=target, question=question)
-    lowering = Lowering(context, tree)
+    lowering = ProgramLowering(context, tree)
     for notice in tree.notices:
         context.warnings.append(str(notice))
     used = set(tree.used)
@@ -110,17 +116,15 @@ def lower(
     return lowering.finish()
 
 
-class Lowering:
-    """A program while it is lowered. `results` has what each query became, by position."""
+class ProgramLowering(Lowering):
+    """A program while it is lowered. `results` has the result of each query, by position."""
 
     def __init__(self, context: Context, program: Program) -> None:
         self.context, self.program = context, program
         self.results: dict[int, Result] = {}
         self.steps: list[tuple[str, Node]] = []
         self.notes: dict[int, str] = {}
-        #: What was sorted in descending order last, which an answer does not show.
         self.descending: Node | None = None
-        #: What a function from outside is told of the query at hand.
         self.asked = Asked()
 
     # -- queries and expressions -------------------------------------------------------------------
@@ -151,23 +155,23 @@ class Lowering:
             check()
             bound = bind(expression)
             if isinstance(bound, Search):
-                return SearchRule(self, bound).lower()
+                return lower_search(self, bound)
             if not isinstance(bound, Application):
                 return lower_foreign(self, bound)
             complain_of_outputs(self, bound)
-            return lower_application(self, bound)
+            return self._applied(bound)
         if isinstance(expression, Comparison):
             left, right = self.evaluate(expression.left), self.evaluate(expression.right)
             return comparison(self, left, right, expression.op, bare=True)
         if isinstance(expression, Item):
             return nth(self, self.evaluate(expression.of), expression.index)
         if isinstance(expression, Items):
-            return lower_application(self, Application("set_union", expression.items, {}, expression.span))
+            return self._applied(Application("set_union", expression.items, {}, expression.span))
         if isinstance(expression, Not):
             return Result(apply("not", [self.truth(expression.of)]), kinds=TEXTS)
         if isinstance(expression, Ternary):
-            return lower_application(
-                self, Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
+            return self._applied(
+                Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
             )
         return self._infix(expression)
 
@@ -179,6 +183,13 @@ class Lowering:
             return Result(apply("is_in", [left, right]), kinds=TEXTS)
         signed = {"absolute": "false"} if expression.op == "-" else {}
         return Result(apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
+
+    def _applied(self, call: Application) -> Result:
+        """The operator of a call of a native function."""
+        rule = on_table(self, call) or FUNCTIONS[call.function].lower
+        assert rule is not None, "get_information is lowered by its cases"
+        result = rule(self, call)
+        return result.of(result.node, span=call.span)
 
     def truth(self, expression: Expression) -> Values | Scalar:
         """An expression as a truth value."""
@@ -300,14 +311,6 @@ class Lowering:
         self.context.warn(f"values that no row of {table!r} carries mean its rows with such a cell")
         facts: Facts = Where(Scan(None, None, source=table), Equals(values))
         return Reached(facts)
-
-    def union(self, parts: list[Entities]) -> Entities:
-        """Entities of any part."""
-        return union(*parts)
-
-    def any_test(self, tests: Sequence[Condition]) -> Condition:
-        """At least one of the tests."""
-        return any_of(list(tests))
 
     # -- the end -----------------------------------------------------------------------------------
 

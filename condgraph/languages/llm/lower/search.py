@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from typing import Literal as Literal_
 
 from condgraph.engine.algebra import (
     Among,
     ByName,
+    Compare,
     Concat,
     Condition,
+    Constants,
     Distinct,
+    During,
+    DuringAny,
     End,
     Entities,
     Equals,
@@ -22,239 +27,212 @@ from condgraph.engine.algebra import (
     Extreme,
     Facts,
     Family,
+    FilterValues,
     Intersect,
+    Minus,
     Mode,
     Names,
     Not,
     Objects,
     Predicates,
     QualifierKeys,
+    Qualifiers,
     Reached,
     Referents,
     RowNumbers,
     Scan,
+    Span,
     SubjectsOf,
+    Validity,
     Values,
     Versus,
     Where,
+    WhereQualifier,
+    WhereValidity,
+    any_of,
     intersect,
+    union,
 )
-from condgraph.engine.errors import PlanError
+from condgraph.engine.errors import LiteralError, PlanError
 from condgraph.engine.schema import Kinds
-from condgraph.languages.llm.bound import PARAMETERS, ColumnCondition, Search
-from condgraph.languages.llm.lower.context import ROW_NUMBER
+from condgraph.engine.values import Kind, collapse
+from condgraph.languages.llm.lower.context import (
+    MISSING,
+    NUMBERS,
+    ROW_NUMBER,
+    TEXTS,
+    TIME_WORDS,
+    TIMES,
+    Lowering,
+    Result,
+    as_values,
+)
 from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
-from condgraph.languages.llm.lower.keys import Key
-from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests
-from condgraph.languages.llm.lower.results import NUMBERS, TEXTS, Result, as_values
-from condgraph.languages.llm.lower.rows import Relation, RowParts
-from condgraph.languages.llm.lower.superlatives import superlative
-from condgraph.languages.llm.syntax.tree import Expression, Items, Literal
+from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative
+from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Expression, Items, Literal, Search
 from condgraph.languages.parameters import Given
+from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
 
-if TYPE_CHECKING:
-    from condgraph.languages.llm.lower.query import Lowering
+# -- keys: qualifiers and time words -----------------------------------------------------------------
+# Keys that are no predicates: qualifiers of statements, and the time words that read when a
+# statement holds.
 
 
-# -- cases -------------------------------------------------------------------------------------------
-# The meaning of get_information for each of the 32 subsets of its parameters, as data.
-#
-# H is head_entity, R relation, T tail_entity, K key, V value. F(p) are the facts of predicate p;
-# F(p)[H] those whose subject lies in H, F(p)[T] those whose object satisfies T. K names a predicate,
-# a qualifier key or a time word. "K is a qualifier" holds for the time words (`time`, `start time`,
-# `end time`), and for a qualifier key that the schema has seen on R, or on any predicate where R is
-# not given; where K is such a key and a predicate as well, it is the qualifier. Which choice of a
-# case applies is decided while lowering, from the schema and the program's text, never from the data.
-# The paper's Table 1 covers ten of the cases.
-
-
-class When(Enum):
-    """What has to hold for a choice. `QUALIFIER` and `PREDICATE` speak of K, `CONSTANT` and `SET`
-    of H.
-    """
-
-    ALWAYS = "always"
-    QUALIFIER = "K is a qualifier"
-    PREDICATE = "K is a predicate"
-    CONSTANT = "H is one constant"
-    SET = "H is a set or an output"
+_SPANS: Final[dict[str, Span]] = {
+    "=": "overlaps",
+    "!=": "disjoint",
+    "<": "before",
+    ">": "after",
+    "<=": "until",
+    ">=": "from",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One meaning of a case: when it applies, the rule that lowers it, and what it says. A rule of
-    None is a typed error.
-    """
+class Key:
+    """A qualifier key, or a part of the validity ("interval", "start", "end")."""
 
-    when: When
-    rule: str | None
-    meaning: str
+    lowering: Lowering
+    text: str
+    part: Literal_["interval", "start", "end"] | None
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A subset of the parameters, as letters in the order H R T K V, and its choices; exactly one
-    of them applies.
-    """
-
-    given: str
-    choices: tuple[Choice, ...]
+    @classmethod
+    def find(
+        cls,
+        lowering: Lowering,
+        expression: Expression,
+        predicates: tuple[str, ...] | None,
+        conditions: tuple[ColumnCondition, ...],
+    ) -> Key | None:
+        """The key as a time word or a qualifier; None where it is a predicate, or nothing that is
+        known.
+        """
+        if not isinstance(expression, Literal):
+            return None
+        schema = lowering.context.schema
+        text = collapse(expression.text)
+        part = TIME_WORDS.get(fold(text))
+        if part is not None and lowering.context.linker.temporal:
+            return cls(lowering, text, part)  # type: ignore[arg-type]
+        owners = predicates or (None,)
+        same = [key for key in schema.qualifiers if fold(key) == fold(text)]
+        for key in [text] if text in same else same:
+            if any(schema.has_qualifier(key, owner) for owner in owners):
+                return cls(lowering, key, None)
+        return None
 
     @property
-    def name(self) -> str:
-        """The parameters that are given, for people: "H R T"."""
-        return " ".join(self.given) or "nothing"
+    def what(self) -> str:
+        """What it is, in words."""
+        return "a time word: when the facts hold" if self.part is not None else "a qualifier"
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of its values."""
+        return TIMES if self.part is not None else self.lowering.context.schema.qualifier_kinds(self.text)
+
+    def values(self, facts: Facts) -> Result:
+        """The qualifier's values, or when the facts hold."""
+        if self.part is not None:
+            whole = facts if self.part == "interval" else None
+            return Result(Validity(facts, self.part), kinds=TIMES, validity=whole, carried=True)
+        kinds = self.lowering.context.schema.qualifier_kinds(self.text)
+        return Result(Qualifiers(facts, self.text), kinds=kinds, column=self.text, carried=True)
+
+    def where(self, facts: Facts, *conditions: ColumnCondition) -> Facts:
+        """The facts whose qualifier, or validity, satisfies every condition."""
+        for condition in conditions:
+            facts = self._where(facts, condition)
+        return facts
+
+    def _where(self, facts: Facts, condition: ColumnCondition) -> Facts:
+        value = condition.value
+        if self.part is None:
+            return WhereQualifier(facts, self.text, self._test(condition))
+        if isinstance(value, Literal):
+            word = superlative(value.text, TIMES) if condition.op != "!=" else None
+            if word is not None:
+                # Of whole intervals the earliest begins first, and the latest ends last.
+                part = self.part if self.part != "interval" else "start" if word[1] == "smallest" else "end"
+                return WhereValidity(facts, part, Versus("=", Extreme(Validity(facts, part), word[1])))
+            times = read_times(value.text)
+            if not times:
+                return self._as_of_entity(facts, condition, value)
+            if self.part == "interval":
+                relation = _SPANS[condition.op]
+                return During(facts, relation, times[0]) if len(times) == 1 else DuringAny(facts, relation, Constants(tuple(times)))
+            return WhereValidity(facts, self.part, any_of([Compare(condition.op, time) for time in times]))
+        limits = self._times(self.lowering.evaluate(value), facts)
+        if self.part == "interval":
+            return DuringAny(facts, _SPANS[condition.op], limits)
+        return WhereValidity(facts, self.part, Versus(condition.op, limits))
+
+    def _as_of_entity(self, facts: Facts, condition: ColumnCondition, literal: Literal) -> Facts:
+        """A literal that is no time and names something that has one: the time of it."""
+        context = self.lowering.context
+        if not context.schema.has_entity(collapse(literal.text)):
+            raise LiteralError(f"{literal.text!r} is no time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
+        context.warn(f"{literal.text!r} is no time; the times of the facts of the entity of this name are taken")
+        limits = Validity(Scan(ByName((collapse(literal.text),)), None), "interval")
+        if self.part == "interval":
+            return DuringAny(facts, _SPANS[condition.op], limits)
+        assert self.part is not None
+        return WhereValidity(facts, self.part, Versus(condition.op, limits))
+
+    def _times(self, result: Result, facts: Facts) -> Values:
+        """What an earlier query gave, as times; entities stand for when their facts hold."""
+        if result.literal is not None:
+            times = read_times(result.literal.text)
+            if times:
+                return Constants(tuple(times))
+        if isinstance(result.node, Entities):
+            self.lowering.context.warn("entities as a time stand for the times of their facts")
+            return Validity(Scan(result.node, None), "interval")
+        return as_values(result)
+
+    def _test(self, condition: ColumnCondition) -> Condition:
+        value = condition.value
+        context = self.lowering.context
+        if not isinstance(value, Literal):
+            result = self.lowering.evaluate(value)
+            if result.literal is None:
+                return Versus(condition.op, self.lowering.as_bag(result))
+            value = result.literal
+        kinds = context.schema.qualifier_kinds(self.text)
+        typed = literal_tests(condition.op, value.text, kinds)
+        for remark in typed.remarks:
+            context.warn(remark)
+        tests = list(typed.conditions)
+        types = {kind for kind, _ in kinds}
+        if types & {Kind.TEXT, Kind.ENTITY} or not tests:
+            if typed.refused:
+                raise LiteralError(f"{self.text!r}: {typed.refused}, which do not compare", span=value.span)
+            if not types & {Kind.TEXT, Kind.ENTITY}:
+                wanted = " or ".join(sorted(kind.name.lower() for kind in types))
+                raise LiteralError(f"{value.text!r} cannot be read as {wanted}, the type of {self.text!r}", span=value.span)
+            tests.append(Compare(condition.op, collapse(value.text)))
+        return any_of(tests)
 
 
-def _case(given: str, *choices: tuple[When, str | None, str]) -> Case:
-    return Case(given, tuple(Choice(*choice) for choice in choices))
+# -- calls -------------------------------------------------------------------------------------------
 
 
-_A, _Q, _P, _C, _S = When.ALWAYS, When.QUALIFIER, When.PREDICATE, When.CONSTANT, When.SET
-
-_TABLE: Final = (
-    _case("", (_A, None, "get_information needs at least one condition")),
-    _case("H", (_A, "names_of_facts", "the distinct predicates of H's facts, and their qualifier keys")),
-    _case("R", (_A, "objects", "the objects of F(R)")),
-    _case("T", (_A, "subjects_any", "the subjects of any fact with object T")),
-    _case("K", (_Q, "qualifiers_any", "all values of qualifier K"), (_P, "objects_k", "the objects of F(K)")),
-    _case("V", (_A, "subjects_any", "the subjects of any fact with object V")),
-    _case("HR", (_A, "objects_of", "the objects of F(R)[H]")),
-    _case("HT", (_A, "predicates_between", "the distinct predicates between H and T")),
-    _case("HK", (_Q, "qualifiers_of_any", "qualifier K of H's facts"), (_P, "objects_of_k", "the objects of F(K)[H]")),
-    _case("HV", (_A, "predicates_between", "the distinct predicates of H's facts with object V")),
-    _case("RT", (_A, "subjects", "the subjects of F(R)[T]")),
-    _case(
-        "RK", (_Q, "qualifiers", "qualifier K of the facts of R"), (_P, None, "two columns without a condition: ask one at a time")
-    ),
-    _case("RV", (_A, "subjects", "the subjects of F(R)[V]")),
-    _case(
-        "TK",
-        (_Q, "subjects_qualified", "the subjects of facts whose qualifier K is T"),
-        (_P, "subjects_k", "the subjects of F(K)[T]"),
-    ),
-    _case("TV", (_A, "subjects_any_both", "the subjects of any fact with object T that also have one with object V")),
-    _case(
-        "KV",
-        (_Q, "subjects_qualified", "the subjects of facts whose qualifier K is V"),
-        (_P, "subjects_k", "the subjects of F(K)[V]"),
-    ),
-    _case("HRT", (_C, "holds", "whether F(R)[H][T] is there"), (_S, "holding", "those of H that have F(R)[T]")),
-    _case(
-        "HRK", (_Q, "qualifiers_of", "qualifier K of F(R)[H]"), (_P, "two_hops", "the objects of F(K) of the objects of F(R)[H]")
-    ),
-    _case("HRV", (_C, "holds", "whether F(R)[H][V] is there"), (_S, "holding", "those of H that have F(R)[V]")),
-    _case(
-        "HTK",
-        (_Q, "qualifiers_between", "qualifier K of the facts between H and T"),
-        (_P, "holds_k", "as H R T, with K for R"),
-    ),
-    _case("HTV", (_A, "holds_any", "whether any fact of H has object T, and any has object V")),
-    _case(
-        "HKV",
-        (_Q, "objects_of_any_qualified", "the objects of H's facts whose qualifier K is V"),
-        (_P, "holds_k", "as H R V, with K for R"),
-    ),
-    _case(
-        "RTK",
-        (_Q, "qualifiers_with_object", "qualifier K of F(R)[T]"),
-        (_P, "objects_k_of_subjects", "the objects of F(K) of the subjects of F(R)[T]"),
-    ),
-    _case("RTV", (_A, "subjects_both", "the subjects of F(R) whose object satisfies both T and V")),
-    _case(
-        "RKV",
-        (_Q, "objects_qualified", "the objects of the facts of R whose qualifier K is V"),
-        (_P, "objects_of_subjects_k", "the objects of F(R) of the subjects of F(K)[V]"),
-    ),
-    _case(
-        "TKV",
-        (_Q, "subjects_any_qualified", "the subjects of facts with object T whose qualifier K is V"),
-        (_P, "subjects_k_and_any", "the subjects of F(K)[V] that also have a fact with object T"),
-    ),
-    _case(
-        "HRTK",
-        (_Q, "qualifiers_of_with_object", "qualifier K of F(R)[H][T]"),
-        (_P, "objects_k_if_holds", "the objects of F(K) of those of H that have F(R)[T]"),
-    ),
-    _case(
-        "HRTV",
-        (_C, "holds_both", "whether an object of F(R)[H] satisfies both T and V"),
-        (_S, "holding_both", "those of H for which it does"),
-    ),
-    _case(
-        "HRKV",
-        (_Q, "objects_of_qualified", "the objects of the facts F(R)[H] whose qualifier K is V"),
-        (_P, "objects_of_having", "the objects of F(R)[H] that themselves have F(K)[V]"),
-    ),
-    _case(
-        "HTKV",
-        (_Q, "predicates_between_qualified", "the predicates of facts between H and T whose qualifier K is V"),
-        (_P, "predicates_between_having", "the predicates between those of H that have F(K)[V], and T"),
-    ),
-    _case(
-        "RTKV",
-        (_Q, "subjects_with_qualified", "the subjects of the facts F(R)[T] whose qualifier K is V"),
-        (_P, "subjects_and_k", "the subjects of F(R)[T] that are subjects of F(K)[V]"),
-    ),
-    _case(
-        "HRTKV",
-        (_Q, "holds_qualified", "whether F(R)[H][T] is there with qualifier K equal to V"),
-        (_P, "holds_and_k", "whether one of H has F(R)[T] and F(K)[V]"),
-    ),
-)
-
-CASES: Final[Mapping[str, Case]] = MappingProxyType({case.given: case for case in _TABLE})
-
-
-def subsets() -> Iterator[str]:
-    """All 32 subsets of the parameters, as letters in the order H R T K V."""
-    for size in range(len(PARAMETERS) + 1):
-        for chosen in combinations(PARAMETERS, size):
-            yield "".join(chosen)
-
-
-def choose(given: str, *, qualifier: bool, constant: bool) -> Choice:
-    """The choice that applies to a subset, when K is a qualifier (or not), and H is one constant
-    (or a set).
-
-    >>> choose("RTK", qualifier=False, constant=False).rule
-    'objects_k_of_subjects'
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The predicates a relation (or a key) names, in their source. `numbers` is the virtual
+    attribute row_number.
     """
-    holds = {
-        When.ALWAYS: True,
-        When.QUALIFIER: qualifier,
-        When.PREDICATE: not qualifier,
-        When.CONSTANT: constant,
-        When.SET: not constant,
-    }
-    return next(choice for choice in CASES[given].choices if holds[choice.when])
+
+    names: tuple[str, ...]
+    source: str | None
+    sources: tuple[str, ...]
+    table: str | None
+    family: Family = "any"
+    numbers: bool = False
 
 
-def markdown() -> str:
-    """The table as Markdown, a row a choice."""
-    lines = ["| given | when | meaning | rule |", "|---|---|---|---|"]
-    for given in subsets():
-        case = CASES[given]
-        for choice in case.choices:
-            when = "" if choice.when is When.ALWAYS else choice.when.value
-            meaning = choice.meaning if choice.rule is not None else f"error: {choice.meaning}"
-            lines.append(f"| {case.name} | {when} | {meaning} | {f'`{choice.rule}`' if choice.rule else ''} |")
-    return "\n".join(lines) + "\n"
-
-
-# -- search parts ------------------------------------------------------------------------------------
-# The parts of a get_information call while it is lowered: predicates, heads, conditions, and the
-# facts and values they name.
-
-
-# -- search ------------------------------------------------------------------------------------------
-# `Search` binds the parameters, `cases.choose` says which rule applies, and the method of that name
-# builds the operators. A key that is a predicate goes through `_subjects_k` and `_objects_k`, one
-# that is a qualifier or a time word through `Key`.
-
-
-class SearchRule(RowParts):
+class SearchCall:
     """One call of get_information while it is lowered."""
 
     def __init__(self, lowering: Lowering, search: Search) -> None:
@@ -269,9 +247,7 @@ class SearchRule(RowParts):
         if search.key is not None:
             self._bind_key(search.key)
         self.search = self._outside_quotes(search)
-        self.heads: Entities | None = None
-        if head is not None:
-            self.heads = self._heads(head, self.relation or self.key_relation)
+        self.heads = None if head is None else self._heads(head, self.relation or self.key_relation)
 
     # -- binding -----------------------------------------------------------------------------------
 
@@ -317,7 +293,7 @@ class SearchRule(RowParts):
         table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
         if isinstance(head, Items):
             parts = [self._heads(item, relation) for item in head.items]
-            return self.lowering.union(parts)
+            return union(*parts)
         if isinstance(head, Literal):
             if table is not None and not self.ctx.schema.has_entity(head.text):
                 self.led.append(head.text)
@@ -368,18 +344,20 @@ class SearchRule(RowParts):
 
     # -- scans and conditions ----------------------------------------------------------------------
 
-    def _scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
+    def scan(self, relation: Relation, of: Entities | None = None, *, reach: End = "subject") -> Facts:
+        """The facts of a relation."""
         # Rows are of one table, so that a set of them needs no scope.
         scoped = relation.source if of is None or relation.table is None else None
         return Scan(of, relation.names, "subject", reach, relation.family, scoped)
 
-    def _any(self, of: Entities | None) -> Facts:
+    def any_facts(self, of: Entities | None) -> Facts:
         """Facts of any predicate, of one source where there is a scope."""
         scope = self.source if len(self.ctx.schema.sources) > 1 else None
         return Scan(of, None, "subject", "subject", "any", scope)
 
-    def _facts(self, relation: Relation | None, of: Entities | None, *conditions: ColumnCondition, reach: End = "subject") -> Facts:
-        facts = self._any(of) if relation is None else self._scan(relation, of, reach=reach)
+    def facts(self, relation: Relation | None, of: Entities | None, *conditions: ColumnCondition, reach: End = "subject") -> Facts:
+        """The facts of a relation, or of any, whose objects satisfy conditions."""
+        facts = self.any_facts(of) if relation is None else self.scan(relation, of, reach=reach)
         for condition in conditions:
             facts = self._where(facts, condition, relation)
         return facts
@@ -409,7 +387,7 @@ class SearchRule(RowParts):
             return Where(facts, test)
         if isinstance(value, Items):
             tests = [self._test_of(ColumnCondition(condition.op, item), relation) for item in value.items]
-            return Where(facts, self.lowering.any_test(tests))
+            return Where(facts, any_of(tests))
         return Where(facts, self._test_of(condition, relation))
 
     def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> Condition:
@@ -447,7 +425,7 @@ class SearchRule(RowParts):
             return Names(result.node)
         if relation is not None and relation.table == result.table:
             self.ctx.warn(f"rows as tail_entity stand for their values of {' or '.join(relation.names) or 'row_number'}")
-            return RowNumbers(result.node) if relation.numbers else Objects(self._scan(relation, result.node))
+            return RowNumbers(result.node) if relation.numbers else Objects(self.scan(relation, result.node))
         if relation is not None and relation.names:
             return shared_values(self.lowering, result, self._column(relation), " or ".join(relation.names))
         return as_values(self.lowering.shown(result))
@@ -492,47 +470,50 @@ class SearchRule(RowParts):
 
     # -- results -----------------------------------------------------------------------------------
 
-    def _entities(self, node: Entities, relation: Relation | None) -> Result:
+    def entities(self, node: Entities, relation: Relation | None) -> Result:
+        """Entities as a result; rows where the relation is one of a table."""
         table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
         column = relation.names[0] if relation is not None and relation.names else None
         return Result(node, table, relation.sources if relation else (), column)
 
-    def _reached(self, facts: Facts, relation: Relation | None) -> Result:
-        return self._entities(Reached(facts), relation)
+    def reached(self, facts: Facts, relation: Relation | None) -> Result:
+        """The entities that facts reach."""
+        return self.entities(Reached(facts), relation)
 
-    def _values(self, node: Values, relation: Relation | None, kinds: Kinds) -> Result:
-        found = self._entities(SubjectsOf(node), relation)
+    def values(self, node: Values, relation: Relation | None, kinds: Kinds) -> Result:
+        """Values as a result, with the entities or rows that carry them."""
+        found = self.entities(SubjectsOf(node), relation)
         return Result(node, found.table, found.sources, found.column, kinds, carried=True)
 
-    def _objects_of_facts(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
+    def objects(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
         """The objects of facts: entities where the relation has nothing else, else values."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
-            return self._values(RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
+            return self.values(RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
         if relation.family == "relation" and relation.table is None:
-            facts = self._facts(relation, of, *conditions, reach="object")
+            facts = self.facts(relation, of, *conditions, reach="object")
             return self._objects_reached(facts, relation)
-        return self._values(Objects(self._facts(relation, of, *conditions)), relation, self._column(relation).kinds)
+        return self.values(Objects(self.facts(relation, of, *conditions)), relation, self._column(relation).kinds)
 
     def _objects_reached(self, facts: Facts, relation: Relation) -> Result:
         """The entities that facts of a relation lead to; `facts` go with them, as columns are bags."""
         column = relation.names[0] if relation.names else None
         return Result(Reached(facts), None, relation.sources, column, facts=facts)
 
-    def _subjects_of_facts(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
+    def subjects(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Result:
         """The subjects of facts that satisfy conditions."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
-            return self._entities(self._numbered(rows, *conditions), relation)
+            return self.entities(self._numbered(rows, *conditions), relation)
         relation = self._repeated(relation, conditions)
         if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
-            found = self._entities(self._without(relation, of, conditions[0]), relation)
+            found = self.entities(self._without(relation, of, conditions[0]), relation)
             return found if conditions[0].op == "!=" else found.of(found.node, empty=True)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
             backward = self._backward(relation, conditions[0])
             if backward is not None:
                 return backward
-        return self._reached(self._facts(relation, of, *conditions), relation)
+        return self.reached(self.facts(relation, of, *conditions), relation)
 
     def _backward(self, relation: Relation, condition: ColumnCondition) -> Result | None:
         """Subjects by an entity at the object: a scan from there."""
@@ -550,217 +531,385 @@ class SearchRule(RowParts):
                 return self._backward(relation, ColumnCondition("=", result.literal, condition.span))
             self.led.extend(result.led)
             targets = self._targets(result, relation)
-        return self._reached(Scan(targets, relation.names, "object", "subject", "relation", relation.source), relation)
+        return self.reached(Scan(targets, relation.names, "object", "subject", "relation", relation.source), relation)
 
-    def lower(self) -> Result:
-        """The result of the rule that applies."""
-        constant = isinstance(self.search.head, Literal)
-        case = self.search.case
-        choice = choose(case, qualifier=self.key is not None, constant=constant)
-        if choice.rule is None:
-            raise PlanError(choice.meaning, span=self.search.span, hint="one query for each, then set_intersection")
-        result: Result = getattr(self, f"_{choice.rule}")()
-        led = dict.fromkeys([*self.led, *(self.head_result.led if self.head_result is not None else ())])
-        return result.of(result.node, led=tuple(led), span=self.search.span)
+    # -- rows --------------------------------------------------------------------------------------
 
-    # -- the rules, in the order of the table ------------------------------------------------------
+    def _column(self, relation: Relation | None) -> Column:
+        if relation is None:
+            return self.ctx.linker.column(None, self.source if len(self.ctx.schema.sources) > 1 else None)
+        return self.ctx.linker.column(relation.names, relation.source)
+
+    def _numbered(self, rows: Entities, *conditions: ColumnCondition) -> Entities:
+        """Rows whose number satisfies the conditions."""
+        for condition in conditions:
+            numbers = RowNumbers(rows)
+            value = condition.value
+            if isinstance(value, Literal):
+                word = superlative(value.text, NUMBERS) if condition.op != "!=" else None
+                if word is not None:
+                    rows = SubjectsOf(Extreme(numbers, word[1]))
+                    continue
+                tests = literal_tests(condition.op, value.text, NUMBERS).conditions
+                if not tests:
+                    raise PlanError(f"{value.text!r} is no row number", span=value.span, hint="rows are counted from 1")
+                rows = SubjectsOf(FilterValues(numbers, any_of(tests)))
+                continue
+            result = self.lowering.evaluate(value)
+            if result.literal is not None:
+                rows = self._numbered(rows, ColumnCondition(condition.op, result.literal, condition.span))
+                continue
+            if result.is_rows:
+                assert isinstance(result.node, Entities)
+                if condition.op == "=":
+                    rows = intersect(rows, result.node)
+                    continue
+                values: Values = RowNumbers(result.node)
+            else:
+                values = self._tail_values(result, None)
+            rows = SubjectsOf(FilterValues(numbers, Versus(condition.op, values)))
+        return rows
+
+    def _repeated(self, relation: Relation, conditions: tuple[ColumnCondition, ...]) -> Relation:
+        """The column of a repeated header ("Country (2)") that has a literal, where the first one
+        does not.
+        """
+        if relation.table is None or len(relation.names) != 1 or len(conditions) != 1 or conditions[0].op != "=":
+            return relation
+        value = conditions[0].value
+        if not isinstance(value, Literal):
+            return relation
+        name, wanted = relation.names[0], fold(value.text)
+        others = self.ctx.repeats(name, relation.table)
+        if not others or wanted in self._column(relation).folded:
+            return relation
+        for other in others:
+            found = replace(relation, names=(other,))
+            if wanted in self._column(found).folded:
+                self.ctx.warn(f"{value.text!r} stands in {other!r}, another column of the header {name!r}")
+                return found
+        return relation
+
+    def _is_missing(self, condition: ColumnCondition, relation: Relation) -> bool:
+        """Whether a condition asks for cells that are not there: `tail_entity='n/a'`."""
+        value = condition.value
+        if not isinstance(value, Literal) or condition.op not in ("=", "!=") or fold(value.text) not in MISSING:
+            return False
+        if isinstance(value.text, Given):
+            return False  # a value, which may well be "none"
+        return fold(value.text) not in self._column(relation).folded
+
+    def _without(self, relation: Relation, of: Entities | None, condition: ColumnCondition) -> Entities:
+        """The rows without a cell (for `!=`: with one)."""
+        self.ctx.warn(f"{condition.value.text!r} means rows without a value of {relation.names[0]!r}")  # type: ignore[union-attr]
+        filled = Reached(self.scan(relation, of))
+        if condition.op == "!=":
+            return filled
+        return Minus(of if of is not None else self.ctx.rows(relation.table or ""), filled)
+
+    # -- what the cases are made of -----------------------------------------------------------------
 
     @property
-    def _r(self) -> Relation:
+    def h(self) -> Entities:
+        """The heads."""
+        assert self.heads is not None
+        return self.heads
+
+    @property
+    def r(self) -> Relation:
+        """The relation."""
         assert self.relation is not None
         return self.relation
 
     @property
-    def _k(self) -> Relation:
+    def t(self) -> tuple[ColumnCondition, ...]:
+        """The conditions on the tail."""
+        return self.search.tail
+
+    @property
+    def k(self) -> Relation:
+        """The key, where it is a predicate."""
         assert self.key_relation is not None
         return self.key_relation
 
     @property
-    def _q(self) -> Key:
+    def q(self) -> Key:
+        """The key, where it is a qualifier or a time word."""
         assert self.key is not None
         return self.key
 
     @property
-    def _h(self) -> Entities:
-        assert self.heads is not None
-        return self.heads
+    def v(self) -> tuple[ColumnCondition, ...]:
+        """The conditions on the value."""
+        return self.search.value
 
-    def _names_of_facts(self) -> Result:
-        facts = self._any(self._h)
-        return self._texts(Distinct(Concat((Predicates(facts), QualifierKeys(facts)))))
+    @property
+    def tv(self) -> tuple[ColumnCondition, ...]:
+        """The conditions on the tail and the value."""
+        return (*self.t, *self.v)
 
-    def _texts(self, node: Values) -> Result:
-        return Result(node, kinds=TEXTS)
+    def heads_of(self, result: Result, relation: Relation) -> Entities:
+        """What was found, as heads of a relation."""
+        return self.lowering.entities(result, relation.table, relation.sources)
 
-    def _objects(self) -> Result:
-        return self._objects_of_facts(self._r, None)
+    def members(self, relation: Relation, of: Entities | None, *conditions: ColumnCondition) -> Entities:
+        """`subjects` as a set."""
+        node = self.subjects(relation, of, *conditions).node
+        assert isinstance(node, Entities)
+        return node
 
-    def _objects_k(self) -> Result:
-        return self._objects_of_facts(self._k, None)
+    def names_of(self, facts: Facts) -> Result:
+        """The predicates of facts and the keys of their qualifiers, each once."""
+        return Result(Distinct(Concat((Predicates(facts), QualifierKeys(facts)))), kinds=TEXTS)
 
-    def _subjects_any(self) -> Result:
-        return self._reached(self._facts(None, None, *self.search.tail, *self.search.value), None)
+    def predicates(self, facts: Facts) -> Result:
+        """The predicates of facts, each once."""
+        return Result(Distinct(Predicates(facts)), kinds=TEXTS)
 
-    def _qualifiers_any(self) -> Result:
-        return self._q.values(self._any(None))
-
-    def _objects_of(self) -> Result:
-        return self._objects_of_facts(self._r, self._h)
-
-    def _predicates_between(self) -> Result:
-        return self._texts(Distinct(Predicates(self._facts(None, self._h, *self.search.tail, *self.search.value))))
-
-    def _qualifiers_of_any(self) -> Result:
-        return self._q.values(self._any(self._h))
-
-    def _objects_of_k(self) -> Result:
-        return self._objects_of_facts(self._k, self._h)
-
-    def _subjects(self) -> Result:
-        return self._subjects_of_facts(self._r, None, *self.search.tail, *self.search.value)
-
-    def _qualifiers(self) -> Result:
-        return self._q.values(self._scan(self._r))
-
-    def _subjects_qualified(self) -> Result:
-        return self._reached(self._q.where(self._any(None), *self.search.tail, *self.search.value), None)
-
-    def _subjects_k(self) -> Result:
-        return self._subjects_of_facts(self._k, None, *self.search.tail, *self.search.value)
-
-    def _subjects_any_both(self) -> Result:
-        parts = [Reached(self._facts(None, None, *conditions)) for conditions in (self.search.tail, self.search.value)]
-        return self._entities(Intersect(tuple(parts)), None)
-
-    def _holds(self) -> Result:
-        conditions = (*self.search.tail, *self.search.value)
-        if self._r.numbers:
-            return self._exists(Reached(self._any(self._numbered(self._h, *conditions))), self._r)
-        return Result(Exists(self._facts(self._r, self._h, *conditions)), kinds=NUMBERS)
-
-    def _exists(self, found: Entities, relation: Relation | None) -> Result:
-        return Result(Exists(self._any(found)), kinds=NUMBERS)
-
-    def _holding(self) -> Result:
-        return self._subjects_of_facts(self._r, self._h, *self.search.tail, *self.search.value)
-
-    def _qualifiers_of(self) -> Result:
-        return self._q.values(self._scan(self._r, self._h))
-
-    def _two_hops(self) -> Result:
-        middle = self._objects_of_facts(self._r, self._h)
-        return self._objects_of_facts(self._k, self.lowering.entities(middle, self._k.table, self._k.sources))
-
-    def _qualifiers_between(self) -> Result:
-        return self._q.values(self._facts(None, self._h, *self.search.tail))
-
-    def _holds_k(self) -> Result:
-        conditions = (*self.search.tail, *self.search.value)
-        if isinstance(self.search.head, Literal):
-            return Result(Exists(self._facts(self._k, self._h, *conditions)), kinds=NUMBERS)
-        return self._subjects_of_facts(self._k, self._h, *conditions)
-
-    def _holds_any(self) -> Result:
-        first = Reached(self._facts(None, self._h, *self.search.tail))
-        return Result(Exists(self._facts(None, first, *self.search.value)), kinds=NUMBERS)
-
-    def _objects_of_any_qualified(self) -> Result:
-        facts = self._q.where(self._any(self._h), *self.search.value)
-        return self._values(Objects(facts), None, {})
-
-    def _qualifiers_with_object(self) -> Result:
-        return self._q.values(self._facts(self._r, None, *self.search.tail))
-
-    def _objects_k_of_subjects(self) -> Result:
-        return self._objects_of_facts(self._k, self._as_heads(self._subjects_of_facts(self._r, None, *self.search.tail)))
-
-    def _as_heads(self, result: Result) -> Entities:
-        relation = self.key_relation or self.relation
-        return self.lowering.entities(result, relation.table if relation else None, relation.sources if relation else ())
-
-    def _subjects_both(self) -> Result:
-        return self._subjects_of_facts(self._r, None, *self.search.tail, *self.search.value)
-
-    def _objects_qualified(self) -> Result:
-        return self._qualified_objects(None)
-
-    def _qualified_objects(self, of: Entities | None) -> Result:
-        relation = self._r
-        if relation.family == "relation" and relation.table is None:
-            facts = self._q.where(self._scan(relation, of, reach="object"), *self.search.value)
-            return self._objects_reached(facts, relation)
-        facts = self._q.where(self._scan(relation, of), *self.search.value)
-        return self._values(Objects(facts), relation, self._column(relation).kinds)
-
-    def _objects_of_subjects_k(self) -> Result:
-        subjects = self._subjects_of_facts(self._k, None, *self.search.value)
-        return self._objects_of_facts(self._r, self.lowering.entities(subjects, self._r.table, self._r.sources))
-
-    def _subjects_any_qualified(self) -> Result:
-        return self._reached(self._q.where(self._facts(None, None, *self.search.tail), *self.search.value), None)
-
-    def _subjects_k_and_any(self) -> Result:
-        first = self._subjects_of_facts(self._k, None, *self.search.value)
-        assert isinstance(first.node, Entities)
-        return first.of(Reached(self._facts(None, first.node, *self.search.tail)))
-
-    def _qualifiers_of_with_object(self) -> Result:
-        return self._q.values(self._facts(self._r, self._h, *self.search.tail))
-
-    def _objects_k_if_holds(self) -> Result:
-        holding = self._subjects_of_facts(self._r, self._h, *self.search.tail)
-        return self._objects_of_facts(self._k, self.lowering.entities(holding, self._k.table, self._k.sources))
-
-    def _holds_both(self) -> Result:
-        return self._holds()
-
-    def _holding_both(self) -> Result:
-        return self._holding()
-
-    def _objects_of_qualified(self) -> Result:
-        return self._qualified_objects(self._h)
-
-    def _objects_of_having(self) -> Result:
-        objects = self._objects_of_facts(self._r, self._h)
-        if self._r.table is not None and self._k.table == self._r.table:
-            # Cells have no facts of their own: the condition is one on the row.
-            rows = self._subjects_of_facts(self._k, self._h, *self.search.value)
-            assert isinstance(rows.node, Entities)
-            return self._objects_of_facts(self._r, rows.node)
-        having = self.lowering.entities(objects, self._k.table, self._k.sources)
-        return self._subjects_of_facts(self._k, having, *self.search.value)
-
-    def _predicates_between_qualified(self) -> Result:
-        facts = self._q.where(self._facts(None, self._h, *self.search.tail), *self.search.value)
-        return self._texts(Distinct(Predicates(facts)))
-
-    def _predicates_between_having(self) -> Result:
-        having = self._subjects_of_facts(self._k, self._h, *self.search.value)
-        assert isinstance(having.node, Entities)
-        return self._texts(Distinct(Predicates(self._facts(None, having.node, *self.search.tail))))
-
-    def _subjects_with_qualified(self) -> Result:
-        facts = self._q.where(self._facts(self._r, None, *self.search.tail), *self.search.value)
-        return self._reached(facts, self._r)
-
-    def _subjects_and_k(self) -> Result:
-        first = self._subjects_of_facts(self._r, None, *self.search.tail)
-        second = self._subjects_of_facts(self._k, None, *self.search.value)
-        assert isinstance(first.node, Entities)
-        assert isinstance(second.node, Entities)
-        return first.of(intersect(first.node, second.node), empty=first.empty)
-
-    def _holds_qualified(self) -> Result:
-        facts = self._q.where(self._facts(self._r, self._h, *self.search.tail), *self.search.value)
+    def exists(self, facts: Facts) -> Result:
+        """Whether there are facts."""
         return Result(Exists(facts), kinds=NUMBERS)
 
-    def _holds_and_k(self) -> Result:
-        first = self._subjects_of_facts(self._r, self._h, *self.search.tail)
+    def holds(self, relation: Relation) -> Result:
+        """Whether the heads have facts of a relation that satisfy the conditions."""
+        if relation.numbers:
+            return self.exists(self.any_facts(Reached(self.any_facts(self._numbered(self.h, *self.tv)))))
+        return self.exists(self.facts(relation, self.h, *self.tv))
+
+    def holds_by_key(self) -> Result:
+        """Whether one head has such facts of the key; of a set of heads those that have."""
+        if isinstance(self.search.head, Literal):
+            return self.exists(self.facts(self.k, self.h, *self.tv))
+        return self.subjects(self.k, self.h, *self.tv)
+
+    def qualified_objects(self, of: Entities | None) -> Result:
+        """The objects of facts whose qualifier satisfies the conditions on the value."""
+        relation = self.r
+        if relation.family == "relation" and relation.table is None:
+            facts = self.q.where(self.scan(relation, of, reach="object"), *self.v)
+            return self._objects_reached(facts, relation)
+        facts = self.q.where(self.scan(relation, of), *self.v)
+        return self.values(Objects(facts), relation, self._column(relation).kinds)
+
+    def objects_that_have(self) -> Result:
+        """The objects of H's facts that have facts of the key themselves."""
+        objects = self.objects(self.r, self.h)
+        if self.r.table is not None and self.k.table == self.r.table:
+            # Cells have no facts of their own: the condition is one on the row.
+            return self.objects(self.r, self.members(self.k, self.h, *self.v))
+        return self.subjects(self.k, self.heads_of(objects, self.k), *self.v)
+
+    def subjects_of_any(self) -> Result:
+        """The subjects of F(K)[V] that have any fact with T as well."""
+        first = self.subjects(self.k, None, *self.v)
         assert isinstance(first.node, Entities)
-        second = self._subjects_of_facts(self._k, first.node, *self.search.value)
-        assert isinstance(second.node, Entities)
-        return self._exists(second.node, self._k)
+        return first.of(Reached(self.facts(None, first.node, *self.t)))
+
+    def subjects_of_both(self) -> Result:
+        """The subjects of F(R)[T] that are subjects of F(K)[V]."""
+        first, second = self.subjects(self.r, None, *self.t), self.members(self.k, None, *self.v)
+        assert isinstance(first.node, Entities)
+        return first.of(intersect(first.node, second), empty=first.empty)
 
 
-RULES: Final = frozenset(choice.rule for case in CASES.values() for choice in case.choices if choice.rule is not None)
-assert all(hasattr(SearchRule, f"_{rule}") for rule in RULES), "every rule of the table is lowered"
+# -- cases -------------------------------------------------------------------------------------------
+# The meaning of get_information for each of the 32 subsets of its parameters, as data.
+#
+# H is head_entity, R relation, T tail_entity, K key, V value. F(p) are the facts of predicate p;
+# F(p)[H] those whose subject lies in H, F(p)[T] those whose object satisfies T. K names a predicate,
+# a qualifier key or a time word. "K is a qualifier" holds for the time words (`time`, `start time`,
+# `end time`), and for a qualifier key that the schema has seen on R, or on any predicate where R is
+# not given; where K is such a key and a predicate as well, it is the qualifier. Which choice of a
+# case applies is decided while lowering, from the schema and the program's text, never from the data.
+# The paper's Table 1 covers ten of the cases. `lower` of a choice takes the call `s`.
+
+
+class When(Enum):
+    """What has to hold for a choice. `QUALIFIER` and `PREDICATE` speak of K, `CONSTANT` and `SET`
+    of H.
+    """
+
+    ALWAYS = "always"
+    QUALIFIER = "K is a qualifier"
+    PREDICATE = "K is a predicate"
+    CONSTANT = "H is one constant"
+    SET = "H is a set or an output"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One meaning of a subset of the parameters: when it applies, what it means, and what lowers it;
+    None is a typed error.
+    """
+
+    when: When
+    meaning: str
+    lower: Callable[[SearchCall], Result] | None
+
+
+_A, _Q, _P, _C, _S = When.ALWAYS, When.QUALIFIER, When.PREDICATE, When.CONSTANT, When.SET
+_Row = tuple[str, When, str, Callable[[SearchCall], Result] | None]
+_TABLE: Final[tuple[_Row, ...]] = (
+    ("", _A, "get_information needs at least one condition", None),
+    ("H", _A, "the distinct predicates of H's facts, and their qualifier keys", lambda s: s.names_of(s.any_facts(s.h))),
+    ("R", _A, "the objects of F(R)", lambda s: s.objects(s.r, None)),
+    ("T", _A, "the subjects of any fact with object T", lambda s: s.reached(s.facts(None, None, *s.t), None)),
+    ("K", _Q, "all values of qualifier K", lambda s: s.q.values(s.any_facts(None))),
+    ("K", _P, "the objects of F(K)", lambda s: s.objects(s.k, None)),
+    ("V", _A, "the subjects of any fact with object V", lambda s: s.reached(s.facts(None, None, *s.v), None)),
+    ("HR", _A, "the objects of F(R)[H]", lambda s: s.objects(s.r, s.h)),
+    ("HT", _A, "the distinct predicates between H and T", lambda s: s.predicates(s.facts(None, s.h, *s.t))),
+    ("HK", _Q, "qualifier K of H's facts", lambda s: s.q.values(s.any_facts(s.h))),
+    ("HK", _P, "the objects of F(K)[H]", lambda s: s.objects(s.k, s.h)),
+    ("HV", _A, "the distinct predicates of H's facts with object V", lambda s: s.predicates(s.facts(None, s.h, *s.v))),
+    ("RT", _A, "the subjects of F(R)[T]", lambda s: s.subjects(s.r, None, *s.t)),
+    ("RK", _Q, "qualifier K of the facts of R", lambda s: s.q.values(s.scan(s.r))),
+    ("RK", _P, "two columns without a condition: ask one at a time", None),
+    ("RV", _A, "the subjects of F(R)[V]", lambda s: s.subjects(s.r, None, *s.v)),
+    ("TK", _Q, "the subjects of facts whose qualifier K is T", lambda s: s.reached(s.q.where(s.any_facts(None), *s.t), None)),
+    ("TK", _P, "the subjects of F(K)[T]", lambda s: s.subjects(s.k, None, *s.t)),
+    (
+        "TV",
+        _A,
+        "the subjects of any fact with object T that also have one with object V",
+        lambda s: s.entities(Intersect(tuple(Reached(s.facts(None, None, *one)) for one in (s.t, s.v))), None),
+    ),
+    ("KV", _Q, "the subjects of facts whose qualifier K is V", lambda s: s.reached(s.q.where(s.any_facts(None), *s.v), None)),
+    ("KV", _P, "the subjects of F(K)[V]", lambda s: s.subjects(s.k, None, *s.v)),
+    ("HRT", _C, "whether F(R)[H][T] is there", lambda s: s.holds(s.r)),
+    ("HRT", _S, "those of H that have F(R)[T]", lambda s: s.subjects(s.r, s.h, *s.t)),
+    ("HRK", _Q, "qualifier K of F(R)[H]", lambda s: s.q.values(s.scan(s.r, s.h))),
+    ("HRK", _P, "the objects of F(K) of the objects of F(R)[H]", lambda s: s.objects(s.k, s.heads_of(s.objects(s.r, s.h), s.k))),
+    ("HRV", _C, "whether F(R)[H][V] is there", lambda s: s.holds(s.r)),
+    ("HRV", _S, "those of H that have F(R)[V]", lambda s: s.subjects(s.r, s.h, *s.v)),
+    ("HTK", _Q, "qualifier K of the facts between H and T", lambda s: s.q.values(s.facts(None, s.h, *s.t))),
+    ("HTK", _P, "as H R T, with K for R", lambda s: s.holds_by_key()),
+    (
+        "HTV",
+        _A,
+        "whether any fact of H has object T, and any has object V",
+        lambda s: s.exists(s.facts(None, Reached(s.facts(None, s.h, *s.t)), *s.v)),
+    ),
+    (
+        "HKV",
+        _Q,
+        "the objects of H's facts whose qualifier K is V",
+        lambda s: s.values(Objects(s.q.where(s.any_facts(s.h), *s.v)), None, {}),
+    ),
+    ("HKV", _P, "as H R V, with K for R", lambda s: s.holds_by_key()),
+    ("RTK", _Q, "qualifier K of F(R)[T]", lambda s: s.q.values(s.facts(s.r, None, *s.t))),
+    (
+        "RTK",
+        _P,
+        "the objects of F(K) of the subjects of F(R)[T]",
+        lambda s: s.objects(s.k, s.heads_of(s.subjects(s.r, None, *s.t), s.k)),
+    ),
+    ("RTV", _A, "the subjects of F(R) whose object satisfies both T and V", lambda s: s.subjects(s.r, None, *s.tv)),
+    ("RKV", _Q, "the objects of the facts of R whose qualifier K is V", lambda s: s.qualified_objects(None)),
+    (
+        "RKV",
+        _P,
+        "the objects of F(R) of the subjects of F(K)[V]",
+        lambda s: s.objects(s.r, s.heads_of(s.subjects(s.k, None, *s.v), s.r)),
+    ),
+    (
+        "TKV",
+        _Q,
+        "the subjects of facts with object T whose qualifier K is V",
+        lambda s: s.reached(s.q.where(s.facts(None, None, *s.t), *s.v), None),
+    ),
+    ("TKV", _P, "the subjects of F(K)[V] that also have a fact with object T", lambda s: s.subjects_of_any()),
+    ("HRTK", _Q, "qualifier K of F(R)[H][T]", lambda s: s.q.values(s.facts(s.r, s.h, *s.t))),
+    (
+        "HRTK",
+        _P,
+        "the objects of F(K) of those of H that have F(R)[T]",
+        lambda s: s.objects(s.k, s.heads_of(s.subjects(s.r, s.h, *s.t), s.k)),
+    ),
+    ("HRTV", _C, "whether an object of F(R)[H] satisfies both T and V", lambda s: s.holds(s.r)),
+    ("HRTV", _S, "those of H for which it does", lambda s: s.subjects(s.r, s.h, *s.tv)),
+    ("HRKV", _Q, "the objects of the facts F(R)[H] whose qualifier K is V", lambda s: s.qualified_objects(s.h)),
+    ("HRKV", _P, "the objects of F(R)[H] that themselves have F(K)[V]", lambda s: s.objects_that_have()),
+    (
+        "HTKV",
+        _Q,
+        "the predicates of facts between H and T whose qualifier K is V",
+        lambda s: s.predicates(s.q.where(s.facts(None, s.h, *s.t), *s.v)),
+    ),
+    (
+        "HTKV",
+        _P,
+        "the predicates between those of H that have F(K)[V], and T",
+        lambda s: s.predicates(s.facts(None, s.members(s.k, s.h, *s.v), *s.t)),
+    ),
+    (
+        "RTKV",
+        _Q,
+        "the subjects of the facts F(R)[T] whose qualifier K is V",
+        lambda s: s.reached(s.q.where(s.facts(s.r, None, *s.t), *s.v), s.r),
+    ),
+    ("RTKV", _P, "the subjects of F(R)[T] that are subjects of F(K)[V]", lambda s: s.subjects_of_both()),
+    (
+        "HRTKV",
+        _Q,
+        "whether F(R)[H][T] is there with qualifier K equal to V",
+        lambda s: s.exists(s.q.where(s.facts(s.r, s.h, *s.t), *s.v)),
+    ),
+    (
+        "HRTKV",
+        _P,
+        "whether one of H has F(R)[T] and F(K)[V]",
+        lambda s: s.exists(s.any_facts(s.members(s.k, s.members(s.r, s.h, *s.t), *s.v))),
+    ),
+)
+
+#: By the parameters that are given, as letters in the order H R T K V: the choices, one of which applies.
+CASES: Final[Mapping[str, tuple[Choice, ...]]] = MappingProxyType(
+    {given: tuple(Choice(*row[1:]) for row in _TABLE if row[0] == given) for given in dict.fromkeys(row[0] for row in _TABLE)}
+)
+
+
+def subsets() -> Iterator[str]:
+    """All 32 subsets of the parameters, as letters in the order H R T K V."""
+    for size in range(len(PARAMETERS) + 1):
+        for chosen in combinations(PARAMETERS, size):
+            yield "".join(chosen)
+
+
+def choose(given: str, *, qualifier: bool, constant: bool) -> Choice:
+    """The choice that applies to a subset, when K is a qualifier (or not), and H is one constant
+    (or a set).
+
+    >>> choose("RTK", qualifier=False, constant=False).meaning
+    'the objects of F(K) of the subjects of F(R)[T]'
+    """
+    holds = {
+        When.ALWAYS: True,
+        When.QUALIFIER: qualifier,
+        When.PREDICATE: not qualifier,
+        When.CONSTANT: constant,
+        When.SET: not constant,
+    }
+    return next(choice for choice in CASES[given] if holds[choice.when])
+
+
+def lower_search(lowering: Lowering, search: Search) -> Result:
+    """The operator of a call of get_information."""
+    call = SearchCall(lowering, search)
+    choice = choose(call.search.case, qualifier=call.key is not None, constant=isinstance(search.head, Literal))
+    if choice.lower is None:
+        raise PlanError(choice.meaning, span=search.span, hint="one query for each, then set_intersection")
+    result = choice.lower(call)
+    led = dict.fromkeys([*call.led, *(call.head_result.led if call.head_result is not None else ())])
+    return result.of(result.node, led=tuple(led), span=search.span)
+
+
+def markdown() -> str:
+    """The table as Markdown, a row a choice."""
+    lines = ["| given | when | meaning |", "|---|---|---|"]
+    for given in subsets():
+        for choice in CASES[given]:
+            when = "" if choice.when is When.ALWAYS else choice.when.value
+            meaning = choice.meaning if choice.lower is not None else f"error: {choice.meaning}"
+            lines.append(f"| {' '.join(given) or 'nothing'} | {when} | {meaning} |")
+    return "\n".join(lines) + "\n"
