@@ -20,7 +20,7 @@ from condgraph.engine.errors import CondgraphError
 from condgraph.engine.evidence import Evidence, Searched
 from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
-from condgraph.engine.step import Step
+from condgraph.engine.lowered import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 from condgraph.opening import open

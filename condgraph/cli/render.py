@@ -24,7 +24,7 @@ from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer
 from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
-from condgraph.engine.step import Step
+from condgraph.engine.lowered import Step
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.loaders.base import Progress
 

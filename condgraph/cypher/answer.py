@@ -21,7 +21,7 @@ from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.left_out import LeftOut, left_out_warnings
 from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.facts import Entity
-from condgraph.engine.step import Step
+from condgraph.engine.lowered import Step
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Quantity, text_of
 

@@ -1,49 +1,458 @@
-"""The native functions that `Apply` runs, as a table: comparison (`comparisons`), arithmetic
-(`arithmetic`), parts of times, texts, and choice.
-
-A function takes its arguments as bags of values with the texts a user sees, and options as texts,
-and gives values. What it cannot compute it says by `Inapplicable`, which becomes a warning and no
-value: whether three numbers arrive where two are needed is known only when they do. A cell of text
-gives the first number in it where a function needs one; that is reported, too.
-"""
+"""Native functions that `Apply` runs, as a table: comparison, arithmetic, texts, times and choices."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
 from typing import Any, Final
 
-from condgraph.engine.arithmetic import (
-    absolute,
-    add,
-    difference,
-    divide,
-    duration,
-    long_of,
-    multiply,
-    percentage,
-    remainder,
-    rounded,
-)
-from condgraph.engine.comparisons import compare, equal, is_in, relation, truth
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import shortened
+from condgraph.engine.facts import Entity
 from condgraph.engine.operands import (
+    DIGITS,
     NUMBERS,
+    Inapplicable,
+    Measure,
     Native,
     Operand,
     Options,
+    alike,
+    exact,
+    measure_of,
     number_in,
+    plain,
+    quotient,
+    unit_of_product,
+    year_of,
 )
 from condgraph.engine.pieces import set_of, watched
+from condgraph.engine.units import fold_unit
 from condgraph.engine.values import (
     DAY_SECONDS,
+    MOST_DIGITS,
     NO_UNIT,
     OPEN_START,
+    UNKNOWN_END,
     Precision,
     Quantity,
     Time,
     civil,
     collapse,
+    text_of,
 )
+
+# -- comparisons -------------------------------------------------------------------------------------
+# Native functions that compare, and what holds: the truth of an operand.
+
+
+#: Comparison of two numbers by operator.
+OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": lambda a, b: bool(a == b),
+    "!=": lambda a, b: bool(a != b),
+    "<": lambda a, b: bool(a < b),
+    ">": lambda a, b: bool(a > b),
+    "<=": lambda a, b: bool(a <= b),
+    ">=": lambda a, b: bool(a >= b),
+}
+
+
+def compared(left: Any, right: Any, operator: str, what: str) -> bool:
+    """Whether two values compare so: numbers of one unit, times by their intervals, texts by their
+    letters without case.
+    """
+    a, b = measure_of(left), measure_of(right)
+    if isinstance(a, Time) and isinstance(b, Quantity):
+        a = Quantity(year_of(a))
+    if isinstance(b, Time) and isinstance(a, Quantity):
+        b = Quantity(year_of(b))
+    if isinstance(a, Time) and isinstance(b, Time):
+        return _times(a, b, operator)
+    if isinstance(a, Quantity) and isinstance(b, Quantity):
+        a, b, _ = alike(a, b, what)
+        return OPERATORS[operator](exact(a.number), exact(b.number))
+    one, two = (collapse(_text(value)).casefold() for value in (left, right))
+    return OPERATORS[operator](one, two)
+
+
+def _times(a: Time, b: Time, operator: str) -> bool:
+    if operator == "=":
+        return a.start >= b.start and a.end <= b.end
+    if operator == "!=":
+        return a.end <= b.start or a.start >= b.end
+    # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
+    return OPERATORS[operator]((a.start, a.end), (b.start, b.end))
+
+
+def _text(value: Any) -> str:
+    return value.name if isinstance(value, Entity) else text_of(value)
+
+
+def _best(operand: Operand, operator: str, what: str) -> Operand:
+    """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
+    if len(set_of(operand.texts)) < 2 or operator in ("=", "!="):
+        return operand
+    pairs = dict(watched(zip(operand.texts, operand.values, strict=True)))
+    best: Operand | None = None
+    for text, value in watched(pairs.items(), _FEW):
+        one = Operand([value], [text], operand.remarks)
+        if best is None or compared(*_sides([one, best], what), ">" if operator in (">", ">=") else "<", what):
+            best = one
+    assert best is not None
+    operand.remarks.append(f"{what}: of {len(pairs)} values {best.texts[0]!r} competes")
+    return best
+
+
+def _sides(arguments: Sequence[Operand], what: str) -> tuple[Any, Any]:
+    """Two values to compare: as they are, or as the numbers in their texts where only that makes
+    them comparable.
+    """
+    left, right = arguments[0].one(what), arguments[1].one(what)
+    numeric = [measure_of(value) is not None for value in (left, right)]
+    texts = arguments[0].texts[0], arguments[1].texts[0]
+    if all(numeric) or (not any(numeric) and not all(map(DIGITS, texts))):
+        return left, right
+    return arguments[0].measure(what), arguments[1].measure(what)
+
+
+def compare(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth
+    value, or one of two words.
+    """
+    operator = options.get("operator", ">")
+    left, right = _sides([_best(one, operator, "compare") for one in arguments[:2]], "compare")
+    mode = options.get("mode", "winner")
+    if mode == "truth":
+        return [compared(left, right, operator, "compare")]
+    if mode == "words":
+        more, less = options["words"].split("/")
+        if compared(left, right, "=", "compare") and compared(right, left, "=", "compare"):
+            return ["equal"]
+        return [more if compared(left, right, operator, "compare") else less]
+    if operator in ("=", "!="):
+        return [compared(left, right, operator, "compare")]
+    wins = compared(left, right, operator, "compare")
+    if not wins and not compared(right, left, operator, "compare"):
+        return [*arguments[2].values, *arguments[3].values]
+    return list(arguments[2 if wins else 3].values)
+
+
+#: Pairs of values that are compared one by one, at most.
+MOST_PAIRS: Final = 250_000
+#: Comparisons between two looks at the clock.
+_FEW: Final = 1 << 10
+
+
+def _check_size(arguments: Sequence[Operand], what: str) -> None:
+    """Refuse to compare every value of one large set with every value of another."""
+    if len(arguments[0]) * len(arguments[1]) > MOST_PAIRS:
+        sizes = f"{len(arguments[0])} values with {len(arguments[1])}"
+        raise Inapplicable(f"{what} would compare {sizes} one by one; max, min, count or set_intersection of them do not")
+
+
+def relation(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Whether any value of the first compares so with any of the second."""
+    operator = options["operator"]
+    for operand, side in zip(arguments, ("left", "right"), strict=True):
+        if not len(operand):
+            operand.remarks.append(f"{operator}: there is nothing on the {side}, which compares with nothing")
+    if operator == "!=":
+        return [not _any(arguments, "=")]
+    return [_any(arguments, operator)]
+
+
+def _any(arguments: Sequence[Operand], operator: str) -> bool:
+    if operator == "=" and not set_of(arguments[0].texts).isdisjoint(arguments[1].texts):
+        return True
+    _check_size(arguments, operator)
+    for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
+        for right, other in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
+            pair = [Operand([left], [text], arguments[0].remarks), Operand([right], [other], arguments[1].remarks)]
+            one, two = _sides(pair, operator) if operator != "=" else (left, right)
+            if compared(one, two, operator, operator):
+                if operator == "=":
+                    _note_case(left, right, arguments[0], "=")
+                return True
+    return False
+
+
+def _note_case(left: Any, right: Any, operand: Operand, what: str) -> bool:
+    """Say where two texts are the same but for case; always true."""
+    one, two = _text(left), _text(right)
+    if measure_of(left) is None and measure_of(right) is None and collapse(one) != collapse(two):
+        operand.remarks.append(f"{what}: {one!r} and {two!r} are the same but for case or white space")
+    return True
+
+
+def equal(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Whether two sets have the same members."""
+    left, right = arguments
+    if set_of(left.texts) == set_of(right.texts):
+        return [True]
+    _check_size(arguments, "equal")
+    return [_subset(left, right) and _subset(right, left)]
+
+
+def is_in(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Whether all members of one set are in the other, or the text of one in a text of the other."""
+    left, right = arguments
+    if not len(left) or not len(right):
+        return [False]
+    ours, theirs = set_of(left.texts), set_of(right.texts)
+    check()
+    if ours <= theirs or theirs <= ours:
+        return [True]
+    _check_size(arguments, "is_in")
+    return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
+
+
+def _subset(left: Operand, right: Operand) -> bool:
+    exactly = set(right.texts)
+    return all(
+        text in exactly or any(compared(a, b, "=", "=") and _note_case(a, b, left, "=") for b in watched(right.values, _FEW))
+        for a, text in zip(left.values, left.texts, strict=True)
+    )
+
+
+def _within(left: Operand, right: Operand) -> bool:
+    return all(any(one.casefold() in other.casefold() for other in watched(right.texts, _FEW)) for one in left.texts)
+
+
+def truth(operand: Operand) -> bool:
+    """A truth value as it is; anything else holds where there is something that is neither 0 nor a
+    word for no.
+    """
+    if len(operand) == 1:
+        value = operand.values[0]
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, (int, float)):
+            return value != 0
+        if isinstance(value, str):
+            return value.casefold() not in ("no", "false", "")
+    return len(operand) > 0
+
+
+# -- arithmetic --------------------------------------------------------------------------------------
+# Arithmetic of the native functions (`functions`): differences and lengths of times, sums,
+# products, shares and roundings of numbers with units.
+
+
+def _plain_measure(operand: Operand, what: str) -> Quantity:
+    return _number(operand.measure(what), operand, what)
+
+
+def _number(value: Measure, operand: Operand, what: str) -> Quantity:
+    """A number as it is, a time by its year."""
+    if isinstance(value, Quantity):
+        return value
+    if value.precision is not Precision.YEAR:
+        operand.remarks.append(f"{what}: the values are times and are read by their years")
+    return Quantity(year_of(value))
+
+
+def _of_years(value: Time, other: Quantity, what: str) -> None:
+    """Raise `Inapplicable` where a time, of which only the year is a number, meets another unit:
+    1999 and 5 days are no 2004 days.
+    """
+    if other.unit != NO_UNIT and fold_unit(other.unit) != "year":
+        raise Inapplicable(f"{what}: {value} is a time, and {other} is no number of years")
+
+
+def _each(operand: Operand, what: str) -> list[Quantity]:
+    """Every value as a number, repeats included."""
+    pairs = watched(zip(operand.values, operand.texts, strict=True), 1 << 11)
+    return [_plain_measure(Operand([value], [text], operand.remarks), what) for value, text in pairs]
+
+
+def difference(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """How far apart two values are (`absolute` "false": the first less the second, with its sign);
+    also of one bag of two.
+    """
+    if len(arguments) == 1:
+        both = arguments[0].measures("difference")
+        if len(both) == 1 and isinstance(both[0], Time) and both[0].precision is Precision.SPAN:
+            return duration(arguments, options)
+        if len(both) != 2:
+            raise Inapplicable(f"difference takes two values, not {len(both)}")
+        a, b = both
+        options = {**options, "absolute": "true"}
+    else:
+        a, b = (operand.measure("difference") for operand in arguments)
+    if isinstance(a, Time) and isinstance(b, Time):
+        return [_between(a, b, options)]
+    for value, other in ((a, b), (b, a)):
+        if isinstance(value, Time) and isinstance(other, Quantity):
+            _of_years(value, other, "difference")
+    one, two = (_number(value, arguments[0], "difference") for value in (a, b))
+    one, two, unit = alike(one, two, "difference")
+    found = exact(one.number) - exact(two.number)
+    return [Quantity(plain(found if _signed(options) else abs(found)), unit)]
+
+
+def _signed(options: Options) -> bool:
+    return options.get("absolute") == "false"
+
+
+_UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
+
+
+def _between(a: Time, b: Time, options: Options) -> Quantity:
+    """The time between two times, with its unit: the one asked for, else years, or days where both
+    are exact days.
+    """
+    unit = options.get("unit", "").casefold().rstrip("s")
+    if _signed(options) and a.start < b.start:
+        # The first less the second: from a later to an earlier time it is positive.
+        found = _between(a, b, {**options, "absolute": "true"})
+        return Quantity(-found.number, found.unit)
+    if a.start > b.start:
+        a, b = b, a
+    if a.start <= OPEN_START:
+        raise Inapplicable(f"the time between {a} and {b}: {a} has no start")
+    if unit == "month":
+        first, last = (civil(value.start // DAY_SECONDS) for value in (a, b))
+        return Quantity((last[0] - first[0]) * 12 + last[1] - first[1], "month")
+    if unit == "year" or (not unit and Precision.YEAR in (a.precision, b.precision)) or unit not in ("", *_UNITS):
+        return Quantity(year_of(b) - year_of(a), "year")
+    seconds = Fraction(b.start - a.start, _UNITS[unit or "day"])
+    return Quantity(plain(seconds), unit or "day")
+
+
+def duration(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The time from a start to an end; of one interval, how long it is (a year less where it is
+    given in years: 1999-2003 is 4).
+    """
+    if len(arguments) == 2:
+        a, b = (operand.measure("duration") for operand in arguments)
+        if isinstance(a, Time) and isinstance(b, Time):
+            return [_between(a, b, options)]
+        return difference(arguments, options)
+    found = arguments[0].measures("duration")
+    if len(found) == 2 and not any(isinstance(value, Time) and value.precision is Precision.SPAN for value in found):
+        # A start and an end; two intervals last as long as each of them does.
+        return difference(arguments, options)
+    return [long_of(value, options) for value in watched(found)]
+
+
+def long_of(value: Measure, options: Options) -> Quantity:
+    """How long an interval lasts, in the unit of the options; a length is what it is."""
+    if isinstance(value, Quantity):
+        return value
+    if value.start <= OPEN_START or value.end >= UNKNOWN_END:
+        raise Inapplicable(f"duration: {value} has an open end")
+    last = Time.year(civil((value.end - 1) // DAY_SECONDS)[0])
+    first = Time.year(year_of(value))
+    if value.precision is Precision.SPAN and not options.get("unit") and (first.start, last.end) != (value.start, value.end):
+        return Quantity(plain(Fraction(value.end - value.start, DAY_SECONDS)), "day")
+    return (
+        _between(first, last, options)
+        if not options.get("unit")
+        else _between(
+            Time(value.start, value.start + 1, Precision.SECOND), Time(value.end - 1, value.end, Precision.SECOND), options
+        )
+    )
+
+
+def add(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The sum of the operands; every number of a bag counts."""
+    total, first = Fraction(0), Quantity(0)
+    for place, operand in enumerate(arguments, 1):
+        if not len(operand):
+            operand.remarks.append(f"add: operand {place} is nothing, and adds nothing")
+        for measure in watched(_each(operand, "add")):
+            _, same, unit = alike(first, measure, "add")
+            total += exact(same.number)
+            first = first if first.unit == unit else measure
+    timed = next((value for operand in arguments for value in operand.values if isinstance(value, Time)), None)
+    if timed is not None:
+        _of_years(timed, first, "add")
+    return [Quantity(plain(total), first.unit)]
+
+
+def multiply(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The product of the operands; a percentage of what has a unit is a part of it."""
+    product, united = Fraction(1), Quantity(1)
+    for operand in arguments:
+        measure = _plain_measure(operand, "multiply")
+        found = unit_of_product(united.unit, measure.unit)
+        if found is None:
+            raise Inapplicable(f"multiply: {united} and {measure} both have a unit")
+        unit, divisor = found
+        product *= exact(measure.number) / divisor
+        if measure.unit == unit != united.unit:
+            united = measure
+    return [Quantity(plain(product), united.unit)]
+
+
+def divide(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The first divided by the second; equal units cancel out."""
+    a, b = (_plain_measure(operand, "divide") for operand in arguments)
+    if not b.number:
+        raise Inapplicable("division by zero has no result")
+    unit = a.unit
+    if b.unit != NO_UNIT:
+        unit = f"{a.unit}/{b.unit}"
+        if a.unit != NO_UNIT:
+            with suppress(Inapplicable):
+                a, b, _ = alike(a, b, "divide")
+                unit = NO_UNIT
+    return [Quantity(quotient(exact(a.number) / exact(b.number)), unit)]
+
+
+def remainder(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """What is left of the first after division by the second."""
+    a, b = (_plain_measure(operand, "%") for operand in arguments)
+    if not b.number:
+        raise Inapplicable("division by zero has no result")
+    a, b, unit = alike(a, b, "%")
+    return [Quantity(plain(exact(a.number) % exact(b.number)), unit)]
+
+
+def percentage(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """The first as a percentage of the second."""
+    a, b = (_plain_measure(operand, "percentage") for operand in arguments)
+    if not b.number:
+        raise Inapplicable("a percentage of zero has no result")
+    try:
+        a, b, _ = alike(a, b, "percentage")
+    except Inapplicable as error:
+        # Wins of matches are a percentage as well, euros of dollars are none.
+        arguments[0].remarks.append(str(error))
+    return [Quantity(quotient(exact(a.number) * 100 / exact(b.number)), "%")]
+
+
+def absolute(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Numbers without their sign."""
+    return [Quantity(plain(abs(exact(value.number))), value.unit) for value in watched(_each(arguments[0], "abs"))]
+
+
+def rounded(arguments: Sequence[Operand], options: Options) -> list[Any]:
+    """Numbers rounded to so many digits (`digits`, 0), halves to the even neighbour."""
+    said = options.get("digits", "0")
+    if not _DIGITS(said):
+        raise Inapplicable(f"round: {shortened(said, 40)!r} is no number of digits")
+    # No number has more digits than that.
+    digits = max(-MOST_DIGITS, min(int(said), MOST_DIGITS))
+    found = []
+    for measure in watched(_each(arguments[0], "round")):
+        # Python rounds fractions halves to even; the other way about, to tens and hundreds, as
+        # well.
+        found.append(Quantity(plain(Fraction(round(exact(measure.number), digits))), measure.unit))
+    return found
+
+
+_DIGITS: Final = re.compile(r"[+-]?\d{1,3}", re.ASCII).fullmatch
+
+
+# -- functions ---------------------------------------------------------------------------------------
+# A function takes its arguments as bags of values with the texts a user sees, and options as texts,
+# and gives values. What it cannot compute it says by `Inapplicable`, which becomes a warning and no
+# value: whether three numbers arrive where two are needed is known only when they do. A cell of text
+# gives the first number in it where a function needs one; that is reported, too.
+
 
 _YEAR: Final = re.compile(r"(?<!\d)(1\d{3}|20\d{2})(?!\d)", re.ASCII).search
 

@@ -1,6 +1,4 @@
-"""What a program becomes, whichever language it is written in: one plan, and what its answer tells
-of how it came about.
-"""
+"""A lowered program: one plan for whichever language, with the steps that its answer traces."""
 
 from __future__ import annotations
 
@@ -9,6 +7,26 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node
+
+
+# One step of a program as the trace of an answer shows it.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of the program gave: its operator in words, how many results, the first few of
+    them, a remark.
+    """
+
+    function: str
+    operator: str
+    size: int
+    sample: tuple[str, ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.sample) + (", ..." if self.size > len(self.sample) else "")
+        return f"{self.function}: {self.size}" + (f" ({shown})" if shown else "") + (f"; {self.note}" if self.note else "")
 
 
 @dataclass(slots=True)

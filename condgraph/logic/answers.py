@@ -12,8 +12,8 @@ from condgraph.engine.bounds import timed, within
 from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.html import escaped
+from condgraph.engine.rows import Tabular, arrow_table
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.tabular import Tabular, arrow_table
 from condgraph.logic.propagation import Derivation, Edge
 
 if TYPE_CHECKING:

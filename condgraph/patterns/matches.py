@@ -15,9 +15,9 @@ from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import OptionError, PlanError, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList, items
 from condgraph.engine.facts import Entity
+from condgraph.engine.lowered import Step
 from condgraph.engine.pieces import each_once, watched
-from condgraph.engine.step import Step
-from condgraph.engine.tabular import arrow_table
+from condgraph.engine.rows import arrow_table
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.terms import TextTerms
 from condgraph.patterns.options import MatchOptions

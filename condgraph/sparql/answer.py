@@ -17,8 +17,8 @@ from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
+from condgraph.engine.lowered import Step
 from condgraph.engine.passes.rewrite import mark, rewrite
-from condgraph.engine.step import Step
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.sparql.compile.compiled import Compiled, native, said

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.engine.comparisons import compared, relation
 from condgraph.engine.errors import LiteralError
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.functions import FUNCTIONS
+from condgraph.engine.functions import FUNCTIONS, compared, relation
 from condgraph.engine.operands import Inapplicable, Operand
 from condgraph.engine.values import Quantity, Time, text_of
 

@@ -19,7 +19,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Needs, Node, whole_inputs
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Searched
-from condgraph.engine.execute.demand import Demand, inputs_asked, whole
+from condgraph.engine.execute.evidence import Demand, inputs_asked, whole
 from condgraph.engine.execute.searched import LOOKS
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Sourced, Statement, Subclass
 from condgraph.engine.kinds import kinds_of, kinds_tested, may_warn

@@ -9,8 +9,8 @@ import pytest
 
 import condgraph
 from condgraph.engine.algebra import OPERATORS
-from condgraph.engine.comparisons import compare, compared, equal, is_in, relation, truth
 from condgraph.engine.facts import Entity, Statement
+from condgraph.engine.functions import compare, compared, equal, is_in, relation, truth
 from condgraph.engine.operands import Inapplicable, Operand
 from condgraph.engine.values import Quantity, Time, text_of
 

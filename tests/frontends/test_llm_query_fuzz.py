@@ -126,7 +126,7 @@ def test_long_programs_end(graph: Graph) -> None:
 
 
 def test_programs_that_would_grow_without_end_stop(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condgraph.engine import comparisons
+    from condgraph.engine import functions
     from condgraph.engine.execute import values
 
     monkeypatch.setattr(values, "MOST_VALUES", 1000)
@@ -134,7 +134,7 @@ def test_programs_that_would_grow_without_end_stop(graph: Graph, monkeypatch: py
     lines += [f"Query{at}: \"max(set1='output_of_query{at - 1}', set2='output_of_query{at - 1}')\"" for at in range(2, 40)]
     with pytest.raises(CondgraphError, match="too many"):
         graph.query("\n".join(lines))
-    monkeypatch.setattr(comparisons, "MOST_PAIRS", 4)
+    monkeypatch.setattr(functions, "MOST_PAIRS", 4)
     program = f'{lines[0]}\nQuery2: "get_information(relation=\'City\')"\nQuery3: "output_of_query1 > output_of_query2"'
     answer = graph.query(program)
     assert answer.texts == []

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.engine.reading.quick import quick
-from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, readings, shape, written_with_comma
+from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, quick, readings, shape, written_with_comma
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.cells import MISSING, Profile, type_cells

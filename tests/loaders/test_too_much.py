@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import EntityKind, Member, Statement, Subclass
-from condgraph.engine.snapshot.closure import closed_members, components
+from condgraph.engine.snapshot.layout import closed_members, components
 from condgraph.graph import Graph
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
@@ -314,8 +314,8 @@ def test_members_of_any_hierarchy(under: list[tuple[int, int]], members: list[tu
 
 def test_a_hierarchy_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member of each of many concepts that lie under each other."""
-    monkeypatch.setattr("condgraph.engine.snapshot.closure.MOST", 10_000)
-    monkeypatch.setattr("condgraph.engine.snapshot.closure._TIMES", 1)
+    monkeypatch.setattr("condgraph.engine.snapshot.layout.MOST", 10_000)
+    monkeypatch.setattr("condgraph.engine.snapshot.layout._TIMES", 1)
     items: list[Any] = [Subclass(f"c{at}", f"c{at + 1}") for at in range(300)] + [Member(f"e{at}", f"c{at}") for at in range(300)]
     with pytest.raises(LoadError, match="of 300 that are stated"):
         condgraph.open("memory:").add(items)

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from condgraph.engine.pieces import in_order
-from condgraph.engine.snapshot.chunks import Chunks
-from condgraph.engine.snapshot.layout_joins import join_equal, sorted_by
+from condgraph.engine.snapshot.build import Chunks
+from condgraph.engine.snapshot.layout import join_equal, sorted_by
 from condgraph.loaders.table.cells import _different
 
 

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Condition, Equals, Not, Operator, Versus
-from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.same_cells import equal_cells
-from condgraph.engine.execute.sets import EMPTY, Numbers
-from condgraph.engine.execute.sets import Mask as Mask
+from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
 from condgraph.engine.execute.versus import versus
+from condgraph.engine.functions import OPERATORS
 from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, as_float, format_number, parse_number

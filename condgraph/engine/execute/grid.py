@@ -30,7 +30,7 @@ class Cell(NamedTuple):
     text: str
 
 
-Cells = tuple[Cell | None, ...]
+Row = tuple[Cell | None, ...]
 
 
 class Grid:
@@ -45,7 +45,7 @@ class Grid:
         self,
         columns: tuple[str, ...],
         shown: int,
-        rows: list[Cells],
+        rows: list[Row],
         members: list[Sequence[int]],
         tied: list[bool] | None = None,
     ) -> None:

@@ -12,15 +12,14 @@ import numpy as np
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.expressions import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
 from condgraph.engine.bounds import check
-from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
 from condgraph.engine.execute.bags import shown
-from condgraph.engine.execute.columns import Bindings, Found, Reached, Ways
-from condgraph.engine.execute.expressions import lead
-from condgraph.engine.execute.grid import Cell, Cells, Grid, competing, group_of, identity, order_of, size_of, text_cell
+from condgraph.engine.execute.columns import Bindings, Found, Reached, Ways, lead
+from condgraph.engine.execute.grid import Cell, Grid, Row, competing, group_of, identity, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.sums import NO_SUM, Column, each_once, leaves_out
 from condgraph.engine.facts import Entity, EntityKind
+from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
-# -- called ------------------------------------------------------------------------------------------
+# -- functions of a row ----------------------------------------------------------------------------
 # Which entities a test of a table means: those of that name, and rows of that key.
 #
 # `where customerID = 'ALFKI'` is asked of the customers that orders refer to. As in SQL, who asks
@@ -136,7 +135,7 @@ def _whole(value: Any) -> str | None:
     return str(int(number)) if number == int(number) else None
 
 
-# -- grouped -----------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------
 
 
 #: Groups that one row may stand in, and groups of a table.
@@ -177,7 +176,7 @@ def group(run: Run, node: Group) -> Grid:
                 warn_of_empty(run, node.facts[place])
     found = [_measured(run, ways, bindings, measure, list(groups.values()), members) for measure in node.measures]
     ways.warn()
-    table: list[Cells] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
+    table: list[Row] = [(*cells[key], *(column[at] for column in found)) for at, key in enumerate(watched(groups))]
     columns = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
     order = places_in_order(len(table), lambda at: [order_of(cell) for cell in table[at][: len(node.keys)]])
     return Grid(columns, len(columns) - node.hidden, table, members).take(order)
@@ -256,7 +255,7 @@ def zeros(sums: list[Cell | None]) -> list[Cell | None]:
     return sums if unit == NO_UNIT else [text_cell(Quantity(0, unit)) if cell is NO_SUM else cell for cell in watched(sums)]
 
 
-# -- tests -----------------------------------------------------------------------------------------
+# -- tests of groups -------------------------------------------------------------------------------
 
 
 def _where(run: Run, node: Group, ways: Ways, rows: list[int]) -> list[int]:
@@ -290,7 +289,7 @@ def having(run: Run, node: Having) -> Grid:
     """The rows that the test holds of."""
     grid: Grid = run.results[id(node.table)]
 
-    def of_row(cells: Cells) -> Answers:
+    def of_row(cells: Row) -> Answers:
         def answers(of: Any) -> Sequence[Cell]:
             cell = cells[of]
             if cell is None or not isinstance(cell.value, tuple):

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import Bound, Clip, DuringAny, Nth, SameName, Shown, Validity, WhereValidity
 from condgraph.engine.algebra.tables import EntityTable, FactTable, GroupTable, ScalarTable, ValueTable, by_type
 from condgraph.engine.bounds import check
-from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, qualified, values
+from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, values
 from condgraph.engine.execute.bags import Bag, Part, order_key
-from condgraph.engine.execute.conditions import Mask, holds
+from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.entities import named_runs
 from condgraph.engine.execute.facts import interval_mask
 from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
-from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.sets import Mask, Numbers, distinct
 from condgraph.engine.execute.spans import span_part, span_precision
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.pieces import alike, places_in_order, watched
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
-# -- picks -------------------------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 # Operators that pick: one value of a bag by its place, values that stand for rows, entities of the
 # same names.
 
@@ -107,7 +107,7 @@ def shown(run: Run, node: Shown) -> Bag:
     return run.values(node.values)
 
 
-# -- temporal ----------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------
 # Operators on validity and on bags of times: when facts hold, cutting times to limits, and their
 # ends.
 
@@ -306,7 +306,7 @@ def _edge(start: int, end: int, part: str) -> Time:
     return Time(seconds[0], seconds[1], precision)
 
 
-# -- operators ---------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 
 _SETS: Final[EntityTable[Run, [], Outcome]] = {
@@ -327,7 +327,7 @@ _SETS: Final[EntityTable[Run, [], Outcome]] = {
 _STATEMENTS: Final[FactTable[Run, [], Outcome]] = {
     "Scan": facts.scan,
     "Where": facts.where,
-    "WhereQualifier": qualified.where_qualifier,
+    "WhereQualifier": facts.where_qualifier,
     "During": facts.during,
     "DuringAny": during_any,
     "WhereValidity": where_validity,

@@ -21,7 +21,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.conditions import holds
-from condgraph.engine.execute.qualified import qualifiers_of, qualifiers_one_by_one
+from condgraph.engine.execute.facts import qualifiers_of, qualifiers_one_by_one
 from condgraph.engine.execute.same_cells import distinct_positions
 from condgraph.engine.execute.sets import EMPTY
 

@@ -26,7 +26,7 @@ from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.build import Builder
-    from condgraph.engine.snapshot.layout_joins import Columns
+    from condgraph.engine.snapshot.layout import Columns
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 I32 = np.int32

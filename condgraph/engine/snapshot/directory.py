@@ -1,13 +1,4 @@
-"""A store directory: one sub-directory a generation, and the manifest that names the current one.
-
-    STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
-    STORE/GRAPH/g000007/columns    the arrays
-    STORE/GRAPH/lock               held by whoever writes
-
-A generation is written beside the current one, fsynced, and made current by renaming its manifest
-over the old one. A reader keeps what it has mapped, also when its directory is gone. What a killed
-writer left is removed by the next one.
-"""
+"""A store directory: one sub-directory a generation, and the manifest that names the current one."""
 
 from __future__ import annotations
 
@@ -34,7 +25,52 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.snapshot.container import LOST, ArrayFile, write_arrays
 from condgraph.engine.snapshot.packed import PackedFile, packed
-from condgraph.engine.snapshot.removal import VECTORS, remove_files, remove_generation
+
+# -- removal ---------------------------------------------------------------------------------------
+# Taking a graph's files away from a directory, by their names: whatever else a person keeps there
+# stays, and so do its folders.
+
+
+#: What a generation holds: its arrays, the index of names, the RDF store and what an unfinished run
+#: left of either.
+_GENERATION: Final = re.compile(r"columns|\.?names-lexical-\d+\.npz(\.\d+)?")
+_RDF: Final = re.compile(r"rdf\d*(\.\d+)?")
+#: The files of an RDF store, which is RocksDB's.
+_ROCKS: Final = re.compile(r"\d{6,}\.(sst|log|blob)|\d+\.dbtmp|CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+")
+#: The files of vectors.
+VECTORS: Final = re.compile(r"(index\.json|\.index\.json\.\d+|[0-9a-f]{16}\.(arrays|faiss)|(\.\d+-)?part-\d+-\d+\.npz)")
+
+
+def remove_generation(folder: Path) -> None:
+    """Remove the files of a generation, and its folder where nothing else is in it."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in list(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink() and _RDF.fullmatch(path.name):
+                remove_files(path, _ROCKS)
+    remove_files(folder, _GENERATION)
+
+
+def remove_files(folder: Path, names: re.Pattern[str]) -> None:
+    """Remove the files of a folder that have such names, and the folder where nothing else is in
+    it.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in list(folder.iterdir()):
+            if names.fullmatch(path.name) and (path.is_symlink() or not path.is_dir()):
+                path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+# -- generations -----------------------------------------------------------------------------------
+# STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
+#     STORE/GRAPH/g000007/columns    the arrays
+#     STORE/GRAPH/lock               held by whoever writes
+#
+# A generation is written beside the current one, fsynced, and made current by renaming its manifest
+# over the old one. A reader keeps what it has mapped, also when its directory is gone. What a killed
+# writer left is removed by the next one.
+
 
 FORMAT_VERSION: Final = 3
 #: Versions that are read. In stores of version 2 all columns are as they are.
@@ -45,7 +81,7 @@ _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _LOCK: Final = "lock"
 _VECTORS: Final = "vectors"
-_GENERATION: Final = re.compile(r"g(\d{6,})")
+_DIRECTORY_GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
 #: Generations in a row that loads may replace while one of them is opened.
 _TRIES: Final = 50
@@ -224,7 +260,7 @@ def _try_lock(handle: int) -> bool:
 def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in directory.iterdir():
-            found = _GENERATION.fullmatch(path.name)
+            found = _DIRECTORY_GENERATION.fullmatch(path.name)
             if found:
                 yield int(found[1]), path
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine import html
 from condgraph.engine.facts import Entity
-from condgraph.engine.tabular import Tabular
+from condgraph.engine.rows import Tabular
 from condgraph.engine.values import Precision, Time, text_of
 from condgraph.sparql.literals import XSD
 

@@ -25,10 +25,10 @@ from condgraph.engine.algebra import (
     Where,
     any_of,
 )
-from condgraph.engine.comparisons import OPERATORS
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.external import Asked, LlmFunction
 from condgraph.engine.facts import EntityKind
+from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
