@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 from condgraph.endpoint.protocol import DRAIN, ProtocolError
 from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError, UnknownNameError
-from condgraph.sparql.workers.pool import UnwritableError
-from condgraph.sparql.workers.scheduler import BusyError
+from condgraph.sparql.workers.pool import BusyError, UnwritableError
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]

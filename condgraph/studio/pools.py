@@ -15,9 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from condgraph.sparql.workers.handle import frame
-from condgraph.sparql.workers.pool import WorkerPool
-from condgraph.sparql.workers.results import AsyncResults
+from condgraph.sparql.workers.pool import AsyncResults, WorkerPool
+from condgraph.sparql.workers.worker import frame
 
 #: Seconds that a call has beyond its deadline to say so itself, before its process is ended.
 GRACE: Final = 0.75

@@ -30,9 +30,8 @@ from condgraph.engine.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from condgraph.sparql.workers.handle import Worker
-from condgraph.sparql.workers.pool import File, Query, UnopenedError, WorkerPool
-from condgraph.sparql.workers.scheduler import BusyError
+from condgraph.sparql.workers.pool import BusyError, File, Query, UnopenedError, WorkerPool
+from condgraph.sparql.workers.worker import Worker
 from tests.endpoint.conftest import GRAPH, RUNAWAY
 from tests.support.lanes import by_lane
 from tests.support.pace import quick_enough
@@ -273,7 +272,7 @@ def test_many_threads_and_long_queries_at_once(store: Path) -> None:
 LONG = """
 import sys
 from pathlib import Path
-from condgraph.sparql.workers.handle import may_raise
+from condgraph.sparql.workers.worker import may_raise
 from condgraph.sparql.workers.pool import Query, WorkerPool
 numbers = " ".join(map(str, range(160)))
 text = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{name} {{ {numbers} }}" for name in "abc") + " }"

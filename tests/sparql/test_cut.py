@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable
 
-from condgraph.sparql.workers.cut import Braced, CutError
+from condgraph.sparql.workers.process import Braced, CutError
 
 #: What looks like a boundary, or like the end of a string, and what stands around it.
 PIECES = ["},{", '},{"', '"', "\\", "a", "}", "{", ",", "},{}", ":", "\n", "é", "]}}", "{},{", '\\"']

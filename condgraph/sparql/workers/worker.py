@@ -1,5 +1,5 @@
-"""One worker process as its owner sees it: start, send, receive, kill; and waiting for it, in a
-thread or in an event loop.
+"""One worker process as its owner sees it: started, sent to, received from, killed; and waiting for
+it, in a thread or in an event loop.
 """
 
 from __future__ import annotations
@@ -13,17 +13,213 @@ import select
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Final
 
-from condgraph.engine.errors import CancelledError
-from condgraph.sparql.workers.forks import ForkServer
-from condgraph.sparql.workers.watched import Watch, read
+from condgraph.engine.errors import CancelledError, StoreError
+
+# -- processes ---------------------------------------------------------------------------------------
+# The process that worker processes are forked from: it has imported what they need, and has the
+# store open.
+#
+# A worker is ready in a millisecond so, where opening the store takes ten times as long and more;
+# files that are loaded into memory are loaded once, and workers share that memory. A program that has
+# threads never forks itself. The process also hears how workers ended; nobody else gets their numbers
+# before they were given up (`bury`) or asked for (`ended`).
+
+
+_SCRIPT: Final = Path(__file__).with_name("process.py")
+#: A request: F to fork a worker for the socket that comes with it, W to hear how one ended, each
+#: answered by a number; B for one that was killed, about which nobody asks. Requests are so short
+#: that each is sent as one, whatever other threads send.
+_REQUEST: Final = struct.Struct(">ci")
+_ANSWER: Final = struct.Struct(">i")
+
+
+def oxigraph_command(memory: int) -> list[str]:
+    """Starts `process`, whose workers may have so many bytes of data each, 0 for any number.
+
+    Isolated and without site packages: neither the environment nor a .pth file of the user has a
+    say.
+    """
+    found = find_spec("pyoxigraph")
+    if found is None or found.origin is None or not sys.executable:
+        raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
+    return [sys.executable, "-I", "-S", str(_SCRIPT), str(Path(found.origin).parent.parent), str(memory)]
+
+
+class ForkServer:
+    """Starts worker processes over one source. It ends when it is closed, and when this process
+    ends.
+
+    `source` is what the process opens, as a frame; `command` starts it.
+    """
+
+    def __init__(self, source: bytes, command: Sequence[str]) -> None:
+        #: Workers that nobody has given up; counted under the lock of the places.
+        self.workers = 0
+        self._sock, theirs = socket.socketpair()
+        self._lock = Lock()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            self._sock.sendall(source)
+        except BaseException:
+            self._sock.close()
+            raise
+        finally:
+            theirs.close()
+
+    def fork(self, sock: socket.socket) -> int:
+        """Start a worker at the other end of a socket; returns its process. Raises `OSError` where
+        the server is gone.
+        """
+        with self._lock:
+            socket.send_fds(self._sock, [_REQUEST.pack(b"F", 0)], [sock.fileno()])
+            return self._answer()
+
+    def ended(self, pid: int) -> int | None:
+        """How a worker that ends now ended, as `Popen.returncode`; None where nobody knows. It is
+        asked for once.
+        """
+        with self._lock:
+            try:
+                self._sock.sendall(_REQUEST.pack(b"W", pid))
+                return self._answer()
+            except OSError:
+                return None
+
+    def bury(self, pid: int) -> None:
+        """Let the server wait for the end of a worker that was killed, which may take some time:
+        this does not wait.
+        """
+        with suppress(OSError):  # the server is gone, and its children are not ours
+            self._sock.sendall(_REQUEST.pack(b"B", pid))
+
+    def _answer(self) -> int:
+        data = self._sock.recv(_ANSWER.size, socket.MSG_WAITALL)
+        if len(data) < _ANSWER.size:
+            raise ConnectionError("the process that starts workers ended")
+        number: int = _ANSWER.unpack(data)[0]
+        return number
+
+    def close(self) -> None:
+        """End the process, behind the workers that were given up."""
+        self._sock.close()
+        self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of a process that belongs to another one (this process was forked)."""
+        self._sock.close()
+        self._process.returncode = 0
+
+
+# -- sockets -----------------------------------------------------------------------------------------
+# A worker's socket as event loops see it: it stays registered between queries, since to add and to
+# remove it is a dozen system calls, more than all others of a short query.
+
+
+#: Bytes that are read at once: as many as a worker sends. Much more is memory that the system has
+#: to give anew every time.
+PART: Final = 1 << 16
+
+
+def read(sock: socket.socket) -> bytes | None:
+    """What has come; empty at the end, None where nothing has."""
+    try:
+        return sock.recv(PART)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+class Watch:
+    """A socket in one event loop. What comes is read as soon as it is there while somebody waits; what
+    comes while nobody does is left to who asks next (another thread, another loop), and ends the
+    watching.
+
+    It has a descriptor of its own, so that one that is closed elsewhere is never another's here. All of
+    it runs in the loop's thread but `end` and `forget`.
+    """
+
+    __slots__ = ("_come", "_on", "_sock", "data", "loop")
+
+    def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        self._sock, self.loop = sock.dup(), loop
+        self._on = False
+        self._come: asyncio.Future[bool] | None = None
+        #: What was read, until somebody takes it.
+        self.data: bytes | None = None
+
+    async def wait(self, seconds: float | None) -> bool:
+        """Wait until something was read, or the other side is gone; False when the time is over."""
+        self._come = come = self.loop.create_future()
+        timer = None if seconds is None else self.loop.call_later(seconds, self._late)
+        try:
+            if not self._on:
+                self.loop.add_reader(self._sock, self._ready)
+                self._on = True
+            found: bool = await come
+            return found
+        finally:
+            self._come = None
+            if timer is not None:
+                timer.cancel()
+
+    def _late(self) -> None:
+        if self._come is not None and not self._come.done():
+            self._come.set_result(False)
+
+    def _ready(self) -> None:
+        come = self._come
+        if come is None or come.done():
+            self._off()
+        elif (data := read(self._sock)) is not None:
+            self.data = data
+            come.set_result(True)
+
+    def _off(self) -> None:
+        if self._on:
+            self._on = False
+            with contextlib.suppress(OSError, ValueError):
+                self.loop.remove_reader(self._sock)
+
+    def _close(self) -> None:
+        self._off()
+        self._sock.close()
+
+    def end(self) -> None:
+        """Watch no more; from any thread."""
+        try:
+            self.loop.call_soon_threadsafe(self._close)
+        except RuntimeError:  # the loop is closed
+            self._sock.close()
+
+    def forget(self) -> None:
+        """Let go of it in a process that was forked: the loop is the other one's."""
+        with contextlib.suppress(OSError):
+            os.close(self._sock.detach())
+
+
+# -- workers -----------------------------------------------------------------------------------------
+# One worker process as its owner sees it: start, send, receive, kill; and waiting for it, in a
+# thread or in an event loop.
+
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
